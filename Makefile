@@ -80,7 +80,7 @@ pictures: set-up  ## Write the pictures of explore's page in docs/pictures (need
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
 
-bench-gpu: set-up  ## Check and measure a GPU, in eight minutes: bench-gpu/gpu.txt and gpu.json
+bench-gpu: set-up  ## Check and measure a GPU, in some minutes: bench-gpu/gpu.txt and gpu.json
 	@PYTHONPATH=. $(BIN)/python benchmarks/gpu.py --output bench-gpu $(ARGS)
 
 interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-elmo (docs/interop.md)

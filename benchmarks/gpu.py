@@ -1,207 +1,222 @@
-"""Check and measure training and embedding on a GPU, in at most eight minutes.
+"""Check and measure training and embedding on a GPU, in some minutes.
 
 Usage: PYTHONPATH=. python benchmarks/gpu.py --output FOLDER     (make bench-gpu)
        PYTHONPATH=. python benchmarks/gpu.py --output FOLDER --device cpu --small     (try the code without a GPU)
 
 Needs torch 2.11 or later, numpy, h5py and safetensors, and no installation of this program. It runs the checks of
-`pytest -m gpu` against a processor; trains FULL (cell 4096, projection 512) and SMALL (1024 and 256), the sizes of
-benchmarks/speed.py, and configs/original.toml with 50,000 words, on random words; embeds; compares the bytes of two
-trainings and of a resumed one; and takes data/sample through all stages. Each step is a process of its own with a time
-limit, the most informative first. A step that fails is reported, and the others still run.
+`pytest -m gpu` against a processor, equal bytes of two trainings and resuming among them; measures products, and
+training and embedding FULL (cell 4096, projection 512) and SMALL (1024 and 256), the sizes of benchmarks/speed.py, on
+random words; and takes data/sample through all stages. A step that fails is reported, and the others still run.
 
-Writes FOLDER/gpu.json and FOLDER/gpu.txt, anew after each step. Exit status: 0 if every step passed, 1 if one failed or
-there was no time for it, 2 without a GPU.
+Writes FOLDER/gpu.json and FOLDER/gpu.txt, anew after each step. Exit status: 0 if every step passed, 1 if one failed, 2
+without a GPU.
 """
 
 import argparse
 import json
 import os
 import platform
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 for path in (ROOT / "tests", ROOT / "benchmarks", ROOT):
     sys.path.insert(0, str(path))
+# cuBLAS reads this when it is first used; the checks of equal bytes need it.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
-BUDGET_SECONDS = 465.0
-GOALS = "Goals on one H200: training FULL 300,000 tokens/s, SMALL 1,500,000; embedding FULL 1,000,000."
-# A step is not begun with less time left than this: starting Python and CUDA takes most of it.
-_LEAST_SECONDS = 8.0
-_LOG_CHARACTERS = 6000
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from gpu_checks import checks  # noqa: E402
+from speed import FULL, SMALL, per_second  # noqa: E402
+
+from elmo_zh.allocator import keep_freed_memory  # noqa: E402
+from elmo_zh.bundle.read import load_bundle  # noqa: E402
+from elmo_zh.config import Config, load_config  # noqa: E402
+from elmo_zh.embed.embedder import ElmoEmbedder  # noqa: E402
+from elmo_zh.embed.selftest import run_selftest  # noqa: E402
+from elmo_zh.embed.sentence_vectors import SentenceVectors  # noqa: E402
+from elmo_zh.model.language_model import LanguageModel, build_shape  # noqa: E402
+from elmo_zh.model.precision import PRECISIONS  # noqa: E402
+from elmo_zh.run.layout import RunDir  # noqa: E402
+from elmo_zh.run.reporter import SilentReporter  # noqa: E402
+from elmo_zh.stages.pipeline import pipeline  # noqa: E402
+from elmo_zh.training.computation import choose_computation  # noqa: E402
+from elmo_zh.training.optimizer import step_tokens  # noqa: E402
+from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words  # noqa: E402
+from elmo_zh.version import __version__  # noqa: E402
+
+SIZES, TIMED = {"FULL": FULL, "SMALL": SMALL}, ("bfloat16", "float32")
+PAIRS = tuple(product(SIZES, TIMED))
+LARGEST_DEVIATION = 1e-4
 
 
-def run_child(arguments: argparse.Namespace, name: str, work: Path, seconds: float) -> dict[str, Any]:
-    """Run one step in a process of its own, and return its figures."""
-    from gpu_steps import STEPS
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Where and how long to measure; tiny models exercise the code."""
 
-    result, log = work / "result.json", work / "log.txt"
-    result.unlink(missing_ok=True)
-    command = [
-        sys.executable, "-X", "faulthandler", __file__, "--output", str(arguments.output), "--device", arguments.device,
-        "--seconds", str(arguments.seconds), "--step", name, "--work", str(work), *(["--small"] * arguments.small),
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    if STEPS[name].is_deterministic:
-        environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    return await_child(command, environment, result, log, seconds)
+    device: torch.device
+    is_tiny: bool
+    seconds: float
+
+    def config(self, size: str, **train: Any) -> Config:
+        """Return the settings of a size, with changes of section train."""
+        config = SIZES[size]
+        if self.is_tiny:
+            config = replace(
+                config,
+                vocab=replace(config.vocab, size=97),
+                model=replace(config.model, cell_dim=13, projection_dim=7),
+                train=replace(config.train, batch_size=3, unroll_steps=5, num_negatives=11),
+            )
+        return replace(config, train=replace(config.train, **train))
+
+    def per_second(self, work: Callable[[], object]) -> float:
+        """Return how often `work` runs per second, after two warm-up runs."""
+
+        def work_and_wait() -> None:
+            work()
+            self.wait()
+
+        return per_second(work_and_wait, self.seconds)
+
+    def wait(self) -> None:
+        """Wait until the device has finished."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
 
 
-def await_child(
-    command: Sequence[str], environment: Mapping[str, str], result: Path, log: Path, seconds: float
-) -> dict[str, Any]:
-    """Return the figures that a process has written, also if it crashed or was ended at its time limit."""
-    started_at, problem = time.monotonic(), ""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
+def run_checks(conditions: Conditions) -> dict[str, Any]:
+    """Run all checks; a failed one does not keep the others from running."""
+    problems: dict[str, str] = {}
+    names = checks(conditions.device.type)
+    for name, check in names.items():
         try:
-            if status := process.wait(seconds):
-                problem = f"the process ended with status {status}"
-        except subprocess.TimeoutExpired:
-            problem = f"ended after {seconds:.0f} seconds, its time limit"
-        finally:
-            _end(process)
-    figures: dict[str, Any] = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
-    if problem or "status" not in figures:
-        figures["status"] = "failed"
-        figures.setdefault("problems", []).append(problem or "the process wrote no result")
-    if figures["status"] == "failed":
-        figures["log"] = log.read_text(encoding="utf-8", errors="replace")[-_LOG_CHARACTERS:]
+            check()
+            conditions.wait()
+        except Exception as error:  # whatever a check raises
+            problems[name] = f"{type(error).__name__}: {error}"
+    assert not problems, "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+    return {"summary": f"{len(names)} checks passed"}
+
+
+def measure_products(conditions: Conditions, precision: str) -> dict[str, Any]:
+    """Measure a large square product."""
+    size, dtype = 32 if conditions.is_tiny else 8192, PRECISIONS[precision].dtype
+    left, right = (torch.randn(size, size, device=conditions.device).to(dtype) for _ in range(2))
+    tflops = conditions.per_second(lambda: left @ right) * 2 * size**3 / 1e12
+    return {"tflops": tflops, "summary": f"{tflops:.0f} TFLOP/s"}
+
+
+def measure_training(conditions: Conditions, size: str, **changes: Any) -> dict[str, Any]:
+    """Measure whole steps, from the streams to the optimisers."""
+    config = conditions.config(size, **changes)
+    computation = choose_computation(config.train, conditions.device, {})
+    lexicon = draw_lexicon(config.vocab.size, config.model.num_slots)
+    learner = build_trial(config, lexicon, conditions.device, computation.product_precision)
+    numbers = count()
+    # Without a warm-up, full learning rates may lead to infinite losses.
+    steps = conditions.per_second(lambda: learner.train_step(next(numbers), 0.05, lambda loss: loss))
+    tokens = steps * step_tokens(config.train)
+    return {"tokens_per_second": tokens, "summary": f"{tokens:,.0f} tokens/s"}
+
+
+def measure_embedding(conditions: Conditions, size: str, precision: str) -> dict[str, Any]:
+    """Measure embedding, from words to vectors in memory; float32 vectors have to be those of a processor."""
+    config = conditions.config(size)
+    model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
+    model.initialise(1)
+    lexicon, generator = draw_lexicon(config.vocab.size, None), np.random.default_rng(1)
+
+    def vectors_on(device: torch.device, name: str) -> SentenceVectors:
+        model.to(device)
+        return SentenceVectors(model.bilm, lexicon, device, PRECISIONS[name], 32_768, "unk")
+
+    def draw_sentences(number: int) -> list[list[str]]:
+        rows = draw_words(config.vocab.size, (number, SENTENCE_TOKENS), generator)
+        return [[lexicon.vocabulary.tokens[row] for row in sentence] for sentence in rows]
+
+    sample, number = draw_sentences(20), 7 if conditions.is_tiny else 4000
+    expected = vectors_on(torch.device("cpu"), "float32").read(sample)
+    vectors = vectors_on(conditions.device, precision)
+    deviation = max(
+        float(np.abs(ours - theirs).max()) for ours, theirs in zip(vectors.read(sample), expected, strict=True)
+    )
+    assert precision != "float32" or deviation <= LARGEST_DEVIATION, f"vectors deviate by {deviation}"
+    tokens = conditions.per_second(lambda: vectors.read(draw_sentences(number))) * number * SENTENCE_TOKENS
+    return {"tokens_per_second": tokens, "deviation": deviation, "summary": f"{tokens:,.0f} tokens/s"}
+
+
+def run_commands(conditions: Conditions) -> dict[str, Any]:
+    """Take our own sample from text to vectors as the commands do, on the device, and compare with a processor."""
+    device = conditions.device.type
+    settings = [
+        "text.segmenter=character", "text.num_workers=1", "word2vec.implementation=torch", "word2vec.epochs=1",
+        f"train.device={device}", "vocab.min_count=1",
+    ]  # fmt: skip
+    if conditions.is_tiny:
+        settings += ["model.cell_dim=13", "model.projection_dim=7", "train.epochs=0.2", "train.num_negatives=53"]
+    corpus = ROOT / "data" / "sample" / ("food.txt" if conditions.is_tiny else "")
+    with tempfile.TemporaryDirectory(prefix="elmo-zh-gpu-") as folder:
+        run = RunDir(Path(folder) / "run")
+        config = load_config(Config(), ROOT / "configs" / "tiny.toml", settings)
+        pipeline(run, config, [str(corpus)], force=False, reporter=SilentReporter())
+        heldout = (run.path / "segmented" / "heldout-00000.txt").read_text(encoding="utf-8")
+        sentences = [line.split(" ") for line in heldout.splitlines()]
+        vectors = [ElmoEmbedder.load(run.model, where).embed_tokens(sentences) for where in ("cpu", device)]
+        failed = [each for each in run_selftest(load_bundle(run.model), device) if not each.passed]
+    deviation = max(float(np.abs(ours - theirs).max()) for ours, theirs in zip(*vectors, strict=True))
+    assert deviation <= LARGEST_DEVIATION, f"vectors deviate by {deviation}"
+    assert conditions.is_tiny or not failed, failed
+    return {"deviation": deviation, "summary": f"vectors deviate by {deviation:.1e}"}
+
+
+STEPS: dict[str, Callable[[Conditions], dict[str, Any]]] = {
+    "checks": run_checks,
+    **{f"time products {name}": partial(measure_products, precision=name) for name in TIMED},
+    **{f"time train {size} {name}": partial(measure_training, size=size, precision=name) for size, name in PAIRS},
+    **{f"time embed {size} {name}": partial(measure_embedding, size=size, precision=name) for size, name in PAIRS},
+    "time train SMALL deterministic": partial(measure_training, size="SMALL", precision="float32", deterministic=True),
+    "commands": run_commands,
+}
+
+
+def run_step(name: str, conditions: Conditions) -> dict[str, Any]:
+    """Return a step's figures, with its status."""
+    started_at = time.monotonic()
+    try:
+        figures = {"status": "passed", **STEPS[name](conditions)}
+    except Exception as error:  # whatever a step raises is reported
+        figures = {"status": "failed", "summary": f"{type(error).__name__}: {error}", "log": traceback.format_exc()}
     return {**figures, "elapsed_seconds": round(time.monotonic() - started_at, 1)}
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and those that it started; one that hangs in the driver is left behind."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            return
-
-
-def run_here(arguments: argparse.Namespace) -> None:
-    """Run one step in this process and write its figures, those of a step that is still running as well."""
-    import torch
-    from gpu_rates import Conditions
-    from gpu_steps import run_step
-
-    from elmo_zh.allocator import keep_freed_memory
-
-    keep_freed_memory()
-    figures: dict[str, Any] = {}
-
-    def report(**found: Any) -> None:
-        figures.update(found)
-        unfinished = arguments.work / "result.unfinished"
-        unfinished.write_text(json.dumps(figures, default=str), encoding="utf-8")
-        unfinished.replace(arguments.work / "result.json")
-
-    conditions = Conditions(
-        device=torch.device(arguments.device), is_tiny=arguments.small, seconds=arguments.seconds,
-        folder=arguments.work, report=report,
-    )  # fmt: skip
-    report(**run_step(arguments.step, conditions))
-
-
-def describe_machine(device: str) -> dict[str, Any]:
-    """Return machine, driver and versions, for the record."""
-    import torch
-    from gpu_steps import describe_device
-
-    from elmo_zh.version import __version__
-
+def describe_machine(device: torch.device) -> dict[str, Any]:
+    """Return machine and versions, for the record."""
+    is_gpu = device.type == "cuda"
     return {
-        "elmo_zh": __version__,
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "triton": _version_of("triton"),
-        "driver": _driver() if device == "cuda" else "",
-        "device": describe_device(torch.device(device)),
-    }
-
-
-def _version_of(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _driver() -> str:
-    command = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,power.limit", "--format=csv,noheader"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"unknown ({error})"
+        "elmo_zh": __version__, "machine": platform.machine(), "cores": os.cpu_count(), "torch": torch.__version__,
+        "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(device) if is_gpu else "a processor",
+    }  # fmt: skip
 
 
 def render(record: Mapping[str, Any]) -> str:
     """Return the record as text: the machine, then one line a step."""
     machine = record["machine"]
-    lines = [
-        f"elmo-zh {machine['elmo_zh']} on {machine['device']['name']}, {record['started_at']}",
-        f"driver: {machine['driver']}; torch {machine['torch']}, Triton {machine['triton']},"
-        f" Python {machine['python']}; {machine['cores']} cores",
-        GOALS,
-        "",
-    ]
-    for name, figures in record["steps"].items():
-        peak = figures.get("device_peak_bytes") or 0
-        shown = "; ".join(" ".join(str(problem).split())[:300] for problem in figures.get("problems", []))
-        text = shown if figures["status"] == "failed" else figures.get("summary", "")
-        memory = f", {peak / 1e9:.1f} GB on the device" if peak else ""
-        lines.append(f"{figures['status']:8} {figures['elapsed_seconds']:5.0f} s  {name:38} {text}{memory}")
+    lines = [f"elmo-zh {machine['elmo_zh']}, torch {machine['torch']} on {machine['device']}, {record['started_at']}"]
+    for name, found in record["steps"].items():
+        summary = " ".join(found["summary"].split())[:300]
+        lines.append(f"{found['status']:7} {found['elapsed_seconds']:5.0f} s  {name:31} {summary}")
     return "\n".join([*lines, ""])
-
-
-def write(record: Mapping[str, Any], folder: Path) -> None:
-    """Write both files; each is whole at any time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("gpu.json", json.dumps(record, indent=1, default=str) + "\n"), ("gpu.txt", render(record))):
-        unfinished = folder / f"{name}.unfinished"
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(folder / name)
-
-
-def run_all(arguments: argparse.Namespace) -> int:
-    """Run all steps and return the exit status."""
-    from gpu_steps import STEPS
-
-    started_at, steps = time.monotonic(), {}
-    record = {
-        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "budget_seconds": arguments.budget_seconds,
-        "machine": describe_machine(arguments.device),
-        "steps": steps,
-    }
-    print(render(record), end="", flush=True)
-    with tempfile.TemporaryDirectory(prefix="elmo-zh-gpu-", ignore_cleanup_errors=True) as work:
-        for name in (name for name in STEPS if arguments.only in name):
-            left = arguments.budget_seconds - (time.monotonic() - started_at)
-            if left < _LEAST_SECONDS:
-                steps[name] = {"status": "not run", "problems": [], "summary": "no time left", "elapsed_seconds": 0.0}
-            else:
-                limit = STEPS[name].limit_seconds * (10 if arguments.device == "cpu" else 1)
-                steps[name] = run_child(arguments, name, Path(work), min(left, limit))
-            record["elapsed_seconds"] = round(time.monotonic() - started_at, 1)
-            write(record, arguments.output)
-            print(render(record).splitlines()[-1], flush=True)
-    return int(any(figures["status"] != "passed" for figures in steps.values()))
 
 
 def main() -> int:
@@ -210,23 +225,24 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu tries the code (default: cuda)")
     parser.add_argument("--small", action="store_true", help="tiny models, to try the code")
     parser.add_argument("--only", default="", help="run only steps whose name contains this text")
-    parser.add_argument("--seconds", type=float, default=1.5, help="seconds of each measurement (default: 1.5)")
-    parser.add_argument(
-        "--budget-seconds", type=float, default=BUDGET_SECONDS,
-        help=f"seconds for all steps together (default: {BUDGET_SECONDS:.0f})",
-    )  # fmt: skip
-    parser.add_argument("--step", help=argparse.SUPPRESS)
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds of each measurement (default: 3)")
     arguments = parser.parse_args()
-    if arguments.step:
-        run_here(arguments)
-        return 0
-    import torch
-
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("No CUDA device was found. To try the code without one: --device cpu --small", file=sys.stderr)
         return 2
-    return run_all(arguments)
+    keep_freed_memory()
+    conditions = Conditions(device=torch.device(arguments.device), is_tiny=arguments.small, seconds=arguments.seconds)
+    record = {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(conditions.device), "steps": {},
+    }  # fmt: skip
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name in (name for name in STEPS if arguments.only in name):
+        record["steps"][name] = run_step(name, conditions)
+        print(render(record).splitlines()[-1], flush=True)
+        (arguments.output / "gpu.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (arguments.output / "gpu.txt").write_text(render(record), encoding="utf-8")
+    return int(any(found["status"] != "passed" for found in record["steps"].values()))
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def load_embedder(
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not stateful:
         common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
-    embedder = ElmoEmbedder(
+    return ElmoEmbedder(
         bundle,
         device or "auto",
         precision or config.precision,
@@ -169,6 +169,3 @@ def load_embedder(
         batch_tokens=config.batch_tokens,
         unknown=unknown or config.unknown_way(),
     )
-    if reason := embedder.kernel_fallback.partition("\n")[0]:
-        common.console.warn(f"Triton's LSTM kernels do not work here ({reason}). Embedding is slower without.")
-    return embedder

@@ -38,7 +38,6 @@ from elmo_zh.embed.sentence_vectors import (
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch, known_forms
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.windows import iter_windows
@@ -148,11 +147,6 @@ class ElmoEmbedder(SentenceTokens):
     def identity(self) -> dict[str, str]:
         """Return what vectors depend on besides the text: the model's digest, the precision, and `unknown`."""
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown}
-
-    @property
-    def kernel_fallback(self) -> str:
-        """The reason why a GPU computes LSTM cells by torch's operations, slower than Triton's kernels; else ""."""
-        return kernel_fallback(self._device)
 
     @property
     def dimension(self) -> int:

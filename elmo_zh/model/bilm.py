@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
-from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.kernels.dropout import drop
 from elmo_zh.model.precision import FLOAT32, Precision
@@ -86,17 +85,6 @@ class BiLM(nn.Module):
         self.token_layer.initialise(generator)
         for layer in self.lstm_layers():
             layer.initialise(generator)
-
-    def reuse_buffers(self) -> None:
-        """Let training reuse its large tensors at every step; see `ProjectedLSTM.buffer_pool`."""
-        pool = BufferPool()
-        for layer in self.lstm_layers():
-            layer.buffer_pool = pool
-
-    def capture_failure(self) -> str:
-        """Return why a GPU trains without CUDA graphs, the error of the capture that failed; else ""."""
-        pools = (layer.buffer_pool for layer in self.lstm_layers())
-        return next((pool.capture_failure for pool in pools if pool and pool.capture_failure), "")
 
     def zero_state(self, num_streams: int) -> State:
         """Return a state of zeros, one entry per layer."""

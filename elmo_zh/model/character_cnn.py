@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.kernels.affine import affine
 from elmo_zh.model.kernels.character_windows import largest_responses
-from elmo_zh.model.kernels.halves import compute_in_halves
-from elmo_zh.model.kernels.products import multiply_once
+from elmo_zh.model.kernels.execution import compute_in_halves
+from elmo_zh.model.kernels.products import affine, multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.token_encoder import TokenInputs
 

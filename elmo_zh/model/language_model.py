@@ -51,10 +51,6 @@ class LanguageModel:
         self.bilm.to(device)
         self.softmax.to(device)
 
-    def prepare_for_training(self) -> None:
-        """Let training steps reuse memory."""
-        self.bilm.reuse_buffers()
-
     def num_parameters(self) -> int:
         """Return the number of trained parameters."""
         tied = self.softmax.weight.numel() if self.is_tied else 0

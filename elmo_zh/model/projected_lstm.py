@@ -1,7 +1,6 @@
 """One LSTM layer with projection and clipping, for both directions at once.
 
-The cell is that of `kernels.cells`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip. On a GPU, cuDNN
-trains layers without clips whose state is carried (`kernels.library_lstm`).
+The cell is that of `kernels.cells`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip.
 
 The forward and the backward LM have the same shapes and never interact, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.
@@ -10,10 +9,8 @@ tensor (size 2). Shapes: see `model.bilm`.
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.kernels.buffers import BufferPool
-from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
-from elmo_zh.model.kernels.library_lstm import run_library_lstm, suits_library
-from elmo_zh.model.kernels.recurrence import run_recurrence
+from elmo_zh.model.kernels.cells import Clips, LSTMState
+from elmo_zh.model.kernels.recurrence import Call, run_recurrence
 from elmo_zh.model.precision import FLOAT32, Precision
 
 # Time steps computed at a time where no gradient is needed, so that memory stays bounded for long sentences.
@@ -28,7 +25,6 @@ class ProjectedLSTM(nn.Module):
         recurrent_weight: Shape (2, P, 4D).
         bias: Shape (2, 4D), without the forget gate's 1.
         projection: Shape (2, D, P), or None where P = D: then the output is the cell's own.
-        buffer_pool: Source of training's large tensors; with one, each forward run has at most one run backward.
     """
 
     def __init__(
@@ -37,7 +33,6 @@ class ProjectedLSTM(nn.Module):
         super().__init__()
         self.cell_dim, self.output_dim = cell_dim, projection_dim
         self.clips = Clips(cell_clip, projection_clip)
-        self.buffer_pool: BufferPool | None = None
         self.input_weight = nn.Parameter(torch.empty(2, input_dim, 4 * cell_dim))
         self.recurrent_weight = nn.Parameter(torch.empty(2, projection_dim, 4 * cell_dim))
         self.bias = nn.Parameter(torch.zeros(2, 4 * cell_dim))
@@ -84,8 +79,6 @@ class ProjectedLSTM(nn.Module):
             The outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
         """
         read = inputs.to(precision.product_dtype(self.bias))
-        if lengths is None and suits_library(read, self.bias, keep, self.clips):
-            return self._run_library(read, state)
         # Without a gradient only some steps are computed at a time, and memory stays bounded.
         num_steps = inputs.shape[1]
         at_a_time = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
@@ -98,17 +91,10 @@ class ProjectedLSTM(nn.Module):
             all_outputs.append(outputs)
         return all_outputs[0] if len(all_outputs) == 1 else torch.cat(all_outputs, dim=1), last
 
-    def _weights(self) -> LayerWeights:
-        return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
-
     def _run(self, inputs: Tensor, state: LSTMState, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        outputs, cells = run_recurrence(inputs, self._weights(), state, keep, self.clips, self.buffer_pool)
+        weights = self.input_weight, self.recurrent_weight, self.bias, self.projection
+        outputs, cells = run_recurrence(Call(inputs, *weights, *state, keep, *self.clips))
         return outputs.to(self.bias.dtype), cells
-
-    def _run_library(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        with torch.autocast(inputs.device.type, enabled=False):
-            outputs, cell = run_library_lstm(inputs, self._weights(), state)
-        return outputs, LSTMState(outputs[:, -1].detach(), cell)
 
 
 def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.model.kernels.gpu_loop import choose_steps
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.precision import PRECISIONS, Precision, fastest_training_precision
 
@@ -23,7 +22,7 @@ class Computation:
     Attributes:
         device: cpu or cuda.
         precision: Precision of matrix products: float32 or bfloat16.
-        kernel: Kernel of the time loops: onednn (packed matrices), triton (LSTM cells on a GPU) or torch.
+        kernel: Products of the time loops: onednn (packed matrices) or torch.
         num_threads: Number of processor threads of each process.
         torch_version: Version of torch.
     """
@@ -76,7 +75,7 @@ def choose_computation(config: TrainConfig, device: torch.device, previous: Mapp
     return Computation(
         device=device.type,
         precision=precision,
-        kernel="onednn" if is_packed else choose_steps(device, torch.float32).name,
+        kernel="onednn" if is_packed else "torch",
         num_threads=torch.get_num_threads(),
         torch_version=str(torch.__version__),
     )

@@ -14,7 +14,6 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
-from elmo_zh.model.kernels.gpu_loop import kernel_fallback
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.run.files import file_digest
@@ -87,9 +86,6 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     start = group.only_on_rank_0(lambda: _prepare_start(context)) if config.train.init else None
     trainer = _build_trainer(context, device, computation, checkpoints, start)
     step_seconds = trainer.measure_step_seconds()
-    fallbacks = _find_fallbacks(trainer)
-    for fallback in fallbacks:
-        reporter.warn(f"{fallback} Training is slower without.")
     is_resumed = trainer.resume()
     if not is_resumed:
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
@@ -102,7 +98,6 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         return StageResult(outputs=[])
     counts: dict[str, Any] = {
         **_describe_training(context, trainer),
-        **({"fallbacks": fallbacks} if fallbacks else {}),
         "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **(start.counts() if start else {}),
@@ -239,16 +234,6 @@ def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | 
         start.measure(trainer, context.store, context.reporter)
     elif context.config.word2vec.enabled:
         _require_vectors_of_this_vocabulary(context.run)
-
-
-def _find_fallbacks(trainer: Trainer) -> list[str]:
-    """Return what a GPU does without, with the reasons; known after the first step."""
-    reasons = kernel_fallback(trainer.device), trainer.model.bilm.capture_failure()
-    kernel, capture = (reason.partition("\n")[0] for reason in reasons)
-    return [
-        *([f"Triton's LSTM kernels do not work here ({kernel})."] if kernel else []),
-        *([f"CUDA graphs cannot be captured here ({capture})."] if capture else []),
-    ]
 
 
 def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:

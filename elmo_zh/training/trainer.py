@@ -96,7 +96,6 @@ class Trainer:
         self._unlogged = _Pace()
         # The time at which training would have started if it had never been interrupted.
         self._clock = time.monotonic()
-        self.model.prepare_for_training()
         self._learner = Learner(
             setup.model, setup.store, setup.config, setup.device, setup.initialise, setup.group,
             setup.computation.product_precision,

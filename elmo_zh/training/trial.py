@@ -78,7 +78,6 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
     """
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
-    model.prepare_for_training()
     store = draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
 
     def initialise(new: LanguageModel) -> None:

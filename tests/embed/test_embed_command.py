@@ -22,7 +22,6 @@ from contract.dumps import (
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.description import describe_model
-from elmo_zh.embed import embedder as embedder_module
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -59,15 +58,6 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
     np.testing.assert_array_equal(vectors[2][0, :, :PROJECTION], vectors[2][0, :, PROJECTION:])
     for vector, expected in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
         assert_close(vector, expected)
-
-
-def test_kernels_that_do_not_work_are_reported_once(
-    sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedder_module, "kernel_fallback", lambda _: "OSError: no C compiler\nmore about it")
-    answer = embed(sample_run, source, "--segmented")
-    assert answer.stderr.count("OSError") == 1
-    assert "Triton's LSTM kernels do not work here (OSError: no C compiler). Embedding is slower" in answer.stderr
 
 
 def test_raw_lines_are_prepared_as_in_training_and_never_split(

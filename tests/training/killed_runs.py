@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from elmo_zh.cli import main
 from elmo_zh.model.kernels import loops, next_token_loss
-from elmo_zh.model.kernels.execution import scripted
+from elmo_zh.model.kernels.torch_internals import scripted
 from elmo_zh.training import checkpoint, train_run
 from elmo_zh.training.metrics import MetricsFile
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from gpu_trainings import ROWS, SENTENCES, SHAPE, build_store
+from small_trainings import ROWS, SENTENCES, SHAPE, build_store
 
 from elmo_zh.model import softmax
 from elmo_zh.model.language_model import LanguageModel

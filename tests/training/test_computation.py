@@ -15,10 +15,8 @@ from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision
-from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.kernels import products
 from elmo_zh.run.reporter import format_seconds
-from elmo_zh.training import computation, train_run, trainer
+from elmo_zh.training import computation, trainer
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.training_report import report_summary
 
@@ -41,17 +39,14 @@ multiplies_bfloat16 = precision._processor_multiplies_bfloat16
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
         monkeypatch.setattr(precision, "has_fast_bfloat16", lambda _: bfloat16)
         monkeypatch.setattr(computation, "can_pack", lambda *_: packed)
-        # Whether this processor can pack bfloat16 matters only where it is said to multiply them.
-        products._packing_works.cache_clear()
 
-    yield can
-    products._packing_works.cache_clear()
+    return can
 
 
 @pytest.mark.parametrize(
@@ -196,20 +191,6 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monk
         for difference in ("Kernel was onednn, is torch", "Num_threads was 1, is 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
-
-
-def test_what_a_gpu_does_without_is_reported_and_recorded(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = untrained_run
-    monkeypatch.setattr(train_run, "kernel_fallback", lambda _: "OSError: no C compiler\nmore about it")
-    monkeypatch.setattr(BiLM, "capture_failure", lambda _: "RuntimeError: no graph")
-    answer = elmo_zh("train", "--run", run, "--set", ONE_STEP)
-    fallbacks = [
-        "Triton's LSTM kernels do not work here (OSError: no C compiler).",
-        "CUDA graphs cannot be captured here (RuntimeError: no graph).",
-    ]
-    assert answer.status == 0
-    assert warnings_of(answer.stderr) == [f"{fallback} Training is slower without." for fallback in fallbacks]
-    assert json.loads((run / "stages" / "train.json").read_text())["counts"]["fallbacks"] == fallbacks
 
 
 WITHOUT = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gpu_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, train_some_steps
+from small_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, train_some_steps
 
 from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
@@ -40,7 +40,6 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     )  # fmt: skip
     model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
-    model.prepare_for_training()
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
     )

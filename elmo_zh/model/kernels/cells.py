@@ -10,6 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from elmo_zh.model.kernels.torch_internals import (
+    clip_gradient,
+    fill_sigmoid_gradient,
+    fill_tanh_gradient,
+    tanh_gradient,
+)
+
 
 class LayerWeights(NamedTuple):
     """The weights of one layer, both directions.
@@ -105,12 +112,11 @@ def step_backward(
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
-    torch.ops.aten.sigmoid_backward(d_output * tanh_cell, o, grad_input=d_z.narrow(-1, 3 * D, D))
-    d_cell.add_(torch.ops.aten.tanh_backward(d_output.mul_(o), tanh_cell))
+    fill_sigmoid_gradient(d_output * tanh_cell, o, d_z.narrow(-1, 3 * D, D))
+    d_cell.add_(tanh_gradient(d_output.mul_(o), tanh_cell))
     if clip > 0:
-        # A clip has no gradient where the value is at the bound.
-        d_cell = torch.ops.aten.hardtanh_backward(d_cell, cell, -clip, clip)
-    torch.ops.aten.sigmoid_backward(d_cell * j, i, grad_input=d_z.narrow(-1, 0, D))
-    torch.ops.aten.tanh_backward(d_cell * i, j, grad_input=d_z.narrow(-1, D, D))
-    torch.ops.aten.sigmoid_backward(d_cell * before, f, grad_input=d_z.narrow(-1, 2 * D, D))
+        d_cell = clip_gradient(d_cell, cell, clip)
+    fill_sigmoid_gradient(d_cell * j, i, d_z.narrow(-1, 0, D))
+    fill_tanh_gradient(d_cell * i, j, d_z.narrow(-1, D, D))
+    fill_sigmoid_gradient(d_cell * before, f, d_z.narrow(-1, 2 * D, D))
     return d_cell.mul_(f)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmo_zh.model.kernels.affine import steady_product
+from elmo_zh.model.kernels.products import steady_product
 
 # Words computed at a time: memory stays bounded, and mostly in the cache.
 _CHUNK_WORDS = 512

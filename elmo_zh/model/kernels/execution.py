@@ -1,43 +1,20 @@
-"""Run kernels on a processor: time loops compiled by TorchScript, and two tasks on half of the cores each."""
+"""Run kernels on a processor: two tasks, or the two halves of some rows, on half of the cores each."""
 
-import functools
 import os
 import threading
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
+
+from elmo_zh.model.kernels.torch_internals import forget_compilation_lock
 
 Result = TypeVar("Result")
 
-_compilation_lock = threading.Lock()
 _helper: ThreadPoolExecutor | None = None
-
-
-def scripted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function compiled by TorchScript, or unchanged where TorchScript is no longer available.
-
-    A time loop is hundreds of short operations. Compiled, it runs without Python's lock, so that two directions on two
-    threads do not keep each other waiting: an eighth of a training step. torch calls TorchScript deprecated, but its
-    successor needs a C++ compiler on the machine.
-    """
-    # Both directions ask at the same time: one compiles, and no other thread's warning filters change meanwhile.
-    with _compilation_lock:
-        return _compile(function)
-
-
-@functools.cache
-def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            compiled: Callable[..., Any] = torch.jit.script(function)
-        except (AttributeError, RuntimeError):
-            return function
-    return compiled
 
 
 class _Share(threading.local):
@@ -112,10 +89,70 @@ def _compute_alone() -> None:
 
     A lock that another thread held would never be released, and GNU OpenMP would wait for threads that do not exist.
     """
-    global _helper, _compilation_lock
-    _helper, _compilation_lock = None, threading.Lock()
+    global _helper
+    _helper = None
+    forget_compilation_lock()
     _share.both = 0
     torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_compute_alone)
+
+
+RowFunction = Callable[[slice], Tensor]
+
+
+def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence[Tensor]) -> Tensor:
+    """Return function(all rows), with each half of the rows on half of the cores, forward and backward.
+
+    One product of all rows would share each operation out among the cores, which then wait for each other at every one.
+    The rows are always divided, so that results depend neither on the number of threads nor on which computes what.
+
+    Args:
+        function: Returns the results of a slice of the rows, shape (n, ...), each a function of its row alone.
+        num_rows: Number of rows.
+        parameters: Tensors that the function uses and that receive its gradient; no other tensor does.
+    """
+    if num_rows < 2:
+        return function(slice(0, num_rows))
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if not (torch.is_grad_enabled() and trained):
+        return torch.cat(side_by_side(lambda half: function(_rows_of(half, num_rows))))
+    found: Tensor = _Halves.apply(function, num_rows, *trained)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _rows_of(half: int, num_rows: int) -> slice:
+    middle = (num_rows + 1) // 2
+    return slice(middle, num_rows) if half else slice(0, middle)
+
+
+class _Halves(torch.autograd.Function):
+    """Each half has an autograd graph of its own, on which its thread goes back alone."""
+
+    @staticmethod
+    def forward(ctx: Any, function: RowFunction, num_rows: int, *parameters: Tensor) -> Tensor:
+        def compute(half: int) -> Tensor:
+            with torch.enable_grad():
+                return function(_rows_of(half, num_rows))
+
+        ctx.halves, ctx.parameters = side_by_side(compute), parameters
+        return torch.cat([half.detach() for half in ctx.halves])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        def differentiate(half: int) -> tuple[Tensor | None, ...]:
+            d_rows = gradients[0][_rows_of(half, len(gradients[0]))]
+            # The graph lives as long as this operation, which may be differentiated more than once.
+            given: tuple[Tensor | None, ...] = torch.autograd.grad(
+                ctx.halves[half], ctx.parameters, d_rows, retain_graph=True, allow_unused=True
+            )
+            return given
+
+        first, second = side_by_side(differentiate)
+        return None, None, *(_add(*pair) for pair in zip(first, second, strict=True))
+
+
+def _add(left: Tensor | None, right: Tensor | None) -> Tensor | None:
+    return right if left is None else left if right is None else left + right

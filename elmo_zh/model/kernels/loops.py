@@ -11,6 +11,7 @@ from torch import Tensor
 
 from elmo_zh.model.kernels.cells import Clips, LSTMState, step_backward, step_forward
 from elmo_zh.model.kernels.products import InferenceProduct, inference_product, multiply
+from elmo_zh.model.kernels.torch_internals import clip_gradient
 
 
 class PreparedWeights(NamedTuple):
@@ -142,10 +143,7 @@ def loop_backward(
             d_given = d_output.clone()
         else:
             if clips.output > 0:
-                clipped = torch.ops.aten.hardtanh_backward(
-                    d_output, trace.outputs.select(-3, step), -clips.output, clips.output
-                )
-                d_output.copy_(clipped)
+                d_output.copy_(clip_gradient(d_output, trace.outputs.select(-3, step), clips.output))
             d_given = multiply(d_output, projection, None, weights.is_packed)
         before = trace.cells.select(-3, step - 1) if step > 0 else first_cell
         if starts.may_start[step] and keep is not None:

@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.buffers import BufferPool
-from elmo_zh.model.kernels.execution import scripted, side_by_side
+from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
+from elmo_zh.model.kernels.torch_internals import scripted
 
 # Scores in a row chunk of one core, few enough to stay in its cache; on a GPU, in its memory.
 _CHUNK_SCORES = {"cpu": 2**18, "cuda": 2**26}
 # Rows in a chunk at least: a product of fewer loses more than the cache saves.
 MIN_CHUNK_ROWS = 64
-_BUFFERS = BufferPool()
 
 
 class ScoredWords(NamedTuple):
@@ -146,17 +145,14 @@ def _differentiate_span(
 ) -> Tensor:
     """Fill the gradients of a span of the outputs, add to that of the bias, and return that of the words' weights."""
     rows, num_words = hidden[span], len(words.bias)
-    probable = _BUFFERS.take((len(rows), num_words), hidden.dtype, hidden.device)
+    probable = hidden.new_empty(len(rows), num_words)
     results = SpanResults(
         probable, torch.empty_like(rows), found.hidden[span], d_bias, found.target[span], found.cost[span]
     )
     chunk_rows = max(MIN_CHUNK_ROWS, _CHUNK_SCORES[hidden.device.type] // num_words)
-    # On a GPU TorchScript saves nothing, and would compile fused kernels anew for every number of hits.
-    score = scripted(score_row_chunks) if hidden.device.type == "cpu" else score_row_chunks
+    score = scripted(score_row_chunks, hidden.device)
     score(rows, words, targets.of_rows(span.start, span.stop), chunk_rows, results)
-    d_weight = multiply_once(probable.T, results.weighted)
-    _BUFFERS.give_back(probable)
-    return d_weight
+    return multiply_once(probable.T, results.weighted)
 
 
 def score_row_chunks(

@@ -1,8 +1,7 @@
 """Products of many rows with one matrix, which is prepared once and used at every time step, or used as it is.
 
 On a processor, oneDNN's own blocked layout is up to half as fast again as torch's plain product at the shapes of an
-LSTM step, in float32 and in bfloat16. It is reached through the operators that torch's compiler uses; where they are
-missing, the plain product is used. Both sum in float32.
+LSTM step, in float32 and in bfloat16 (`kernels.torch_internals`). Both sum in float32.
 
 A processor without instructions for bfloat16 multiplies bfloat16 numbers as float32 (`precision.computed_dtype`).
 
@@ -11,29 +10,33 @@ that is multiplied with it has its own, determined on the fly, so that neighbour
 numbers and exact; results are float32.
 """
 
-import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from elmo_zh.model.kernels.torch_internals import (
+    LARGEST_INT8,
+    int8_product,
+    int8_product_works,
+    packed,
+    packed_int8,
+    packed_product,
+    packing_works,
+)
 from elmo_zh.model.precision import Precision, computed_dtype
-
-# oneDNN is fast with unsigned rows only: they are stored 128 higher.
-_ZERO_POINT = 128
-_LARGEST = 127
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
     """Return whether products in a dtype can be packed, on the device of a state (or bias) and with its dtype."""
     is_known = state.dtype == torch.float32 and dtype in (torch.float32, torch.bfloat16)
-    return state.device.type == "cpu" and is_known and _packing_works(dtype)
+    return state.device.type == "cpu" and is_known and packing_works(computed_dtype(dtype, state.device))
 
 
 def pack(matrix: Tensor, is_packed: bool) -> Tensor:
     """Return a matrix, shape (I, O) or, if it is not packed, (2, I, O), as `multiply` takes it."""
     matrix = matrix.to(computed_dtype(matrix.dtype, matrix.device))
-    return torch.ops.mkldnn._reorder_linear_weight(matrix.mT.contiguous()) if is_packed else matrix
+    return packed(matrix) if is_packed else matrix
 
 
 def unpacked(matrix: Tensor) -> Tensor:
@@ -58,8 +61,7 @@ def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool)
     """
     rows = rows.to(matrix.dtype)
     if is_packed:
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
-        return result
+        return packed_product(rows, matrix, bias)
     if bias is None:
         return torch.matmul(rows, matrix)
     added = bias.to(rows.dtype).unsqueeze(-2)
@@ -80,27 +82,62 @@ def multiply_once(left: Tensor, right: Tensor) -> Tensor:
     return torch.matmul(left.to(dtype), right.to(dtype))
 
 
-@functools.cache
-def _packing_works(dtype: torch.dtype) -> bool:
-    """Try the operators: they are internal to torch, and another version may lack or change them."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
-    rows, matrix = torch.arange(15.0, dtype=dtype).view(3, 5), torch.arange(35.0, dtype=dtype).view(5, 7)
-    bias = torch.arange(7.0)
-    try:
-        packed = pack(matrix, is_packed=True)
-        found = [
-            multiply(rows, packed, None, is_packed=True),
-            multiply(rows, packed, bias, is_packed=True),
-            multiply(rows, unpacked(matrix), bias, is_packed=True),
-        ]
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return False
-    expected = rows.double() @ matrix.double()
-    return all(
-        torch.allclose(product.double(), right, rtol=0.01)
-        for product, right in zip(found, (expected, expected + bias, expected + bias), strict=True)
-    )
+def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return x W + b, shape (n, O), with the product in `dtype` and the sum in the dtype of the weights."""
+    if torch.compiler.is_compiling() or not can_pack(bias, dtype):
+        if dtype == weight.dtype:
+            return torch.addmm(bias, x, weight)
+        return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype) + bias
+    result: Tensor = _Affine.apply(x, weight, bias, dtype)  # type: ignore[no-untyped-call]
+    return result
+
+
+def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return x W, shape (n, O), in the dtype of the weights, with the product in `dtype`.
+
+    Where oneDNN is available, neither the other rows of x nor the number of threads change a bit of a row or of the
+    gradients; torch's own products, by MKL, depend on both on some processors.
+    """
+    if not can_pack(weight, dtype):
+        return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype)
+    result: Tensor = _SteadyProduct.apply(x, weight, dtype)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _SteadyProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        ctx.save_for_backward(x.to(dtype), weight.to(dtype))
+        return _multiply_unpacked(*ctx.to_save).to(weight.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
+        return _multiply_unpacked(d_y, weight.mT).to(dtype), _multiply_unpacked(x.mT, d_y).to(dtype), None
+
+
+def _multiply_unpacked(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    return multiply(left, unpacked(right), bias, is_packed=True)
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+        x, weight = x.to(dtype), weight.to(dtype)
+        ctx.save_for_backward(x, weight)
+        return _multiply_unpacked(x, weight, bias).to(bias.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
+        return (
+            _multiply_unpacked(d_y, weight.mT).to(dtype),
+            multiply_once(x.mT, d_y).to(dtype),
+            gradients[0].sum(dim=0),
+            None,
+        )
 
 
 class InferenceProduct(NamedTuple):
@@ -137,15 +174,14 @@ def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Prec
         prepared = pack(matrix.to(dtype, copy=not is_packed), is_packed)
         return InferenceProduct(prepared, bias, None, is_packed, dtype)
     quantised, scales = quantise_columns(matrix)
-    if _quantised_product_works():
-        packed = torch.ops.onednn.qlinear_prepack(quantised.mT.contiguous(), None)
-        return InferenceProduct(packed, bias, scales, True, dtype)
+    if int8_product_works():
+        return InferenceProduct(packed_int8(quantised), bias, scales, True, dtype)
     return InferenceProduct(quantised.float(), bias, scales, False, dtype)
 
 
 def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Return whole numbers from -127 to 127, int8, shape (I, O), and the value of 1 in each column, shape (O,)."""
-    scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / _LARGEST
+    scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / LARGEST_INT8
     return (matrix / scales).round().to(torch.int8), scales
 
 
@@ -162,45 +198,8 @@ def inference_product(rows: Tensor, product: InferenceProduct) -> Tensor:
     row_scales = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30).div_(127.0)
     shifted = torch.div(rows, row_scales).round_().add_(128.0)
     if product.is_packed:
-        zeros = torch.zeros(scales.size(0), dtype=torch.int32)
-        sums = torch.ops.onednn.qlinear_pointwise(
-            shifted.to(torch.uint8),
-            1.0,
-            128,
-            product.matrix,
-            scales,
-            zeros,
-            None,
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
-        )
+        sums = int8_product(shifted.to(torch.uint8), product.matrix, scales)
     else:
         sums = torch.matmul(shifted.sub_(128.0), product.matrix).mul_(scales)
     bias, scaled = product.bias, torch.mul(sums, row_scales)
     return scaled if bias is None else scaled.add_(bias)
-
-
-@functools.cache
-def _quantised_product_works() -> bool:
-    """Try the operators: they are internal to torch, and another version may lack or change them.
-
-    Processors without products of 8-bit numbers (VNNI) add neighbouring ones in 16 bits, and oneDNN saturates a sum
-    that does not fit: so the largest numbers are among those tried.
-    """
-    matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
-    matrix[:, 0], matrix[:, 1] = _LARGEST, -_LARGEST
-    rows = torch.arange(15, dtype=torch.uint8).view(3, 5) * 17
-    rows[0] = _ZERO_POINT + _LARGEST
-    try:
-        packed = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
-        found = torch.ops.onednn.qlinear_pointwise(
-            rows, 1.0, _ZERO_POINT, packed, torch.ones(7), torch.zeros(7, dtype=torch.int32), None, 1.0, 0,
-            torch.float32, "none", [], "",
-        )  # fmt: skip
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return False
-    return bool(torch.equal(found.double(), (rows.double() - _ZERO_POINT) @ matrix.double()))

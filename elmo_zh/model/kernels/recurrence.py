@@ -1,199 +1,265 @@
-"""The recurrence of one LSTM layer as one operation with a gradient.
+"""The recurrence of one LSTM layer over time, as one operation with a gradient.
 
-Its passes forward and backward are those of `kernels.passes`; a GPU has others (`kernels.gpu_recurrence`), and takes
-these, every operation for both directions, under torch.compile only.
+With z = [x, h_before] W + b, split into i, j, f, o:
+    c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
+Writing the gradient by hand lets each weight's gradient be one product over all steps. On a processor the two
+directions run side by side, each on its own cores with packed matrices; elsewhere every operation computes both. Input
+and previous output go through one product a step: batching the input's over time is no faster once matrices are packed,
+and its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells, gates and sums
+in that of the bias.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.buffers import BufferPool
 from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
-from elmo_zh.model.kernels.gpu_recurrence import run_gpu_recurrence
-from elmo_zh.model.kernels.loops import Trace
-from elmo_zh.model.kernels.passes import run_backward, run_forward
+from elmo_zh.model.kernels.execution import side_by_side
+from elmo_zh.model.kernels.loops import (
+    PreparedWeights,
+    SentenceStarts,
+    StepGradients,
+    Trace,
+    loop_backward,
+    loop_forward,
+)
+from elmo_zh.model.kernels.products import can_pack, multiply_once, pack
+from elmo_zh.model.kernels.torch_internals import scripted
 
-# Custom operators and autograd functions take and return plain tensors: those of a trace, and the gradients of inputs
-# and weights, the last of them empty where there is no projection.
-_FiveTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-_NUM_ARGUMENTS = 10
+
+class Call(NamedTuple):
+    """One run forward, flat as custom operators and autograd functions take it.
+
+    Attributes:
+        inputs: Shape (2, T, B, I), in the dtype of matrix products.
+        input_weight: Shape (2, I, 4D).
+        recurrent_weight: Shape (2, P, 4D).
+        bias: Shape (2, 4D), without the forget gate's 1.
+        projection: Shape (2, D, P), or None where P = D.
+        output: The output carried in, shape (2, B, P); no gradient reaches it.
+        cell: The cell state carried in, shape (2, B, D); no gradient reaches it.
+        keep: 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
+        cell_clip: Largest absolute value of the cell state; 0 means none.
+        output_clip: Largest absolute value of the output; 0 means none.
+    """
+
+    inputs: Tensor
+    input_weight: Tensor
+    recurrent_weight: Tensor
+    bias: Tensor
+    projection: Tensor | None
+    output: Tensor
+    cell: Tensor
+    keep: Tensor | None
+    cell_clip: float
+    output_clip: float
+
+    @property
+    def weights(self) -> LayerWeights:
+        """The layer's weights."""
+        return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
+
+    @property
+    def clips(self) -> Clips:
+        """Both clips."""
+        return Clips(self.cell_clip, self.output_clip)
 
 
-def run_recurrence(
-    inputs: Tensor,
-    weights: LayerWeights,
-    state: LSTMState,
-    keep: Tensor | None,
-    clips: Clips,
-    buffers: BufferPool | None = None,
-) -> tuple[Tensor, Tensor]:
+class Saved(NamedTuple):
+    """The tensors that the run backward needs, flat: those of the call, then those of the trace."""
+
+    input_weight: Tensor
+    recurrent_weight: Tensor
+    bias: Tensor
+    projection: Tensor | None
+    first_cell: Tensor
+    keep: Tensor | None
+    outputs: Tensor
+    read: Tensor
+    cells: Tensor
+    tanh_cells: Tensor
+    gates: Tensor
+
+    @property
+    def weights(self) -> LayerWeights:
+        """The layer's weights."""
+        return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the run forward."""
+        return Trace(self.outputs, self.read, self.cells, self.tanh_cells, self.gates)
+
+
+class Gradients(NamedTuple):
+    """The gradients of a call, in the order of its inputs and weights; the projection's is empty without one."""
+
+    inputs: Tensor
+    input_weight: Tensor
+    recurrent_weight: Tensor
+    bias: Tensor
+    projection: Tensor
+
+
+def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
     """Run over time.
 
-    Args:
-        inputs: Shape (2, T, B, I), in the dtype of matrix products.
-        weights: The layer's weights.
-        state: Carried in; no gradient reaches it.
-        keep: 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
-        clips: Largest values of cell state and output.
-        buffers: Where to take the tensors that the backward run needs; they are given back after it, the cells too,
-            which must be read before. None takes new ones.
-
     Returns:
-        Outputs, shape (2, T, B, P), in the dtype of the inputs, and cells, shape (2, T, B, D).
+        Outputs, shape (2, T, B, P), in the dtype of the inputs, and cells, shape (2, T, B, D), without a gradient.
     """
     if torch.compiler.is_compiling():
         # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
         # compiler, more than a second.
-        outputs, _, cells, _, _ = _recurrence_operator(inputs, *weights, *state, keep, *clips)
-    elif inputs.device.type == "cuda":
-        outputs, cells = run_gpu_recurrence(inputs, weights, state, keep, clips, buffers)
+        trace = Trace(*_recurrence_operator(*call))
     elif torch.is_grad_enabled():
-        outputs, _, cells, _, _ = _Recurrence.apply(  # type: ignore[no-untyped-call]
-            inputs, *weights, *state, keep, clips, buffers
-        )
+        trace = Trace(*_Recurrence.apply(*call))  # type: ignore[no-untyped-call]
     else:
-        outputs, _, cells, _, _ = run_forward(inputs, weights, state, keep, clips, None, is_traced=False)
-    return outputs, cells
+        trace = run_forward(call, is_traced=False)
+    return trace.outputs, trace.cells
 
 
-def _operator_forward(
-    inputs: Tensor,
-    input_weight: Tensor,
-    recurrent_weight: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
-    output: Tensor,
-    cell: Tensor,
-    keep: Tensor | None,
-    cell_clip: float,
-    output_clip: float,
-) -> _FiveTensors:
-    weights, clips = LayerWeights(input_weight, recurrent_weight, bias, projection), Clips(cell_clip, output_clip)
-    outputs, read, cells, tanh_cells, gates = run_forward(inputs, weights, LSTMState(output, cell), keep, clips, None)
-    return outputs, read, cells, tanh_cells, gates
+def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
+    """Return the trace, its tensors beginning with the direction.
+
+    Without `is_traced`, `read`, `tanh_cells` and `gates` are only one step long.
+    """
+    inputs, cell, weights = call.inputs, call.cell, call.weights
+    _, num_steps, num_streams, input_dim = inputs.shape
+    D, P = cell.shape[2], call.output.shape[2]
+    num_traced = num_steps if is_traced else 1
+    trace = Trace(
+        outputs=inputs.new_empty(2, num_steps, num_streams, P),
+        read=inputs.new_empty(2, num_traced, num_streams, input_dim + P),
+        cells=cell.new_empty(2, num_steps, num_streams, D),
+        tanh_cells=cell.new_empty(2, num_traced, num_streams, D),
+        gates=cell.new_empty(2, num_traced, num_streams, 4 * D),
+    )
+    bias_plus_one = weights.bias.clone()
+    bias_plus_one[:, 2 * D : 3 * D] += 1.0
+    weights, state = weights._replace(bias=bias_plus_one), LSTMState(call.output, cell)
+
+    def run(which: Any) -> None:
+        _fill_trace(
+            inputs[which], _pick(weights, which), _pick(state, which), call.keep, call.clips, _pick(trace, which)
+        )
+
+    _run_directions(run, inputs)
+    return trace
 
 
-def _operator_backward(
+def run_backward(d_outputs: Tensor, saved: Saved, clips: Clips) -> Gradients:
+    """Return the gradients of a run forward from that of its outputs."""
+    weights, trace = saved.weights, saved.trace
+    gradients = Gradients(
+        inputs=trace.read.new_empty(*trace.read.shape[:3], weights.input.shape[1]),
+        input_weight=torch.empty_like(weights.input),
+        recurrent_weight=torch.empty_like(weights.recurrent),
+        bias=trace.gates.new_zeros(2, trace.gates.shape[3]),
+        projection=weights.bias.new_empty(0) if weights.projection is None else torch.empty_like(weights.projection),
+    )
+    d_weights = LayerWeights(*gradients[1:])
+    if weights.projection is None:
+        d_weights = d_weights._replace(projection=None)
+    d_z = torch.empty_like(trace.gates, dtype=trace.read.dtype)
+
+    def run(which: Any) -> None:
+        own = _pick(weights, which), _pick(trace, which)
+        filled = StepGradients(gradients.inputs[which], gradients.bias[which], d_z[which])
+        before_clip = _run_back(d_outputs[which], *own, saved.first_cell[which], saved.keep, clips, filled)
+        _fill_weight_gradients(before_clip, own[1], filled.z, _pick(d_weights, which))
+
+    _run_directions(run, trace.read)
+    return gradients
+
+
+_Tensors = TypeVar("_Tensors", LayerWeights, LSTMState, Trace)
+
+
+def _pick(tensors: _Tensors, which: Any) -> _Tensors:
+    """Return the tensors of one direction, or of both at once."""
+    picked: list[Any] = [None if tensor is None else tensor[which] for tensor in tensors]
+    return type(tensors)(*picked)
+
+
+def _run_directions(run: Callable[[Any], object], inputs: Tensor) -> None:
+    """Call `run` with the index of each direction on a processor, elsewhere with one for both at once."""
+    with torch.autocast(inputs.device.type, enabled=False):
+        if inputs.device.type == "cpu":
+            side_by_side(run)
+        else:
+            run(slice(None))
+
+
+def _fill_trace(
+    inputs: Tensor, weights: LayerWeights, state: LSTMState, keep: Tensor | None, clips: Clips, trace: Trace
+) -> None:
+    """Fill the trace of one direction, or of both at once."""
+    dtype = inputs.dtype
+    is_packed = can_pack(state.cell, dtype)
+    matrix = pack(_join(weights, dtype), is_packed)
+    projection = None if weights.projection is None else pack(weights.projection.to(dtype), is_packed)
+    prepared = PreparedWeights(matrix, weights.bias, projection, is_packed)
+    loop = scripted(loop_forward, inputs.device)
+    loop(inputs, prepared, state, _find_starts(keep, inputs.shape[-3]), clips, trace)
+
+
+def _run_back(
     d_outputs: Tensor,
-    input_weight: Tensor,
-    recurrent_weight: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
+    weights: LayerWeights,
+    trace: Trace,
     first_cell: Tensor,
     keep: Tensor | None,
-    outputs: Tensor,
-    read: Tensor,
-    cells: Tensor,
-    tanh_cells: Tensor,
-    gates: Tensor,
-    cell_clip: float,
-    output_clip: float,
-) -> _FiveTensors:
-    saved = (
-        input_weight,
-        recurrent_weight,
-        bias,
-        projection,
-        first_cell,
-        keep,
-        outputs,
-        read,
-        cells,
-        tanh_cells,
-        gates,
-    )
-    return _differentiate(d_outputs, *saved, Clips(cell_clip, output_clip), None)
+    clips: Clips,
+    filled: StepGradients,
+) -> Tensor:
+    """Fill the step gradients of one direction, or of both at once; return the gradient of each h before its clip."""
+    dtype = trace.read.dtype
+    d_before_clip = d_outputs.to(dtype, copy=True)
+    is_packed = can_pack(first_cell, dtype)
+    matrix = pack(_join(weights, dtype).mT, is_packed)
+    projection = None if weights.projection is None else pack(weights.projection.to(dtype).mT, is_packed)
+    prepared = PreparedWeights(matrix, None, projection, is_packed)
+    loop = scripted(loop_backward, d_outputs.device)
+    loop(d_before_clip, prepared, first_cell, _find_starts(keep, trace.gates.shape[-3]), clips, trace, filled)
+    return d_before_clip
 
 
-def _differentiate(d_outputs: Tensor, *saved: Any) -> _FiveTensors:
-    """Return the gradients of inputs and weights from what `_save_for_backward` saved, clips and buffers last."""
-    *tensors, clips, buffers = saved
-    weights, (first_cell, keep), trace = LayerWeights(*tensors[:4]), tensors[4:6], Trace(*tensors[6:])
-    d_inputs, d_weights, _ = run_backward(d_outputs, weights, first_cell, keep, clips, trace, buffers)
-    d_input_weight, d_recurrent_weight, d_bias, d_projection = d_weights
-    assert d_projection is not None
-    return d_inputs, d_input_weight, d_recurrent_weight, d_bias, d_projection
+def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_weights: LayerWeights) -> None:
+    """Fill the gradients of the matrices by products over all steps at once."""
+    d_matrix = multiply_once(trace.read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
+    input_dim = d_weights.input.shape[-2]
+    d_weights.input.copy_(d_matrix[..., :input_dim, :])
+    d_weights.recurrent.copy_(d_matrix[..., input_dim:, :])
+    if d_weights.projection is not None:
+        D = trace.cells.shape[-1]
+        given = (trace.gates[..., 3 * D :] * trace.tanh_cells).to(d_z.dtype).flatten(-3, -2)
+        d_weights.projection.copy_(multiply_once(given.mT, d_before_clip.flatten(-3, -2)))
 
 
-_recurrence_operator = torch.library.custom_op("elmo_zh::recurrence", _operator_forward, mutates_args=())
-_recurrence_backward_operator = torch.library.custom_op(
-    "elmo_zh::recurrence_backward", _operator_backward, mutates_args=()
-)
+def _join(weights: LayerWeights, dtype: torch.dtype) -> Tensor:
+    """Return W, shape (..., I + P, 4D)."""
+    width, height = weights.input.shape[-2], weights.input.shape[-2] + weights.recurrent.shape[-2]
+    joined = weights.input.new_empty(*weights.input.shape[:-2], height, weights.input.shape[-1], dtype=dtype)
+    joined[..., :width, :].copy_(weights.input)
+    joined[..., width:, :].copy_(weights.recurrent)
+    return joined
 
 
-@_recurrence_operator.register_fake
-def _(
-    inputs: Tensor,
-    _input_weight: Tensor,
-    _recurrent_weight: Tensor,
-    _bias: Tensor,
-    _projection: Tensor | None,
-    output: Tensor,
-    cell: Tensor,
-    *_others: Any,
-) -> _FiveTensors:
-    _, num_steps, num_streams, input_dim = inputs.shape
-    D, P = cell.shape[2], output.shape[2]
-    return (
-        inputs.new_empty(2, num_steps, num_streams, P),
-        inputs.new_empty(2, num_steps, num_streams, input_dim + P),
-        cell.new_empty(2, num_steps, num_streams, D),
-        cell.new_empty(2, num_steps, num_streams, D),
-        cell.new_empty(2, num_steps, num_streams, 4 * D),
-    )
-
-
-@_recurrence_backward_operator.register_fake
-def _(
-    _d_outputs: Tensor,
-    input_weight: Tensor,
-    recurrent_weight: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
-    _first_cell: Tensor,
-    _keep: Tensor | None,
-    _outputs: Tensor,
-    read: Tensor,
-    *_others: Any,
-) -> _FiveTensors:
-    return (
-        read.new_empty(*read.shape[:3], input_weight.shape[1]),
-        torch.empty_like(input_weight),
-        torch.empty_like(recurrent_weight),
-        torch.empty_like(bias),
-        bias.new_empty(0) if projection is None else torch.empty_like(projection),
-    )
-
-
-def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    _, *weights, _, first_cell, keep = inputs[:8]
-    ctx.save_for_backward(*weights, first_cell, keep, *output)
-    ctx.others = inputs[8:]
-
-
-def _pass_gradient_on(ctx: Any, d_outputs: Tensor, run: Callable[..., _FiveTensors]) -> tuple[Tensor | None, ...]:
-    """Return the gradient of each input; those of cells, gates and the state carried in are not used."""
-    *found, d_projection = run(d_outputs, *ctx.saved_tensors, *ctx.others)
-    has_projection = ctx.saved_tensors[3] is not None
-    return (*found, d_projection if has_projection else None, None, None, None, None, None)
-
-
-_recurrence_operator.register_autograd(
-    lambda ctx, d_outputs, *_: _pass_gradient_on(ctx, d_outputs, _recurrence_backward_operator),
-    setup_context=_save_for_backward,
-)
+def _find_starts(keep: Tensor | None, num_steps: int) -> SentenceStarts:
+    """Return where sentences start; a GPU is not asked at which steps, since the processor would have to wait."""
+    if keep is None:
+        return SentenceStarts(None, [False] * num_steps)
+    if keep.device.type != "cpu":
+        return SentenceStarts(keep, [True] * num_steps)
+    return SentenceStarts(keep, (keep == 0).flatten(1).any(dim=1).tolist())
 
 
 class _Recurrence(torch.autograd.Function):
-    """The same for use without torch.compile."""
-
     @staticmethod
-    def forward(inputs: Tensor, *others: Any) -> tuple[Tensor, ...]:
-        *tensors, keep, clips, buffers = others
-        return tuple(run_forward(inputs, LayerWeights(*tensors[:4]), LSTMState(*tensors[4:]), keep, clips, buffers))
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        return tuple(run_forward(Call(*arguments)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -205,5 +271,79 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if gradients[0] is None:
-            return (None,) * _NUM_ARGUMENTS
-        return _pass_gradient_on(ctx, gradients[0], _differentiate)
+            return (None,) * len(Call._fields)
+        saved = Saved(*ctx.saved_tensors)
+        return _gradients_of_call(saved, run_backward(gradients[0], saved, ctx.clips))
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    call = Call(*inputs)
+    ctx.save_for_backward(*Saved(*call.weights, call.cell, call.keep, *output))
+    ctx.clips = call.clips
+
+
+def _gradients_of_call(saved: Saved, found: Gradients) -> tuple[Tensor | None, ...]:
+    """Return the gradient of each field of the call; those of state, starts and clips do not exist."""
+    d_projection = None if saved.projection is None else found.projection
+    return (*found._replace(projection=d_projection), *(None,) * (len(Call._fields) - len(found)))  # type: ignore[arg-type]
+
+
+# The same for torch.compile: operators that it takes as a whole.
+
+_WEIGHTS = "Tensor input_weight, Tensor recurrent_weight, Tensor bias, Tensor? projection"
+_CLIPS, _FIVE_TENSORS = "float cell_clip, float output_clip", "(Tensor, Tensor, Tensor, Tensor, Tensor)"
+
+
+def _operator_forward(*arguments: Any) -> tuple[Tensor, ...]:
+    return tuple(run_forward(Call(*arguments)))
+
+
+def _operator_backward(d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    *saved, cell_clip, output_clip = arguments
+    return tuple(run_backward(d_outputs, Saved(*saved), Clips(cell_clip, output_clip)))
+
+
+_recurrence_operator = torch.library.custom_op(
+    "elmo_zh::recurrence",
+    _operator_forward,
+    mutates_args=(),
+    schema=f"(Tensor inputs, {_WEIGHTS}, Tensor output, Tensor cell, Tensor? keep, {_CLIPS}) -> {_FIVE_TENSORS}",
+)
+_backward_operator = torch.library.custom_op(
+    "elmo_zh::recurrence_backward",
+    _operator_backward,
+    mutates_args=(),
+    schema=f"(Tensor d_outputs, {_WEIGHTS}, Tensor first_cell, Tensor? keep, Tensor outputs, Tensor read,"
+    f" Tensor cells, Tensor tanh_cells, Tensor gates, {_CLIPS}) -> {_FIVE_TENSORS}",
+)
+
+
+@_recurrence_operator.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    call = Call(*arguments)
+    _, num_steps, num_streams, input_dim = call.inputs.shape
+    D, P = call.cell.shape[2], call.output.shape[2]
+    return (
+        call.inputs.new_empty(2, num_steps, num_streams, P),
+        call.inputs.new_empty(2, num_steps, num_streams, input_dim + P),
+        *(call.cell.new_empty(2, num_steps, num_streams, width) for width in (D, D, 4 * D)),
+    )
+
+
+@_backward_operator.register_fake
+def _(_d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    saved = Saved(*arguments[:-2])
+    weights = saved.weights
+    return (
+        saved.read.new_empty(*saved.read.shape[:3], weights.input.shape[1]),
+        *(torch.empty_like(weight) for weight in weights[:3] if weight is not None),
+        weights.bias.new_empty(0) if weights.projection is None else torch.empty_like(weights.projection),
+    )
+
+
+def _differentiate_operator(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    saved = Saved(*ctx.saved_tensors)
+    return _gradients_of_call(saved, Gradients(*_backward_operator(d_outputs, *saved, *ctx.clips)))
+
+
+_recurrence_operator.register_autograd(_differentiate_operator, setup_context=_save_for_backward)

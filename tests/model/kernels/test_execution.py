@@ -1,11 +1,10 @@
-"""Functions compiled once, and two tasks at the same time: their results, their errors, their threads."""
+"""Two tasks at the same time, and rows in halves: their results, their errors, their threads."""
 
 import subprocess
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,44 +13,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.model.kernels import execution
-from elmo_zh.model.kernels.execution import scripted, side_by_side, with_half_of_the_threads
-
-
-def test_a_compiled_function_computes_the_same() -> None:
-    def add_twice(left: Tensor, right: Tensor) -> Tensor:
-        return left + 2 * right
-
-    left, right = torch.arange(3.0), torch.arange(3.0) + 5
-    assert scripted(add_twice)(left, right).tolist() == [10, 13, 16]
-    assert scripted(add_twice) is scripted(add_twice)
-
-
-def test_threads_that_ask_at_once_compile_once_and_hear_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def script(function: Callable[..., Any]) -> Callable[..., Any]:
-        asked.append(function)
-        time.sleep(0.02)
-        warnings.warn("`torch.jit.script` is deprecated", DeprecationWarning, stacklevel=1)
-        return lambda: "compiled"
-
-    monkeypatch.setattr(torch.jit, "script", script)
-    with ThreadPoolExecutor(5) as pool:
-        found = list(pool.map(scripted, [test_a_compiled_function_computes_the_same] * 5))
-    assert [each() for each in found] == ["compiled"] * 5
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("error", [AttributeError, RuntimeError])
-def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
-    def refuse(_: object) -> object:
-        raise error("no TorchScript here")
-
-    def nothing() -> None:
-        pass
-
-    monkeypatch.setattr(torch.jit, "script", refuse)
-    assert scripted(nothing) is nothing
+from elmo_zh.model.kernels.execution import compute_in_halves, side_by_side, with_half_of_the_threads
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -234,3 +196,49 @@ assert side_by_side(work) == expected
 def test_a_forked_process_gets_a_helper_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+# Rows in halves
+
+
+def draw(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 2, 3, 7])
+@pytest.mark.usefixtures("num_threads")
+def test_results_and_gradients_are_those_of_all_rows_at_once(num_rows: int) -> None:
+    rows, weighting = draw(1, num_rows, 3), draw(2, num_rows, 5)
+    weight, bias = draw(3, 3, 5).requires_grad_(), draw(4, 5).requires_grad_()
+    frozen = draw(5, 5)
+    expected = torch.tanh(rows @ weight + bias) * frozen
+    found = compute_in_halves(
+        lambda some: torch.tanh(rows[some] @ weight + bias) * frozen, num_rows, [weight, bias, frozen]
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    ours = torch.autograd.grad((found * weighting).sum(), [weight, bias])
+    for mine, theirs in zip(ours, torch.autograd.grad((expected * weighting).sum(), [weight, bias]), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
+
+
+def test_a_parameter_that_one_half_alone_uses_has_its_gradient() -> None:
+    first, second, neither = (torch.ones((), requires_grad=True) for _ in range(3))
+    found = compute_in_halves(
+        lambda rows: torch.ones(rows.stop - rows.start) * (second if rows.start else first), 7, [first, second, neither]
+    )
+    found.sum().backward()  # type: ignore[no-untyped-call]
+    assert (first.grad, second.grad, neither.grad) == (4, 3, None)
+
+
+def test_without_a_gradient_there_is_none() -> None:
+    weight = torch.ones((), requires_grad=True)
+
+    def double(rows: slice) -> Tensor:
+        return torch.arange(5.0)[rows] * 2 * weight
+
+    with torch.no_grad():
+        found = compute_in_halves(double, 5, [weight])
+    assert not found.requires_grad
+    assert found.tolist() == [0, 2, 4, 6, 8]
+    assert compute_in_halves(double, 5, [weight]).requires_grad
+    assert not compute_in_halves(double, 5, [weight.detach()]).requires_grad

@@ -1,6 +1,7 @@
 """Products prepared for inference against NumPy, and what happens where the operators are missing or wrong."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from contract.command_line import ROOT, run_python
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.kernels import products
+from elmo_zh.model.kernels import products, torch_internals
 from elmo_zh.model.kernels.products import build_inference_product, inference_product, quantise_columns
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 
@@ -34,7 +35,7 @@ def as_read(rows: Tensor, precision: Precision) -> Tensor:
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the library's own layouts be missing."""
     monkeypatch.setattr(products, "can_pack", lambda *_: False)
-    monkeypatch.setattr(products, "_quantised_product_works", lambda: False)
+    monkeypatch.setattr(products, "int8_product_works", lambda: False)
 
 
 def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -85,7 +86,7 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
     matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
     bias = draw(3, num_columns) if with_bias else None
     product = build_inference_product(matrix, bias, INT8)
-    assert product.is_packed is (is_packed and products._quantised_product_works())
+    assert product.is_packed is (is_packed and products.int8_product_works())
     found = inference_product(rows, product)
     assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
     np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
@@ -248,24 +249,27 @@ def operators(name: str, stand_in: Callable[..., Tensor]) -> type:
 
 
 @pytest.mark.parametrize(
-    ("stand_in", "works"),
+    ("stand_in", "works", "warns"),
     [
-        (Exact, True),
-        (Saturating, False),
-        (object, False),
-        (operators("qlinear_pointwise", missing), False),
-        (operators("qlinear_pointwise", not_for_this_machine), False),
-        (operators("qlinear_pointwise", wrong), False),
-        (operators("qlinear_prepack", refusing), False),
+        (Exact, True, False),
+        (Saturating, False, False),
+        (object, False, True),
+        (operators("qlinear_pointwise", missing), False, True),
+        (operators("qlinear_pointwise", not_for_this_machine), False, False),
+        (operators("qlinear_pointwise", wrong), False, False),
+        (operators("qlinear_prepack", refusing), False, True),
     ],
 )
 def test_operators_that_are_missing_or_wrong_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool
+    monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool, warns: bool
 ) -> None:
     monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
-    try_it = functools.cache(products._quantised_product_works.__wrapped__)
-    monkeypatch.setattr(products, "_quantised_product_works", try_it)
-    assert try_it() is works
+    try_it = functools.cache(torch_internals.int8_product_works.__wrapped__)
+    monkeypatch.setattr(products, "int8_product_works", try_it)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert try_it() is works
+    assert [str(each.message).endswith("slower. Install torch 2.13.") for each in caught] == [True] * warns
     if not works:
         rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
         product = build_inference_product(matrix, None, INT8)

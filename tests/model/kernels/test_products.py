@@ -1,13 +1,10 @@
 """Products with a packed matrix against float64, and where they cannot be had."""
 
-import functools
-
 import pytest
 import torch
 from torch import Tensor
 
 from elmo_zh.model import precision
-from elmo_zh.model.kernels import products
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
 from elmo_zh.model.precision import computed_dtype
 
@@ -110,21 +107,3 @@ def test_only_float32_states_are_packed() -> None:
     assert not can_pack(torch.zeros(1, dtype=torch.float64), torch.float32)
     assert not can_pack(torch.zeros(1), torch.float16)
     assert not can_pack(torch.zeros(1, device="meta"), torch.float32)
-
-
-def missing(*_: object, **__: object) -> Tensor:
-    raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_reorder_linear_weight'")
-
-
-def wrong(rows: Tensor, *_: object, **__: object) -> Tensor:
-    return rows.new_ones(3, 7)
-
-
-@pytest.mark.parametrize(("name", "stand_in"), [("pack", missing), ("multiply", missing), ("multiply", wrong)])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_another_torch_without_the_operators_or_with_others_packs_nothing(
-    monkeypatch: pytest.MonkeyPatch, name: str, stand_in: object, dtype: torch.dtype
-) -> None:
-    monkeypatch.setattr(products, "_packing_works", functools.cache(products._packing_works.__wrapped__))
-    monkeypatch.setattr(products, name, stand_in)
-    assert can_pack(torch.zeros(1), dtype) is False

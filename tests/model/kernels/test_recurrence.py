@@ -9,13 +9,11 @@ import torch
 from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.kernels import passes
-from elmo_zh.model.kernels.buffers import BufferPool
+from elmo_zh.model.kernels import recurrence
+from elmo_zh.model.kernels.loops import SentenceStarts
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
-from elmo_zh.model.token_encoder import TokenInputs
 
 # Distinct primes, so that a swapped axis fails.
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 11, 3, 7, 37, 13
@@ -97,7 +95,7 @@ def test_float32_equals_the_plain_version(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], is_packed: bool, with_starts: bool
 ) -> None:
     if not is_packed:
-        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.float32):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0]) if with_starts else None
@@ -112,7 +110,7 @@ def test_bfloat16_is_as_near_as_its_rounding(
 ) -> None:
     """Of 8 bits; without clips, whose gradient a rounding may turn on or off."""
     if not is_packed:
-        monkeypatch.setattr(passes, "can_pack", lambda *_: False)
+        monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
     elif not can_pack(torch.zeros(1), torch.bfloat16):
         pytest.skip("matrices cannot be packed here")
     keep = start_flags(sizes[0])
@@ -144,7 +142,7 @@ def test_compiled_and_plain_python_give_the_same_bits(
     layer, keep = build_layer(sizes), start_flags(sizes[0])
     # Again and again: TorchScript watches the first runs and then compiles anew.
     compiled = [run(layer, sizes, keep, precision) for _ in range(4)]
-    monkeypatch.setattr(passes, "scripted", lambda function: function)
+    monkeypatch.setattr(recurrence, "scripted", lambda function, _: function)
     plain = run(layer, sizes, keep, precision)
     for result in compiled:
         assert_same_bits(result, plain)
@@ -179,126 +177,49 @@ def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, precision: P
                 torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
 
 
-class PoisonedPool(BufferPool):
-    """What is taken is not a number anywhere, and so is what was given back, at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.in_use: set[int] = set()
-
-    def take(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
-        buffer = super().take(shape, dtype, device).fill_(math.nan)
-        # No two at the same time in one place.
-        assert buffer.data_ptr() not in self.in_use
-        self.in_use.add(buffer.data_ptr())
-        return buffer
-
-    def give_back(self, *buffers: Tensor) -> None:
-        for buffer in buffers:
-            buffer.data.fill_(math.nan)  # unseen by autograd, which refuses to read what has changed
-            self.in_use.remove(buffer.data_ptr())
-        super().give_back(*buffers)
-
-    def num_free(self) -> int:
-        return sum(len(free) for free in self._free.values())
-
-
-def forward(
-    layer: ProjectedLSTM, state: LSTMState, seed: int, precision: Precision = FLOAT32
-) -> tuple[Tensor, Tensor, LSTMState]:
-    """Return what was read, a loss, and the state after."""
-    inputs = draw(seed, 2, STEPS, STREAMS, INPUT).requires_grad_()
-    outputs, after = layer(inputs, state, start_flags(STREAMS), precision=precision)
-    return inputs, (outputs * draw(seed + 1, *outputs.shape)).sum(), after
-
-
-def train_two_steps(layer: ProjectedLSTM, precision: Precision = FLOAT32) -> list[Tensor]:
-    state, results = draw_state(SIZES[0]), []
-    for seed in (17, 19):
-        inputs, loss, state = forward(layer, state, seed, precision)
-        gradients = torch.autograd.grad(loss, [inputs, *layer.parameters()])
-        results += [loss.detach(), *gradients, state.output, state.cell]
-        with torch.no_grad():
-            for parameter, gradient in zip(layer.parameters(), gradients[1:], strict=True):
-                parameter.sub_(gradient, alpha=0.01)
-    return results
+@contextmanager
+def poisoned_memory() -> Iterator[None]:
+    """Let torch fill what it allocates without a content with NaN."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
-def test_steps_in_used_memory_have_the_same_bits(precision: Precision) -> None:
-    expected = train_two_steps(build_layer(SIZES[0]), precision)
-    layer, pool = build_layer(SIZES[0]), PoisonedPool()
-    layer.buffer_pool = pool
-    assert_same_bits(train_two_steps(layer, precision), expected)
-    assert not pool.in_use
-    # What is read, cells, their tanh, gates, and the gradient of what goes into the gates: one set for both steps.
-    assert pool.num_free() == 5
+def test_nothing_is_read_before_it_is_written(precision: Precision) -> None:
+    layer, keep = build_layer(SIZES[0]), start_flags(STREAMS)
+    expected = run(layer, SIZES[0], keep, precision)
+    with poisoned_memory():
+        assert torch.empty(3).isnan().all()
+        assert_same_bits(run(layer, SIZES[0], keep, precision), expected)
 
 
-@pytest.mark.parametrize("first_backward", [0, 1])
-def test_two_runs_forward_and_then_both_backward(first_backward: int) -> None:
-    results = []
-    for pool in (None, PoisonedPool()):
-        layer = build_layer(SIZES[0])
-        layer.buffer_pool = pool
-        for _ in range(2):  # the second time in used memory
-            runs = [forward(layer, draw_state(SIZES[0], seed), seed) for seed in (23, 29)]
-            gradients = {}
-            for which in (first_backward, 1 - first_backward):
-                inputs, loss, _ = runs[which]
-                gradients[which] = torch.autograd.grad(loss, [inputs, *layer.parameters()])
-        results.append([*gradients[0], *gradients[1], *(run[1].detach() for run in runs)])
-    assert_same_bits(*results)
+@pytest.mark.parametrize("with_starts", [False, True])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_both_directions_at_once_as_on_a_gpu_equal_each_alone(
+    monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], precision: Precision, with_starts: bool
+) -> None:
+    keep = start_flags(sizes[0]) if with_starts else None
+    # Without clips, whose gradient a rounding may turn on or off.
+    expected = run(build_layer(sizes, clip=0.0), sizes, keep, precision)
+    monkeypatch.setattr(recurrence, "side_by_side", lambda work: work(slice(None)))
+    monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
+    monkeypatch.setattr(recurrence, "scripted", lambda function, _: function)
+    monkeypatch.setattr(recurrence, "_find_starts", lambda keep, steps: SentenceStarts(keep, [True] * steps))
+    tolerance = 1e-5 if precision is FLOAT32 else 0.05
+    for found, exact in zip(run(build_layer(sizes, clip=0.0), sizes, keep, precision), expected, strict=True):
+        torch.testing.assert_close(found, exact, rtol=tolerance, atol=tolerance * max(1.0, float(exact.abs().max())))
 
 
-def test_a_run_forward_without_one_backward_leaves_the_next_steps_alone() -> None:
-    layer, pool = build_layer(SIZES[0]), PoisonedPool()
-    expected = train_two_steps(build_layer(SIZES[0]))
-    layer.buffer_pool = pool
-    forward(layer, draw_state(SIZES[0]), 23)
-    pool.in_use.clear()  # its memory is free, though the pool does not get it
-    _, loss, after = forward(layer, draw_state(SIZES[0]), 29)
-    state = after.output.clone(), after.cell.clone()
-    with torch.no_grad():  # such as an evaluation
-        forward(layer, draw_state(SIZES[0]), 31)
-    assert_same_bits(train_two_steps(layer), expected)
-    assert_same_bits([after.output, after.cell], state)
+def test_a_nan_reaches_the_results() -> None:
+    """Training notices by it; neither clips nor rounding may hide one."""
     layer = build_layer(SIZES[0])
-    assert_same_bits([loss.detach()], [forward(layer, draw_state(SIZES[0]), 29)[1].detach()])
-
-
-def test_layers_that_share_a_pool_do_not_share_memory_at_a_time() -> None:
-    shape = BiLMShape(
-        num_tokens=31, cell_dim=CELL, projection_dim=OUTPUT, num_layers=3, cell_clip=3.0, projection_clip=3.0,
-        skip_connections=True,
-    )  # fmt: skip
-    results = []
-    for pool in (None, PoisonedPool()):
-        model = BiLM(shape)
-        model.initialise(torch.Generator().manual_seed(3))
-        for layer in model.layers:
-            layer.buffer_pool = pool
-        state, values = model.zero_state(STREAMS), []
-        for seed in (37, 41, 43):
-            ids = torch.randint(0, 31, (2, STEPS, STREAMS), generator=torch.Generator().manual_seed(seed))
-            activations, state = model(TokenInputs(ids), state, start_flags(STREAMS))
-            loss = (activations[-1] * draw(seed, *activations[-1].shape)).sum()
-            gradients = torch.autograd.grad(loss, list(model.parameters()))
-            values += [*(value.detach() for value in activations), *(g.to_dense() for g in gradients)]
-            values += [part for layer in state for part in (layer.output, layer.cell)]
-        results.append(values)
-    assert_same_bits(*results)
-    model.reuse_buffers()
-    assert len({id(layer.buffer_pool) for layer in model.layers}) == 1
-
-
-def test_the_pool_gives_what_has_the_shape_and_dtype_and_nothing_twice() -> None:
-    pool, cpu = BufferPool(), torch.device("cpu")
-    first = pool.take((3, 5), torch.float32, cpu)
-    pool.give_back(first, first)
-    for shape, dtype in (((5, 3), torch.float32), ((3, 5), torch.bfloat16), ((3, 5, 1), torch.float32)):
-        other = pool.take(shape, dtype, cpu)
-        assert other is not first
-        assert (tuple(other.shape), other.dtype) == (shape, dtype)
-    assert pool.take(torch.Size([3, 5]), torch.float32, cpu) is first
-    assert pool.take((3, 5), torch.float32, cpu) is not first
+    inputs = draw(8, 2, STEPS, STREAMS, INPUT)
+    inputs[1, 3, 2, 5] = math.nan
+    outputs, after = layer(inputs, draw_state(SIZES[0]))
+    assert outputs[1, 3:, 2].isnan().all()
+    assert after.cell[1, 2].isnan().all()
+    assert not outputs[:, :3].isnan().any()

@@ -1,0 +1,102 @@
+"""Private and deprecated parts of torch: used while they work, noticed where they do not, measured again in time."""
+
+import functools
+import re
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from contract.command_line import ROOT
+from torch import Tensor
+
+from elmo_zh.model.kernels import loops, next_token_loss, torch_internals
+from elmo_zh.model.kernels.products import can_pack
+from elmo_zh.model.kernels.torch_internals import MEASURED_WITH, packing_works, scripted
+
+
+def test_they_are_measured_again_with_another_torch() -> None:
+    """With the new torch run `make bench`; keep in torch_internals.py what no public call does as fast, and say so."""
+    pinned = re.search(r"^torch==(.*)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert pinned[1].startswith(f"{MEASURED_WITH}.")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [loops.loop_forward, loops.loop_backward, loops.infer_layer, next_token_loss.score_row_chunks],
+    ids=lambda function: function.__name__,
+)
+def test_torchscript_takes_it(function: Callable[..., Any]) -> None:
+    """Otherwise nothing would fail: it would run as plain Python, and slower."""
+    assert isinstance(scripted(function), torch.jit.ScriptFunction)
+
+
+def test_a_compiled_function_computes_the_same() -> None:
+    def add_twice(left: Tensor, right: Tensor) -> Tensor:
+        return left + 2 * right
+
+    left, right = torch.arange(3.0), torch.arange(3.0) + 5
+    assert scripted(add_twice)(left, right).tolist() == [10, 13, 16]
+    assert scripted(add_twice) is scripted(add_twice)
+
+
+def test_threads_that_ask_at_once_compile_once_and_hear_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def script(function: Callable[..., Any]) -> Callable[..., Any]:
+        asked.append(function)
+        time.sleep(0.02)
+        warnings.warn("`torch.jit.script` is deprecated", DeprecationWarning, stacklevel=1)
+        return lambda: "compiled"
+
+    monkeypatch.setattr(torch.jit, "script", script)
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(scripted, [test_a_compiled_function_computes_the_same] * 5))
+    assert [each() for each in found] == ["compiled"] * 5
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("error", [AttributeError, RuntimeError])
+def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    def refuse(_: object) -> object:
+        raise error("no TorchScript here")
+
+    def nothing() -> None:
+        pass
+
+    monkeypatch.setattr(torch.jit, "script", refuse)
+    with pytest.warns(RuntimeWarning, match=r"no TorchScript functions .*no TorchScript here.*computing is slower"):
+        assert scripted(nothing) is nothing
+
+
+def test_other_devices_run_plain_python() -> None:
+    def nothing() -> None:
+        pass
+
+    assert scripted(nothing, torch.device("meta")) is nothing
+
+
+def missing(*_: object, **__: object) -> Tensor:
+    raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_reorder_linear_weight'")
+
+
+def wrong(rows: Tensor, *_: object, **__: object) -> Tensor:
+    return rows.new_ones(3, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "stand_in"), [("packed", missing), ("packed_product", missing), ("packed_product", wrong)]
+)
+def test_another_torch_without_the_operators_or_with_others_packs_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, stand_in: object
+) -> None:
+    try_it = functools.cache(packing_works.__wrapped__)
+    monkeypatch.setattr("elmo_zh.model.kernels.products.packing_works", try_it)
+    monkeypatch.setattr(torch_internals, name, stand_in)
+    with pytest.warns(RuntimeWarning, match="no packed products as elmo-zh uses them") as caught:
+        found = [can_pack(torch.zeros(1), torch.float32) for _ in range(2)]
+    assert (found, len(caught)) == ([False, False], 1)
