@@ -69,14 +69,15 @@ def build_work(work: str, size: str) -> Callable[[], int]:
     from elmo_zh.config.load import load_config
     from elmo_zh.embed.sentence_vectors import SentenceVectors
     from elmo_zh.model.language_model import LanguageModel, build_shape
-    from elmo_zh.model.precision import FLOAT32, PRECISIONS, fastest_training_precision
+    from elmo_zh.model.precision import FLOAT32
+    from elmo_zh.training.computation import choose_computation
     from elmo_zh.training.optimizer import step_tokens
     from elmo_zh.training.trial import build_trial, draw_lexicon, draw_words
 
     config, cpu = load_config(Config(), ROOT / "configs" / f"{size}.toml", []), torch.device("cpu")
     lexicon = draw_lexicon(config.vocab.size, config.model.num_slots)
     if work == "train":
-        precision = PRECISIONS.get(config.train.precision) or fastest_training_precision(cpu)
+        precision = choose_computation(config.train, config.model, cpu, {}).product_precision
         learner, numbers = build_trial(config, lexicon, cpu, precision), count()
 
         def train() -> int:

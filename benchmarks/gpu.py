@@ -120,7 +120,7 @@ def measure_products(conditions: Conditions, precision: str) -> dict[str, Any]:
 def measure_training(conditions: Conditions, size: str, **changes: Any) -> dict[str, Any]:
     """Measure whole steps, from the streams to the optimisers."""
     config = conditions.config(size, **changes)
-    computation = choose_computation(config.train, conditions.device, {})
+    computation = choose_computation(config.train, config.model, conditions.device, {})
     lexicon = draw_lexicon(config.vocab.size, config.model.num_slots)
     learner = build_trial(config, lexicon, conditions.device, computation.product_precision)
     numbers = count()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_zh.config import TrainConfig
+from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
@@ -49,7 +49,7 @@ def build_trainer(
     setup = TrainerSetup(
         model=model, store=store or build_store(), vocabulary_digest="digest", config=config,
         checkpoints=CheckpointFolder(folder / "c", config.keep_checkpoints), metrics=MetricsFile(folder / "m.jsonl"),
-        device=device, computation=choose_computation(config, device, {}), reporter=SilentReporter(),
+        device=device, computation=choose_computation(config, ModelConfig(), device, {}), reporter=SilentReporter(),
         initialise=lambda new: initialise_model(new, 1, None),
     )  # fmt: skip
     return Trainer(setup)

@@ -161,7 +161,7 @@ def load_embedder(
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not stateful:
         common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
-    return ElmoEmbedder(
+    embedder = ElmoEmbedder(
         bundle,
         device or "auto",
         precision or config.precision,
@@ -169,3 +169,6 @@ def load_embedder(
         batch_tokens=config.batch_tokens,
         unknown=unknown or config.unknown_way(),
     )
+    if advice := embedder.precision_advice():
+        common.console.warn(f"{advice}. --precision float32 is as fast or faster, and exact.")
+    return embedder

@@ -185,7 +185,7 @@ class TrainConfig:
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
-    """Matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto (bfloat16 where it is fast)."""
+    """Matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto (the faster one, measured)."""
     deterministic: bool = False
     """Make GPU training reproducible, at some cost in speed; training on a CPU always is."""
     device: str = free("auto", DEVICES)

@@ -39,8 +39,12 @@ from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch, known_forms
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.precision import PRECISIONS, choose_device
+from elmo_zh.model.precision_choice import advise_against
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.windows import iter_windows
+
+# To guess how many sentences a batch has.
+_USUAL_SENTENCE_TOKENS = 32
 
 
 class ElmoEmbedder(SentenceTokens):
@@ -147,6 +151,11 @@ class ElmoEmbedder(SentenceTokens):
     def identity(self) -> dict[str, str]:
         """Return what vectors depend on besides the text: the model's digest, the precision, and `unknown`."""
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown}
+
+    def precision_advice(self) -> str:
+        """Return why the precision is no faster than float32 on this machine; "" if it is, or if it is float32."""
+        num_rows = max(1, self.batch_tokens // _USUAL_SENTENCE_TOKENS)
+        return advise_against(PRECISIONS[self.precision], self._device, self._bilm.shape, num_rows)
 
     @property
     def dimension(self) -> int:

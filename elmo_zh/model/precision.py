@@ -52,17 +52,15 @@ INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True, can_train=
 PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT8)}
 
 
-def fastest_training_precision(device: torch.device) -> Precision:
-    """Return bfloat16 where a device has instructions for it, else float32."""
-    return BFLOAT16 if has_fast_bfloat16(device) else FLOAT32
-
-
 # Instruction sets without bfloat16 products to which a user can limit oneDNN (ONEDNN_MAX_CPU_ISA).
 _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
-def has_fast_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU's."""
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU's.
+
+    They may be slower than those for float32 (`model.precision_choice`).
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return _processor_multiplies_bfloat16()
@@ -83,7 +81,7 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     and then a row of the product depends on its neighbouring rows. Numbers are still rounded to bfloat16 before the
     product, so the results are at least as exact.
     """
-    if dtype == torch.bfloat16 and device.type == "cpu" and not has_fast_bfloat16(device):
+    if dtype == torch.bfloat16 and device.type == "cpu" and not has_bfloat16(device):
         return torch.float32
     return dtype
 

@@ -23,6 +23,7 @@ from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.live_vectors import LiveVectors
+from elmo_zh.tasks.networks.encoders import choose_lstm_precision
 from elmo_zh.tasks.networks.inputs import Batch
 from elmo_zh.tasks.networks.task_head import TaskHead
 
@@ -120,6 +121,7 @@ def train_head(
     optimizer = torch.optim.Adam(groups)
     modules = nn.ModuleDict({"head": head} | ({"bilm": live.bilm} if live else {}))
     state = _State.load(folder / "state", modules, optimizer, reporter)
+    state.precision = choose_lstm_precision(head, settings.batch_size, state.precision)
     total = settings.epochs * len(items)
     done = len(state.lines)
     with reporter.progress(f"seed {seed}", unit="texts", total=total, initial=done * len(items)) as progress:
@@ -224,6 +226,7 @@ class _State:
 
     lines: list[dict[str, Any]]
     best: dict[str, Tensor]
+    precision: str = ""
 
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
@@ -235,12 +238,13 @@ class _State:
             return cls([], {})
         modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
         flat = load_tensors(folder / "optimizer.safetensors")
-        known: dict[int, dict[str, Tensor]] = {}
+        of_parameters: dict[int, dict[str, Tensor]] = {}
         for name, value in flat.items():
             number, _, key = name.partition(".")
-            known.setdefault(int(number), {})[key] = value
-        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
-        return cls(read_sealed(record)["lines"], load_tensors(folder / "best.safetensors"))
+            of_parameters.setdefault(int(number), {})[key] = value
+        optimizer.load_state_dict({"state": of_parameters, "param_groups": optimizer.state_dict()["param_groups"]})
+        known = read_sealed(record)
+        return cls(known["lines"], load_tensors(folder / "best.safetensors"), known.get("precision", ""))
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state; it replaces the one of the epoch before in one step."""
@@ -250,9 +254,8 @@ class _State:
             unfinished.mkdir()
             for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
                 save_file(tensors, unfinished / f"{name}.safetensors")
-            write_sealed(
-                unfinished / "lines.json", {"lines": self.lines}, map(Region.whole, sorted(unfinished.iterdir()))
-            )
+            found = {"lines": self.lines, "precision": self.precision}
+            write_sealed(unfinished / "lines.json", found, map(Region.whole, sorted(unfinished.iterdir())))
 
     def best_of(self, module: str) -> dict[str, Tensor]:
         """Return the best weights of one of the modules."""

@@ -4,15 +4,16 @@ Different choices round differently, and so lead to different weights.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
-from elmo_zh.config import TrainConfig
+from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.kernels.products import can_pack
-from elmo_zh.model.precision import PRECISIONS, Precision, fastest_training_precision
+from elmo_zh.model.precision import PRECISIONS, Precision
+from elmo_zh.model.precision_choice import choose_precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class Computation:
         kernel: Products of the time loops: onednn (packed matrices) or torch.
         num_threads: Number of processor threads of each process.
         torch_version: Version of torch.
+        bfloat16_speedup: How many times as fast as float32 bfloat16 was when the precision was chosen; None if it was
+            not measured.
     """
 
     device: str
@@ -32,6 +35,7 @@ class Computation:
     kernel: str
     num_threads: int
     torch_version: str
+    bfloat16_speedup: float | None = None
 
     @property
     def product_precision(self) -> Precision:
@@ -45,30 +49,46 @@ class Computation:
 
     def describe(self) -> dict[str, Any]:
         """Return JSON values for records."""
-        return asdict(self)
+        found = asdict(self)
+        if self.bfloat16_speedup is None:
+            del found["bfloat16_speedup"]
+        return found
 
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
         """Return, for users, what has changed since an earlier description."""
         return [
             f"{name} was {previous[name]}, is {value}"
             for name, value in self.describe().items()
-            if name in previous and previous[name] != value
+            if name in previous and previous[name] != value and name != "bfloat16_speedup"
         ]
 
 
-def choose_computation(config: TrainConfig, device: torch.device, previous: Mapping[str, Any]) -> Computation:
+def choose_computation(
+    config: TrainConfig,
+    model: ModelConfig,
+    device: torch.device,
+    previous: Mapping[str, Any],
+    note: Callable[[str], None] = lambda _: None,
+) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
     Args:
         config: Training settings. What they leave open is chosen as in `previous`, or else to suit the machine.
+        model: The model's settings; products of its shapes are measured.
         device: Device to compute on.
         previous: Description of the run's computation so far; empty for a new run.
+        note: Receives a line about a precision that was chosen by measuring.
     """
-    precision = config.precision
-    if precision == "auto":
-        precision = previous.get("precision") or fastest_training_precision(device).name
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
+    precision, speedup = config.precision, None
+    if precision == "auto" and "precision" in previous:
+        precision, speedup = previous["precision"], previous.get("bfloat16_speedup")
+    elif precision == "auto":
+        choice = choose_precision(device, config.batch_size, 2 * model.projection_dim, 4 * model.cell_dim)
+        precision, speedup = choice.precision.name, choice.speedup
+        if speedup is not None:
+            note(choice.describe())
     if device.type == "cuda":
         _set_up_gpu(config.deterministic)
     is_packed = can_pack(torch.empty(0, device=device), PRECISIONS[precision].dtype)
@@ -78,6 +98,7 @@ def choose_computation(config: TrainConfig, device: torch.device, previous: Mapp
         kernel="onednn" if is_packed else "torch",
         num_threads=torch.get_num_threads(),
         torch_version=str(torch.__version__),
+        bfloat16_speedup=None if speedup is None else round(speedup, 2),
     )
 
 

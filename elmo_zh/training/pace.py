@@ -68,7 +68,7 @@ def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[s
 def _product_rate(config: Config) -> float:
     """Return the floating point operations per second in plain products of sizes as the LSTMs have them."""
     device = choose_device(config.train.device)
-    choose_computation(config.train, device, {})
+    choose_computation(config.train, config.model, device, {})
     left, right = torch.ones(64, 512, device=device), torch.ones(512, 4096, device=device)
     # Reading the sum waits for the device.
     seconds = timeit.repeat(lambda: float((left @ right).sum()), repeat=20, number=1)
@@ -88,7 +88,7 @@ def _forecast(config: Config, rows: int, size: CorpusSize, flops: float, rate: f
     tokens = steps * step_tokens(train)
     num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
-    product_bytes = choose_computation(train, choose_device(train.device), {}).product_bytes
+    product_bytes = choose_computation(train, model, choose_device(train.device), {}).product_bytes
     shape = build_shape(model, rows)
     network, tables, states = count_numbers(model, train, shape, rows)
     # The bundle has the token table also where the softmax shares it.
@@ -109,7 +109,7 @@ def _forecast(config: Config, rows: int, size: CorpusSize, flops: float, rate: f
 def _step_seconds(config: Config, rows: int) -> float:
     """Return the duration of the shortest of a few training steps."""
     device = choose_device(config.train.device)
-    computation = choose_computation(config.train, device, {})
+    computation = choose_computation(config.train, config.model, device, {})
     lexicon = draw_lexicon(rows, config.model.num_slots)
     learner = build_trial(config, lexicon, device, computation.product_precision)
     ends = [time.monotonic()]

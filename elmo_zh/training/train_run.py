@@ -182,7 +182,15 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     """Return how to compute; what the settings leave open stays as it was before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
-    computation = choose_computation(context.config.train, device, previous)
+    config = context.config
+
+    def choose() -> dict[str, Any]:
+        return choose_computation(config.train, config.model, device, previous, context.reporter.note).describe()
+
+    # Rank 0 measures for all, which may have other processors.
+    chosen = context.group.on_rank_0(choose)
+    known = {name: value for name, value in chosen.items() if name in ("precision", "bfloat16_speedup")}
+    computation = choose_computation(config.train, config.model, device, {**previous, **known})
     for difference in computation.differences(previous):
         context.reporter.warn(
             f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit for bit those of an"

@@ -33,7 +33,6 @@ def test_bytes_are_those_that_the_processor_computes_with(
     monkeypatch.setattr(module, "_processor_multiplies_bfloat16", lambda: has_instructions)
     assert [each.bytes_per_number(CPU) for each in (FLOAT32, BFLOAT16)] == [4, expected]
     assert BFLOAT16.bytes_per_number(GPU) == 2
-    assert module.fastest_training_precision(CPU) is (BFLOAT16 if has_instructions else FLOAT32)
 
 
 def test_int8_is_for_processors() -> None:

@@ -13,8 +13,10 @@ import pytest
 import torch
 from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo_zh, run_python, training_lines
 
-from elmo_zh.config import TrainConfig
+from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model import precision
+from elmo_zh.model.precision import BFLOAT16, FLOAT32
+from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, trainer
 from elmo_zh.training.computation import Computation, choose_computation
@@ -43,7 +45,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Set what the machine can do."""
 
     def can(*, bfloat16: bool, packed: bool = True) -> None:
-        monkeypatch.setattr(precision, "has_fast_bfloat16", lambda _: bfloat16)
+        choice = PrecisionChoice(BFLOAT16, 1.9) if bfloat16 else PrecisionChoice(FLOAT32, 0.5)
+        monkeypatch.setattr(precision, "has_bfloat16", lambda _: bfloat16)
+        monkeypatch.setattr(computation, "choose_precision", lambda *_: choice)
         monkeypatch.setattr(computation, "can_pack", lambda *_: packed)
 
     return can
@@ -59,22 +63,22 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     ],
 )
 @pytest.mark.parametrize(("limit", "has_them_still"), [("", True), ("avx512_core", False), ("AVX512_CORE_BF16", True)])
-def test_bfloat16_is_fast_where_there_are_instructions_for_it(
+def test_processors_with_instructions_for_bfloat16(
     monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: bool, limit: str, has_them_still: bool
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", multiplies_bfloat16.__wrapped__)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     expected = expected and has_them_still
-    assert precision.has_fast_bfloat16(CPU) is expected
+    assert precision.has_bfloat16(CPU) is expected
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
-def test_bfloat16_is_fast_on_gpus_from_ampere_on(
+def test_gpus_from_ampere_on_have_bfloat16(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    assert precision.has_fast_bfloat16(torch.device("cuda")) is expected
+    assert precision.has_bfloat16(torch.device("cuda")) is expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ def test_the_setting_decides_then_the_run_then_the_machine(
     machine: Machine, setting: str, before: dict[str, Any], is_fast: bool, expected: str
 ) -> None:
     machine(bfloat16=is_fast)
-    chosen = choose_computation(TrainConfig(precision=setting), CPU, before)
+    chosen = choose_computation(TrainConfig(precision=setting), ModelConfig(), CPU, before)
     assert chosen.precision == expected
     assert chosen.product_precision.dtype is getattr(torch, expected)
     in_bfloat16 = expected == "bfloat16" and is_fast
@@ -104,18 +108,18 @@ def test_the_setting_decides_then_the_run_then_the_machine(
 )
 def test_threads_are_as_set_or_as_before_or_as_they_are(setting: int, before: dict[str, int], expected: int) -> None:
     torch.set_num_threads(5)
-    assert choose_computation(TrainConfig(num_threads=setting), CPU, before).num_threads == expected
+    assert choose_computation(TrainConfig(num_threads=setting), ModelConfig(), CPU, before).num_threads == expected
     assert torch.get_num_threads() == expected
 
 
 @pytest.mark.parametrize(("packed", "kernel"), [(True, "onednn"), (False, "torch")])
 def test_a_description_is_plain_and_tells_every_difference(machine: Machine, packed: bool, kernel: str) -> None:
     machine(bfloat16=False, packed=packed)
-    chosen = choose_computation(TrainConfig(num_threads=2), CPU, {})
+    chosen = choose_computation(TrainConfig(num_threads=2), ModelConfig(), CPU, {})
     described = json.loads(json.dumps(chosen.describe()))
     assert described == {
         "device": "cpu", "precision": "float32", "kernel": kernel, "num_threads": 2,
-        "torch_version": str(torch.__version__),
+        "torch_version": str(torch.__version__), "bfloat16_speedup": 0.5,
     }  # fmt: skip
     assert chosen.differences(described) == chosen.differences({}) == []
     assert Computation(**described) == chosen
@@ -161,10 +165,11 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     machine(bfloat16=is_fast)
     interrupted(run, monkeypatch, step=13)
     chosen = state_of(run, 13)["computation"]
-    assert chosen["precision"] == expected
+    assert (chosen["precision"], chosen["bfloat16_speedup"]) == (expected, 1.9 if is_fast else 0.5)
     machine(bfloat16=not is_fast)
     answer = elmo_zh("train", "--run", run, "--json")
     assert warnings_of(answer.stderr) == []
+    assert " times as fast " not in answer.stderr  # not measured again
     assert f" on cpu ({expected}), plus evaluations." in answer.stderr
     assert answer.result()["computation"] == state_of(run, NUM_STEPS)["computation"] == chosen
     record = json.loads((run / "stages" / "train.json").read_text("utf-8"))
@@ -172,7 +177,9 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     # The precision has an effect: the other one gives different losses.
     losses = [line["train_loss"] for line in training_lines(run)]
     machine(bfloat16=not is_fast)
-    elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
+    answer = elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
+    told = "float32: bfloat16 is 0.5 times as fast here" if is_fast else "bfloat16: 1.9 times as fast as float32 here"
+    assert told in answer.stderr.splitlines()
     assert state_of(run, 1)["computation"]["precision"] != expected
     assert training_lines(run)[0]["train_loss"] != losses[0]
     assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)
@@ -312,14 +319,15 @@ heldout = HeldoutSentences.measured(ids, offsets, np.full(300, 29, np.uint32), n
 store = IdStore(EncodedSentences.in_memory(*sentences(3000)), heldout, Lexicon(vocabulary, None))
 keep_freed_memory()
 device = torch.device("cpu")
+chosen = choose_computation(config, model_config, device, {})
 setup = TrainerSetup(
     model=LanguageModel.build(build_shape(model_config, rows), tie_softmax=False), store=store,
     vocabulary_digest="digest", config=config, checkpoints=CheckpointFolder(folder / "c"),
-    metrics=MetricsFile(folder / "m.jsonl"), device=device, computation=choose_computation(config, device, {}),
+    metrics=MetricsFile(folder / "m.jsonl"), device=device, computation=chosen,
     reporter=SilentReporter(), initialise=lambda model: initialise_model(model, 1, None),
 )
 Trainer(setup).train()
-predicted = predict_memory(model_config, config, choose_computation(config, device, {}).product_bytes, rows, 51000)
+predicted = predict_memory(model_config, config, chosen.product_bytes, rows, 51000)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"predicted": predicted, "peak": peak}))
 """

@@ -6,7 +6,8 @@ Shape letters: B texts, T units.
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.precision import FLOAT32, fastest_training_precision
+from elmo_zh.model.precision import FLOAT32, PRECISIONS
+from elmo_zh.model.precision_choice import choose_precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.tasks.networks.inputs import Dropout
 from elmo_zh.tasks.networks.settings import HeadSettings
@@ -15,15 +16,17 @@ from elmo_zh.tasks.networks.settings import HeadSettings
 class BiLSTM(nn.Module):
     """A bidirectional LSTM over texts of any length; padding has no influence and stays zero.
 
-    It is a layer of the biLM without projection and clips. Products of training are in bfloat16 where the processor or
-    GPU has instructions for it, those of predictions in float32.
+    It is a layer of the biLM without projection and clips.
+
+    Attributes:
+        training_precision: Precision of products in training; predictions are in float32.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__()
         self.lstm = ProjectedLSTM(input_dim, hidden_dim, hidden_dim, cell_clip=0.0, projection_clip=0.0)
         self.lstm.initialise(torch.Generator("cpu").manual_seed(int(torch.randint(2**62, (), device="cpu"))))
-        self.dimension = 2 * hidden_dim
+        self.dimension, self.training_precision = 2 * hidden_dim, FLOAT32
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs of both directions, float32, shape (B, T, 2 * hidden_dim)."""
@@ -34,7 +37,7 @@ class BiLSTM(nn.Module):
         places = torch.where(steps < lengths, lengths - 1 - steps, steps)
         texts = torch.arange(B, device=mask.device)
         forwards = inputs.transpose(0, 1)
-        precision = fastest_training_precision(inputs.device) if self.training else FLOAT32
+        precision = self.training_precision if self.training else FLOAT32
         both = torch.stack([forwards, forwards[places, texts]])
         outputs, _ = self.lstm(both, self.lstm.zero_state(B), precision=precision)
         joined = torch.cat([outputs[0], outputs[1][places, texts]], dim=2).transpose(0, 1)
@@ -61,6 +64,19 @@ class MergedBiLSTM(nn.Module):
         merged = projected + self.first(projected, mask)
         outputs: Tensor = self.second(self.dropout(merged), mask)
         return outputs
+
+
+def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
+    """Let a network's LSTMs train in the faster precision, or in a known one; return its name, "" without LSTMs."""
+    name = known
+    for module in network.modules():
+        if isinstance(module, BiLSTM):
+            width, num_columns = module.lstm.input_weight.shape[1:]
+            width += module.lstm.output_dim
+            device = module.lstm.bias.device
+            name = name or choose_precision(device, batch_size, width, num_columns).precision.name
+            module.training_precision = PRECISIONS[name]
+    return name
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:

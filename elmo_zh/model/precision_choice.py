@@ -1,0 +1,100 @@
+"""The faster precision of training, by measuring products of the run's own shapes.
+
+That a processor has instructions for bfloat16 does not say that they are fast: on some they reach half the rate of
+float32.
+"""
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
+from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision, has_bfloat16
+
+# bfloat16 is less exact, so it has to be clearly faster.
+WORTHWHILE_SPEEDUP = 1.15
+_MOST_SECONDS, _ROUNDS = 0.35, 5
+# Floating point operations of one product. Products of more columns have the same rate.
+_MOST_FLOPS = 5e8
+
+
+@dataclass(frozen=True)
+class PrecisionChoice:
+    """A precision, and how many times as fast as float32 products are in bfloat16; None if that was not measured."""
+
+    precision: Precision
+    speedup: float | None = None
+
+    def describe(self) -> str:
+        """Return the choice as a line for users."""
+        if self.speedup is None:
+            return f"{self.precision.name}: there are no instructions for bfloat16 here"
+        if self.precision is FLOAT32:
+            return f"float32: bfloat16 is {self.speedup:.1f} times as fast here"
+        return f"bfloat16: {self.speedup:.1f} times as fast as float32 here"
+
+
+@functools.cache
+def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
+    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) with (width, num_columns).
+
+    Takes less than half a second, once for each shape. It is float32, without measuring, where a device has no
+    instructions for bfloat16.
+    """
+    if not has_bfloat16(device):
+        return PrecisionChoice(FLOAT32)
+    num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))
+    work = {precision: _products(precision, device, num_rows, width, num_columns) for precision in (FLOAT32, BFLOAT16)}
+    seconds = _shortest_seconds(work)
+    speedup = seconds[FLOAT32] / seconds[BFLOAT16]
+    return PrecisionChoice(BFLOAT16 if speedup >= WORTHWHILE_SPEEDUP else FLOAT32, speedup)
+
+
+def advise_against(precision: Precision, device: torch.device, shape: BiLMShape, num_rows: int) -> str:
+    """Return why a precision of inference is no faster than float32 on a device, for users; "" if it is."""
+    if precision is not BFLOAT16:
+        return ""
+    choice = choose_precision(device, num_rows, 2 * shape.projection_dim, 4 * shape.cell_dim)
+    return choice.describe() if choice.precision is FLOAT32 else ""
+
+
+def _products(
+    precision: Precision, device: torch.device, num_rows: int, width: int, num_columns: int
+) -> Callable[[], object]:
+    """Return what computes the products of a step: forward, back to the inputs, and of the weights' gradient."""
+    rows, d_z = (torch.ones(num_rows, size, device=device).to(precision.dtype) for size in (width, num_columns))
+    matrix = torch.ones(width, num_columns, device=device).to(precision.dtype)
+    is_packed = can_pack(torch.empty(0, device=device), precision.dtype)
+    forward, back = pack(matrix, is_packed), pack(matrix.mT, is_packed)
+
+    def compute() -> tuple[Tensor, Tensor, Tensor]:
+        found = multiply(rows, forward, None, is_packed), multiply(d_z, back, None, is_packed)
+        gradient = multiply_once(rows.mT, d_z)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return (*found, gradient)
+
+    return compute
+
+
+@with_half_of_the_threads()
+def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Precision, float]:
+    """Return the shortest time of each, taken in turns so that another program slows down all alike."""
+    started_at = time.perf_counter()
+    seconds = dict.fromkeys(work, float("inf"))
+    for compute in work.values():
+        compute()  # the first run makes the library's kernels
+    for _ in range(_ROUNDS):
+        for precision, compute in work.items():
+            before = time.perf_counter()
+            compute()
+            seconds[precision] = min(seconds[precision], time.perf_counter() - before)
+        if time.perf_counter() - started_at > _MOST_SECONDS:
+            break
+    return seconds
