@@ -33,7 +33,7 @@ from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.jobs import Job
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.training.perplexity import evaluate_files
+from elmo_zh.scoring.evaluate import evaluate_files
 from elmo_zh.training.trial import forward_flops
 
 QUIET = SilentReporter()

@@ -27,16 +27,16 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
+from elmo_zh.scoring.exact import Figures, score_sentences, score_stream
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
 from elmo_zh.stages.vocab import vocab
 from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.heldout_sample import measure_text
+from elmo_zh.training.heldout import measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.training.scoring import Figures, score_sentences, score_stream
 from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 PUBLISHED = ["word2vec.enabled=false", "train.carry_state=true", "train.optimizer=adagrad", "train.learning_rate=0.2",

@@ -28,6 +28,7 @@ LAYERS = (
     "spacy",
     "convert",
     "training",
+    "scoring",
     "embed",
     "bundle",
     "model",
@@ -184,9 +185,10 @@ def test_the_model_opens_no_file_and_logs_nothing() -> None:
             may_import_os = module in ("elmo_zh.model.kernels.execution", "elmo_zh.model.precision")
             forbidden = {"logging", "pathlib", "io", *([] if may_import_os else ["os"])}
             assert not forbidden & {other.split(".")[0] for other in imports_of(module)}
-            assert not any(
-                call == "open" or call.endswith((".open", ".read_text", ".warn")) for call in calls_of(module)
-            )
+            # One warns if torch lacks something.
+            may_warn = module == "elmo_zh.model.kernels.torch_internals"
+            speaking = (".open", ".read_text", *([] if may_warn else [".warn"]))
+            assert not any(call == "open" or call.endswith(speaking) for call in calls_of(module))
 
 
 def test_commands_import_heavy_things_inside_functions_only() -> None:

@@ -51,7 +51,7 @@ def evaluate(
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
-    from elmo_zh.training.perplexity import evaluate_files
+    from elmo_zh.scoring.evaluate import evaluate_files
 
     keep_freed_memory()
     with opened_inputs(files, common.console) as sources:

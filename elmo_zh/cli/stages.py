@@ -205,8 +205,8 @@ def _train_together(
 ) -> None:
     """Train as one of several processes: rank 0 runs the stage, and the others follow it."""
     from elmo_zh.stages import train as train_stage
+    from elmo_zh.stages.train import train_on_other_rank
     from elmo_zh.training.distributed import joined_process_group
-    from elmo_zh.training.rank_start import train_on_other_rank
 
     with joined_process_group(launch) as group:
         if group.is_rank_0:

@@ -14,9 +14,9 @@ from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.model.precision import choose_device
+from elmo_zh.scoring.exact import TextMeasure, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.training.scoring import TextMeasure, sentence_costs
 from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)

@@ -17,7 +17,7 @@ from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.training.scoring import Figures, TextMeasure
+from elmo_zh.scoring.exact import Figures, TextMeasure
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _DIGITS = 6

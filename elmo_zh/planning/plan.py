@@ -131,7 +131,7 @@ def _stage_memory(
 
 def _training(config: Config, figures: Mapping[str, float], frequent_words: int) -> dict[str, Any]:
     # Imported here, so that a plan without training needs no torch.
-    from elmo_zh.training.pace import CorpusSize, forecast_training
+    from elmo_zh.training.trial import CorpusSize, forecast_training
 
     heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
     size = CorpusSize(

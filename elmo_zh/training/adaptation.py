@@ -29,10 +29,9 @@ from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record, source_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.training.calibration import calibrate_bias
-from elmo_zh.training.heldout_sample import evaluate_heldout
-from elmo_zh.training.row_moves import RowMoves
-from elmo_zh.training.scoring import Figures
+from elmo_zh.scoring.exact import Figures
+from elmo_zh.training.heldout import evaluate_heldout
+from elmo_zh.training.initial_weights import RowMoves, calibrate_bias
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_counts
 

@@ -6,8 +6,8 @@ from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MIN_EVALUATION_ROWS
-from elmo_zh.training.baselines import MAX_TRAIN_TOKENS
-from elmo_zh.training.scoring import BATCH_TOKENS
+from elmo_zh.scoring.exact import BATCH_TOKENS
+from elmo_zh.training.heldout import MAX_TRAIN_TOKENS
 
 # Python and torch, including their code, and what torch allocates when optimisers are created.
 _PROCESS_BYTES = 350_000_000

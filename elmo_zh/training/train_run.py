@@ -21,19 +21,23 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
-from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.checkpoint import CheckpointFolder, DistributedCheckpoints
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
-from elmo_zh.training.event_files import MetricsWithEvents
-from elmo_zh.training.heldout_sample import evaluate_heldout
+from elmo_zh.training.heldout import evaluate_heldout
 from elmo_zh.training.initial_weights import initialise_model, scale_vectors, unigram_bias
 from elmo_zh.training.memory import predict_memory
-from elmo_zh.training.metrics import MetricsFile, NoMetrics
+from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents, NoMetrics
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup
-from elmo_zh.training.training_report import draw_run, report_baselines, report_summary
-from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
+from elmo_zh.training.verdict import (
+    TrainingFigures,
+    describe_verdict,
+    draw_run,
+    judge,
+    report_baselines,
+    report_summary,
+)
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import load_word_vectors
 

@@ -2,9 +2,10 @@
 
 import math
 import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,16 +16,14 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
+from elmo_zh.scoring.exact import Figures
+from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder, DistributedCheckpoints
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.distributed_checkpoints import DistributedCheckpoints
-from elmo_zh.training.heldout_sample import evaluate_heldout, sample_sentences
+from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens
-from elmo_zh.training.scoring import Figures
-from elmo_zh.training.stop_signals import StopSignals
 
 _MAX_ROLLBACKS = 8
 
@@ -307,3 +306,55 @@ class Trainer:
                 optimizer=self._learner.tensors(),
             )
         )
+
+
+class StopSignals:
+    """The signals that should stop training between two steps."""
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group = group
+        self._received: list[int] = []
+        self._agreed_signal = 0
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Collect SIGINT, SIGTERM and SIGHUP (a closed terminal) instead of interrupting a step.
+
+        With one rank a second signal interrupts immediately. With several it does not, because torchrun passes on
+        signals that the terminal has already sent to the ranks. Outside the main thread, where Python allows no signal
+        handlers, nothing is collected.
+        """
+        self._received = []
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        hangup = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # Windows has none
+        wanted = [signal.SIGINT, signal.SIGTERM, *hangup]
+        previous = {number: signal.getsignal(number) for number in wanted}
+        # A program that was started with nohup ignores SIGHUP.
+        signals = [number for number in wanted if previous[number] != signal.SIG_IGN]
+
+        def receive(number: int, _frame: object) -> None:
+            self._received.append(number)
+            for each in signals if self._group.size == 1 else ():
+                signal.signal(each, previous[each])
+
+        for number in signals:
+            signal.signal(number, receive)
+        try:
+            yield
+        finally:
+            for number in signals:
+                signal.signal(number, previous[number])
+
+    def average_loss(self, loss: float) -> float:
+        """Return the mean of all ranks' losses; with the same operation, tell all ranks of a signal to any of them."""
+        gathered = self._group.all_gather_numbers(loss, self._received[0] if self._received else 0)
+        self._agreed_signal = int(max(number for _, number in gathered))
+        return sum(each for each, _ in gathered) / len(gathered)
+
+    def pending(self) -> int:
+        """Return the signal to stop at, 0 if there is none; with several ranks, one that all ranks know of."""
+        if self._group.size > 1:
+            return self._agreed_signal
+        return self._received[0] if self._received else 0

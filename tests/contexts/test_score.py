@@ -43,7 +43,7 @@ def rows(text: str) -> list[dict[str, str]]:
 def test_each_prediction_is_that_of_the_oracle(
     tmp_path: Path, mode: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.training.scoring.BATCH_TOKENS", batch_tokens)
+    monkeypatch.setattr("elmo_zh.scoring.exact.BATCH_TOKENS", batch_tokens)
     path = write_model(tmp_path / "model", SHAPES[mode], with_softmax=True)
     oracle = numpy_oracle.load_bundle(path)
     scorer = LineScorer.load(path, segmented=True, by_token=True)

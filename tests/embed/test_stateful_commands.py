@@ -14,7 +14,7 @@ from parity.numpy_bilm import BilmState, run_bilm
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed import text_tokens
-from elmo_zh.training import perplexity
+from elmo_zh.scoring import evaluate as perplexity
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

@@ -22,7 +22,7 @@ from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.training.perplexity import evaluate_files
+from elmo_zh.scoring.evaluate import evaluate_files
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

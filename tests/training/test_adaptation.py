@@ -20,10 +20,10 @@ from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.scoring.exact import score_sentences
 from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.adaptation import move_weights
-from elmo_zh.training.scoring import score_sentences
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel

@@ -7,9 +7,9 @@ from small_trainings import ROWS, SENTENCES, SHAPE, build_store
 
 from elmo_zh.model import softmax
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.training import calibration
-from elmo_zh.training.calibration import calibrate_bias, expected_shares
-from elmo_zh.training.scoring import sentence_costs
+from elmo_zh.scoring.exact import sentence_costs
+from elmo_zh.training import initial_weights as calibration
+from elmo_zh.training.initial_weights import calibrate_bias, expected_shares
 
 BEGIN, END = 0, 1
 

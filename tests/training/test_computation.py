@@ -20,7 +20,7 @@ from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.run.reporter import format_seconds
 from elmo_zh.training import computation, trainer
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.training_report import report_summary
+from elmo_zh.training.verdict import report_summary
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"

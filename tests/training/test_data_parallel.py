@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.training.data_parallel import average_table_gradients
-from elmo_zh.training.distributed import ProcessGroup
+from elmo_zh.training.distributed import ProcessGroup, average_table_gradients
 
 ROWS, WIDTH = 13, 5
 

@@ -6,7 +6,8 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh, metrics_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.training import perplexity, scoring
+from elmo_zh.scoring import evaluate as perplexity
+from elmo_zh.scoring import exact as scoring
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

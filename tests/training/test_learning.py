@@ -11,9 +11,9 @@ from small_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, t
 from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.scoring.exact import Figures, TextMeasure, score_sentences
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import MOST_DROPOUT
-from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.training import pace
+from elmo_zh.training import trial
 from elmo_zh.training.optimizer import Optimizers
-from elmo_zh.training.pace import CorpusSize, forecast_training
+from elmo_zh.training.trial import CorpusSize, forecast_training
 
 SIZE = CorpusSize(train_tokens=9000, train_sentences=1000, heldout_tokens=500, frequent_words=300)
 SETTINGS = ["model.cell_dim=13", "model.projection_dim=7", "train.batch_size=3", "train.unroll_steps=7"]
@@ -53,8 +53,8 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.append(config.model.cell_dim)
         return 0.5
 
-    monkeypatch.setattr(pace, "_step_seconds", step_seconds)
-    monkeypatch.setattr(pace, "_product_rate", lambda _config: 1e9)
+    monkeypatch.setattr(trial, "_step_seconds", step_seconds)
+    monkeypatch.setattr(trial, "_product_rate", lambda _config: 1e9)
     huge = load_config(SMALL, None, ["model.cell_dim=4096", "model.projection_dim=512", "train.batch_size=128"])
     found = forecast_training({"huge": huge, "small": SMALL}, SIZE)
     assert list(found) == ["huge", "small"]
@@ -65,7 +65,7 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    monkeypatch.setattr(pace, "_step_seconds", lambda config, rows: tried.append(rows) or 0.5)
+    monkeypatch.setattr(trial, "_step_seconds", lambda config, rows: tried.append(rows) or 0.5)
     found = forecast_training({"a": SMALL, "b": SMALL}, SIZE)
     assert found["a"] == found["b"]
     assert len(tried) == 1

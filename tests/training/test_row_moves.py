@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from composed_rows import composed_rows
 
-from elmo_zh.training.row_moves import RowMoves
+from elmo_zh.training.initial_weights import RowMoves
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 CHARACTERS = "天气好人花山水云"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.kernels.dropout import drop
+from elmo_zh.model.bilm import drop
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
 from elmo_zh.tasks.units import PLACES
@@ -36,7 +36,7 @@ class Batch:
 
 
 class Dropout(nn.Module):
-    """Dropout with masks that are cheap to draw (`model.kernels.dropout`)."""
+    """Dropout with masks that are cheap to draw (`model.bilm.drop`)."""
 
     def __init__(self, fraction: float) -> None:
         super().__init__()

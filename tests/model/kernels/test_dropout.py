@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from elmo_zh.model.kernels.dropout import drop
+from elmo_zh.model.bilm import drop
 
 
 def drop_seeded(values: torch.Tensor, share: float, seed: int = 3) -> torch.Tensor:

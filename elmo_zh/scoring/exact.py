@@ -15,7 +15,6 @@ from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.run.reporter import Progress
-from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 BATCH_TOKENS = 2048
@@ -86,31 +85,50 @@ class Figures:
         )
 
 
-@torch.no_grad()
 def score_sentences(
     bilm: BiLM,
     softmax: Softmax,
     lexicon: Lexicon,
     sentences: Sequence[NDArray[Any]],
     progress: Progress | None = None,
-    group: ProcessGroup = SINGLE_PROCESS,
 ) -> tuple[float, float]:
     """Return the total cost in nats of sentences of input ids under the forward and the backward LM.
 
-    Every sentence starts from the same state: zeros, or the model's warm state. Each rank of the group scores some of
-    the batches; the batches and the order of summation are the same as with one rank.
+    Every sentence starts from the same state: zeros, or the model's warm state.
     """
+    return total_cost(batch_costs(bilm, softmax, lexicon, sentences, progress))
+
+
+@torch.no_grad()
+def batch_costs(
+    bilm: BiLM,
+    softmax: Softmax,
+    lexicon: Lexicon,
+    sentences: Sequence[NDArray[Any]],
+    progress: Progress | None = None,
+    share: tuple[int, int] = (0, 1),
+) -> Tensor:
+    """Return the costs of batches of sentences under each LM, float64, shape (batches, 2).
+
+    With a `share` (rank, size), only every size-th batch is scored, starting at the rank's; the others cost zero. The
+    sum over the ranks then has the same batches, added in the same order, as with one rank.
+    """
+    rank, size = share
     lengths = [len(sentence) + 2 for sentence in sentences]
     batches = list(iter_length_sorted(lengths, BATCH_TOKENS))
     costs = torch.zeros(len(batches), 2, dtype=torch.float64)
     for number, batch in enumerate(batches):
-        if number % group.size == group.rank:
+        if number % size == rank:
             chosen = [sentences[index] for index in batch]
             predicted = _predict(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
             costs[number] = torch.tensor(predicted.total(), dtype=torch.float64)
         if progress is not None:
             progress.update(sum(lengths[index] - 1 for index in batch))
-    group.all_reduce(costs)
+    return costs
+
+
+def total_cost(costs: Tensor) -> tuple[float, float]:
+    """Return the sum of `batch_costs` under each LM."""
     totals = [0.0, 0.0]
     for nats in costs.tolist():
         totals = [total + cost for total, cost in zip(totals, nats, strict=True)]

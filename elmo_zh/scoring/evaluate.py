@@ -15,7 +15,7 @@ from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import choose_device
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.training.scoring import Figures, TextMeasure, score_sentences, score_stream
+from elmo_zh.scoring.exact import Figures, TextMeasure, score_sentences, score_stream
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import UnknownWords
 

@@ -1,0 +1,1 @@
+"""Exact costs and perplexities of text under a trained model."""
