@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.choice import Choice, Sampler
-from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, ArrayWriter, IndexLayout
+from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, IndexLayout
 from elmo_zh.contexts.unfinished_index import IndexParts
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import Row, iter_rows
-from elmo_zh.run.arrays import save_npy
+from elmo_zh.run.arrays import ArrayWriter, save_npy
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import find_tokens
 

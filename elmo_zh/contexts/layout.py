@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-
-from elmo_zh.run.arrays import write_header
 
 # Rises when a program that knows the old number would misread the new files.
 # Format 1 has no `start` of lines, so the places in an index of split lines are unknown.
@@ -97,26 +94,3 @@ def array_kinds(
         **{layout.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
         **{layout.norms(layer): (NORM, (num_occurrences,)) for layer in layers},
     }
-
-
-class ArrayWriter:
-    """An .npy file that grows by rows; the number of rows is written into its header at the end."""
-
-    def __init__(self, file: BinaryIO, dtype: DTypeLike) -> None:
-        self._file, self._dtype, self.num_rows = file, np.dtype(dtype), 0
-        self._write_header()
-
-    def append(self, rows: NDArray[Any]) -> None:
-        """Append rows, in the dtype of the file."""
-        assert rows.dtype == self._dtype, rows.dtype
-        self._file.write(np.ascontiguousarray(rows).data)
-        self.num_rows += len(rows)
-
-    def finish(self) -> None:
-        """Write the number of rows."""
-        self._file.seek(0)
-        self._write_header()
-
-    def _write_header(self) -> None:
-        # numpy leaves room for the first axis to grow, so that the header keeps its length.
-        write_header(self._file, self._dtype, (self.num_rows,))

@@ -68,6 +68,35 @@ class ArrayWork:
         return load_npy(path)
 
 
+class ArrayWriter:
+    """An .npy file to which rows are appended: of known shape, or growing along its only axis.
+
+    Rows of an array of shape (L, n, D) are appended in all L parts. The file is not memory-mapped, since a full disk
+    would end the process.
+    """
+
+    def __init__(self, file: BinaryIO, dtype: DTypeLike, *shape: int) -> None:
+        self._file, self._dtype, self._shape, self.num_rows = file, np.dtype(dtype), shape or (0,), 0
+        write_header(file, dtype, self._shape)
+        self._start = file.tell()
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append rows, in the dtype of the file, along the second axis of three or the first of fewer."""
+        assert rows.dtype == self._dtype, rows.dtype
+        for number, part in enumerate(rows if rows.ndim == 3 else ()):
+            first_row = number * self._shape[1] + self.num_rows
+            self._file.seek(self._start + first_row * self._shape[2] * self._dtype.itemsize)
+            self._file.write(np.ascontiguousarray(part).data)
+        if rows.ndim < 3:
+            self._file.write(np.ascontiguousarray(rows).data)
+        self.num_rows += rows.shape[1] if rows.ndim == 3 else len(rows)
+
+    def finish(self) -> None:
+        """Write the number of rows of a growing array; NumPy leaves room for it in the header."""
+        self._file.seek(0)
+        write_header(self._file, self._dtype, (self.num_rows,))
+
+
 class RowFile:
     """An .npy file of known size, whose rows are written in place, so that a kill loses only the last ones."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmo_zh.run.arrays import load_npy, read_numbers, save_npy, write_numbers
+from elmo_zh.run.arrays import ArrayWriter, load_npy, read_numbers, save_npy, write_numbers
 
 FULL = Path("/dev/full")
 ARRAYS = [
@@ -41,3 +41,16 @@ def test_numbers_that_do_not_fit_on_the_disk(write: object, num_numbers: int) ->
     with pytest.raises(OSError, match="No space left") as caught:
         write(FULL, np.zeros(num_numbers))  # type: ignore[operator]
     assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (5, 7, 3), (1, 7, 3), None])
+def test_rows_are_appended(tmp_path: Path, shape: tuple[int, ...] | None) -> None:
+    expected = np.arange(np.prod(shape or (7,)), dtype=np.int32).reshape(shape or (7,))
+    axis = 1 if expected.ndim == 3 else 0
+    with (tmp_path / "a.npy").open("wb") as file:
+        writer = ArrayWriter(file, np.int32, *(shape or ()))
+        for start, end in ((0, 2), (2, 2), (2, 7)):
+            writer.append(expected.take(np.arange(start, end), axis))
+        if shape is None:
+            writer.finish()
+    np.testing.assert_array_equal(load_npy(tmp_path / "a.npy"), expected)

@@ -9,12 +9,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
+from elmo_zh.run.arrays import ArrayWriter
 
 SUFFIX = ".npy"
 
@@ -40,9 +41,9 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     path.mkdir()
     with ExitStack() as opened:
 
-        def create(name: str, dtype: DTypeLike, *shape: int) -> "_ArrayFile":
+        def create(name: str, dtype: DTypeLike, *shape: int) -> ArrayWriter:
             file = opened.enter_context((path / f"{name}.npy").open("wb"))
-            return _ArrayFile(file, np.dtype(dtype), shape)
+            return ArrayWriter(file, dtype, *shape)
 
         vectors = create("vectors", contents.dtype, *contents.shape)
         offsets = create("line_offsets", np.int64, contents.num_lines + 1)
@@ -72,22 +73,3 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 def _plain(value: Any) -> Any:
     """Return a NumPy number or array as a value of JSON."""
     return value.tolist()
-
-
-class _ArrayFile:
-    """An .npy file written row by row in all layers; not memory-mapped, since a full disk would end the process."""
-
-    def __init__(self, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, described)
-        self._file, self._start, self._num_rows = file, file.tell(), 0
-        self._layers = shape[0] if len(shape) == 3 else 1
-        self._row_bytes = dtype.itemsize * (shape[-1] if len(shape) > 1 else 1)
-        self._layer_bytes = self._row_bytes * (shape[-2] if len(shape) > 1 else shape[0])
-
-    def append(self, rows: NDArray[Any]) -> None:
-        """Write the next rows: along the second-last axis, or along the only axis of a one-dimensional array."""
-        for number, layer in enumerate(rows if rows.ndim == 3 else rows[None]):
-            self._file.seek(self._start + number * self._layer_bytes + self._num_rows * self._row_bytes)
-            self._file.write(np.ascontiguousarray(layer).data)
-        self._num_rows += rows.nbytes // (self._layers * self._row_bytes)
