@@ -193,8 +193,8 @@ _PUNCTUATION = "!\"#$%&'()*+,-/:;<=>?@[\\]^_`{|}~"
 _WIDE = {ord(sign): ord(sign) + 0xFEE0 for sign in _PUNCTUATION} | {ord("."): ord("。")}
 _OTHER_WIDTH = _WIDE | {wide: narrow for narrow, wide in _WIDE.items()}
 # A warning needs this fraction of the tokens and this many.
-_LEAST_FRACTION, _LEAST_TOKENS = 0.01, 5
-_SHOWN = 3
+_LEAST_MISSED_FRACTION, _LEAST_MISSED_TOKENS = 0.01, 5
+_SHOWN_FORMS = 3
 
 
 class TokenForms:
@@ -227,10 +227,10 @@ class TokenForms:
         others = {token: self.known_form(token) for token in counts if token not in self._vocabulary}
         missed = {token: form for token, form in others.items() if form in self._vocabulary}
         num_missed = sum(counts[token] for token in missed)
-        if num_missed < max(_LEAST_TOKENS, _LEAST_FRACTION * counts.total()):
+        if num_missed < max(_LEAST_MISSED_TOKENS, _LEAST_MISSED_FRACTION * counts.total()):
             return
         self._is_warned = True
-        most_frequent = sorted(missed, key=lambda token: -counts[token])[:_SHOWN]
+        most_frequent = sorted(missed, key=lambda token: -counts[token])[:_SHOWN_FORMS]
         shown = ", ".join(f"{token!r} for {missed[token]!r}" for token in most_frequent)
         warnings.warn(
             f"{num_missed:,} of {counts.total():,} tokens are unknown only in this form ({shown})."
