@@ -15,14 +15,14 @@ MARK = "\ufdd0"
 MARKING = "elmo-zh-mark"
 CHUNK_BYTES = 2**18
 
-_BYTE_ORDER_MARKS = (  # that of UTF-32 starts with that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32's starts with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# GB18030 includes GBK and GB2312. Of the variants of Big5, the one that decodes best is taken, the first if equal.
+# GB18030 includes GBK and GB2312. The variant of Big5 that decodes best is taken; ties go to the first.
 _GB, _BIG5 = ("gb18030",), ("cp950", "big5hkscs")
 # A sample is large enough to detect an encoding, and small enough that most samples of a damaged file are intact.
 _SAMPLE_BYTES, _LONGEST_LINE_BYTES, _NUM_SAMPLES = 100, 1000, 100

@@ -240,7 +240,7 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
 
 
 def _report_passed_over(sources: Sources, reporter: Reporter) -> None:
-    # What begins with the name of a text is most likely its output of an earlier command.
+    # A file whose name begins with a text's name is most likely an earlier command's output for it.
     starts = tuple(f"{source.path}." for source in sources.sources)
     others = [path for path in sources.passed_over if not str(path).startswith(starts)]
     if others:

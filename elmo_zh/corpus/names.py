@@ -60,7 +60,7 @@ def is_corpus_name(name: str) -> bool:
 
 
 def is_archive_name(name: str) -> bool:
-    """Return whether a file's name is that of an archive."""
+    """Return whether a file's name says that it is an archive."""
     return suffix_of(name) in ARCHIVE_SUFFIXES
 
 

@@ -18,7 +18,7 @@ MOST_EXPANSION = 250
 ALWAYS_ALLOWED_BYTES = 2**30
 
 _FIRST_BYTES = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-# zstd files may start with a frame to skip, as those of pzstd do: 0x5? and these bytes.
+# zstd files may start with a frame to skip, as pzstd writes them: 0x5? and these bytes.
 _SKIPPABLE = b"\x2a\x4d\x18"
 _LONGEST_START = max(map(len, _FIRST_BYTES))
 _BUFFER_BYTES = 2**18
@@ -63,7 +63,7 @@ def damage_as_corpus_error(name: str) -> Iterator[None]:
 
 
 def _damage(name: str, message: str) -> CorpusError:
-    return CorpusError(f"{name} is damaged or cut off ({message}). Fetch or compress it again.")
+    return CorpusError(f"{name} is damaged or truncated ({message}). Fetch or compress it again.")
 
 
 class Allowance:
@@ -97,7 +97,7 @@ def unpacked(
 ) -> BinaryIO:
     """Return a stream of the unpacked bytes of a stream, from its current position; the caller closes it.
 
-    The size of the packed bytes limits the unpacked size; an allowance limits that of an archive's members together.
+    The size of the packed bytes limits the unpacked size; an allowance limits an archive's members together.
     """
     return io.BufferedReader(_Unpacked(packed, suffix, name, packed_bytes, allowance), _BUFFER_BYTES)
 

@@ -72,7 +72,7 @@ def ranges_at(
 ) -> list[ByteRange]:
     """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
 
-    Of two ranges that would overlap, the second is left out.
+    If two ranges would overlap, the second is left out.
     """
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=trusts_head)

@@ -15,7 +15,7 @@ BLOCK_BYTES = 2**18
 def iter_blocks(path: Path) -> Iterator[str]:
     """Yield a segmented file in blocks of whole lines, all of which end in LF; a CR before it is dropped.
 
-    The lines are those of `iter_lines`. A block is larger than 256 KiB only if one line is.
+    Lines end as in `iter_lines`. A block is larger than 256 KiB only if one line is.
     """
     begun: list[bytes] = []
     with path.open("rb") as file:

@@ -85,7 +85,7 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and the files in its folders whose names are not those of text."""
+    """The sources of a corpus in reading order, and the files in its folders whose names do not suggest text."""
 
     sources: tuple[Source, ...]
     passed_over: tuple[Path, ...]

@@ -14,7 +14,7 @@ from elmo_zh.run.reporter import counted
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFiles:
-    """The files of a corpus in reading order, and the files in its folders whose names are not those of text."""
+    """The files of a corpus in reading order, and the files in its folders whose names do not suggest text."""
 
     paths: tuple[Path, ...]
     passed_over: tuple[Path, ...]

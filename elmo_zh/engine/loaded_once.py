@@ -12,7 +12,7 @@ Values = TypeVarTuple("Values")
 # How a value is made: a function and its arguments, as `__reduce__` returns them; None stands for None.
 _Recipe = tuple[Any, tuple[Any, ...]] | None
 
-# A worker keeps as many of them: those of the two commands that used it last.
+# A worker keeps as many of them: for the two commands that used it last.
 _MOST_KEPT = 2
 _turn = threading.RLock()
 

@@ -189,7 +189,7 @@ class _Shards:
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
     def require_sound(self, num_words: int) -> None:
-        """Raise RunError unless all ids are those of words, and offsets rise from 0 to what they divide."""
+        """Raise RunError unless all ids belong to words, and offsets rise from 0 to what they divide."""
         for number in range(len(self.counts)):
             arrays = self.open(number)
             bounds = {"offsets": (arrays.offsets, len(arrays.ids))}

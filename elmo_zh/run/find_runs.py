@@ -27,7 +27,7 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its folders once, under its own name rather than that of a link as `latest`."""
+    """Yield each run in a folder and its folders once, under its own name, not the name of a link such as `latest`."""
     found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
     seen = set()
@@ -38,7 +38,7 @@ def iter_runs(folder: Path) -> Iterator[Path]:
 
 
 def closest_run(path: Path, runs: list[Path]) -> Path | None:
-    """Return the run with the name most similar to that of a path, if one is similar."""
+    """Return the run whose name is most similar to a path's, if one is similar."""
     names = {run.name: run for run in runs}
     matches = get_close_matches(path.name, names, n=1, cutoff=0.6)
     return names[matches[0]] if matches else None

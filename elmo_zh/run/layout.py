@@ -51,7 +51,7 @@ class RunDir:
 
     @property
     def name(self) -> str:
-        """The folder's own name, not that of a link such as `latest`."""
+        """The folder's own name, not the name of a link such as `latest`."""
         return self.path.resolve().name
 
     def holds(self, path: Path) -> bool:

@@ -11,7 +11,7 @@ from elmo_zh.run.changes import describe_settings
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import STAGES, load_record
 
-# The sections that a stage's result depends on. Settings of `encode` are those of other stages.
+# The sections that a stage's result depends on. `encode` has no settings of its own.
 _SECTIONS = {"segment": ("text",), "vocab": ("vocab",), "word2vec": ("word2vec",), "train": ("model", "train")}
 # Settings of another stage's section that a stage reads too.
 _ALSO_READ = {

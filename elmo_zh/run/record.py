@@ -208,7 +208,7 @@ def _require_parts(record: Any) -> None:
         return
     # Records of earlier versions have no digest.
     if "digest" in record and record["digest"] != own_digest(record):
-        raise ValueError("its digest is not that of its content")
+        raise ValueError("its digest does not match its content")
     for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
         if not isinstance(record.get(name), dict):
             raise ValueError(f"it has no {name}")

@@ -57,7 +57,7 @@ class Region(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What a record says of a region; of a whole file without a start. A file that does not last may be removed."""
+    """A record's entry for a region, or for a whole file (no start); without `lasts` it may be removed after use."""
 
     file: str
     start: int | None

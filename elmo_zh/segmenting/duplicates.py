@@ -67,7 +67,7 @@ def find_repeated(
 ) -> RepeatedLines | None:
     """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
 
-    Without such settings, return None. The shards are those of the whole corpus, in its order.
+    Without such settings, return None. The shards are all shards of the corpus, in its order.
     """
     if key_rule(config) is None:
         return None

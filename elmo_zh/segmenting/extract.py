@@ -137,7 +137,7 @@ class Extracted:
 
 
 def extract(task: ExtractTask, writer: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards; the figures are those of `Extracted`."""
+    """Write the lines of a task's sources as text shards; the figures are an `Extracted`."""
     try:
         return _extract(task, writer, trusts_head=True).described()
     except MistakenEncodingError:

@@ -33,13 +33,13 @@ def han_share(line: str) -> float:
 
 @cache
 def simplified_forms() -> frozenset[str]:
-    """Return the frequent characters that only simplified text has: those of GB 2312's first level outside Big5."""
+    """Return the frequent characters in simplified text only: the characters of GB 2312's first level outside Big5."""
     return frozenset(_characters("gb2312", range(0xB0, 0xD8)) - _characters("big5", range(0xA4, 0xFA)))
 
 
 @cache
 def traditional_forms() -> frozenset[str]:
-    """Return the frequent characters that only traditional text has: those of Big5's first level outside GB 2312."""
+    """Return the frequent characters in traditional text only: the characters of Big5's first level outside GB 2312."""
     return frozenset(_characters("big5", range(0xA4, 0xC7)) - _characters("gb2312", range(0xB0, 0xF8)))
 
 

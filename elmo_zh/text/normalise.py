@@ -15,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.text.alignment import Edit, Step, follow_edits, identity_spans
 from elmo_zh.text.script import script_step
 
-# Code points of full-width digits and letters are 0xFEE0 above those of their ASCII equivalents.
+# Code points of full-width digits and letters are 0xFEE0 above their ASCII equivalents.
 _FULLWIDTH_OFFSET = 0xFEE0
 _FOLD_FULLWIDTH = {
     code + _FULLWIDTH_OFFSET: code for code in range(0x21, 0x7F) if chr(code).isascii() and chr(code).isalnum()

@@ -49,7 +49,7 @@ class WordCounts:
 
 
 def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
-    """Count the words of segmented files; the runs stay in `parts`, where those of earlier calls are reused."""
+    """Count the words of segmented files; the runs stay in `parts`, where runs of earlier calls are reused."""
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")

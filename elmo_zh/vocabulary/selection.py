@@ -19,7 +19,7 @@ class VocabularyCounts:
     """A vocabulary and the counts of its tokens in the training text.
 
     Attributes:
-        counts: Count of each row. Those of <S> and </S> are the number of sentences, that of <UNK> the number of words
+        counts: Count of each row; of <S> and </S> the number of sentences, of <UNK> the number of words
             outside the vocabulary.
         num_left_out: Number of distinct words that are frequent enough for a row but have none.
     """
@@ -101,7 +101,7 @@ class _Scan:
 
 
 def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> SpellingModel:
-    """Return the spelling model of the words outside a vocabulary: all character counts minus those of its words."""
+    """Return the spelling model of words outside a vocabulary: all character counts minus the counts in its words."""
     characters = Counter(counted.characters)
     for word, count in counts.items():
         for character in word:

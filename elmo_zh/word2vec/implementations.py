@@ -118,7 +118,7 @@ def train_word2vec(
     Args:
         train_files: Segmented training text, never the held-out part.
         vocabulary: The words. Specials and words that the text lacks get no vector.
-        counts: How often each row occurs in the text; that of <S> is the number of sentences.
+        counts: How often each row occurs in the text; for <S> the number of sentences.
         dimension: Length of each vector.
         config: The settings.
         reporter: Where progress goes.

@@ -1,7 +1,7 @@
 """Steps of CBOW and skip-gram with negative sampling, as products of small matrices.
 
 A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
-negative / M, so that the expected gradient is that of `negative` samples for each prediction (after Ji et al. 2016,
+negative / M, so that the expected gradient equals `negative` samples for each prediction (after Ji et al. 2016,
 "Parallelizing Word2Vec in Shared and Distributed Memory"). Which words are context of which is a band matrix for each
 block: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
 written once for each word, not once for each pair of words.
@@ -147,7 +147,7 @@ class NegativeSampling:
         num_context = is_context.sum(2, keepdim=True).clamp_(min=1)
         padded_inputs, inputs = self._padded(shape)
         torch.index_select(self.inputs, 0, part.word_ids, out=inputs)
-        # Of words without context the mean is 0, and so are all steps.
+        # Words without context have the mean 0, and so all steps are 0.
         means = torch.bmm(is_context.div_(num_context), self._with_neighbours(padded_inputs, num_words))  # (G, K, P)
         predicted = self.outputs.index_select(0, part.word_ids).view(shape)
         negatives = self._negatives(negative_ids)
@@ -165,7 +165,7 @@ class NegativeSampling:
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
         """Return the steps of predicting each word from each word of its context.
 
-        The negative samples of a prediction are those of the context word's block.
+        A prediction has the negative samples of the context word's block.
         """
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]

@@ -93,7 +93,7 @@ def _single_threads() -> Iterator[_Compute]:
     """
     num_threads = torch.get_num_threads()
 
-    # What torch sets for a thread holds for that thread only.
+    # torch sets the number for one thread only.
     def start() -> None:
         torch.set_num_threads(1)
 

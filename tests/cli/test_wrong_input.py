@@ -76,7 +76,7 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
 
 def test_a_damaged_compressed_file() -> None:
     Path("cut.txt.gz").write_bytes(b"\x1f\x8b\x08\x00")
-    assert segment_error("cut.txt.gz").startswith("cut.txt.gz is damaged or cut off (")
+    assert segment_error("cut.txt.gz").startswith("cut.txt.gz is damaged or truncated (")
     Path("plain.txt.gz").write_text(CHINESE, encoding="utf-8")
     assert segment_error("plain.txt.gz") == (
         "plain.txt.gz is not what its name says: it does not start as .gz files do. Rename or compress it again."

@@ -18,9 +18,8 @@ from elmo_zh.config import TextConfig
 from elmo_zh.contexts.explore import own_index
 from elmo_zh.contexts.explore import server as browser_module
 from elmo_zh.contexts.explore.server import ExploreServer, open_in_browser
-from elmo_zh.run.files import file_digest
+from elmo_zh.run.files import file_digest, sealed, write_json
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.sealed import write_sealed
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
@@ -82,7 +81,7 @@ def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
     path = Path("corpus/food.txt")
     path.write_bytes(path.read_bytes() + b"\xff\xfe\xff\n")
     known["inputs"]["food.txt"]["digest"] = file_digest(path)
-    write_sealed(record, known)
+    write_json(record, sealed(known))
     made = elmo_zh("explore", "--output", "page.html", *FEW)
     assert made.status == 0, made.stderr
     [told] = [line for line in made.stderr.splitlines() if line.startswith("That text cannot be indexed: ")]

@@ -373,7 +373,7 @@ def test_a_packed_vocabulary_that_is_cut_off(token_source: Path, out: Path) -> N
     path = token_source / "vocab.data"
     (token_source / "vocab.txt.gz").write_bytes(gzip.compress(path.read_bytes())[:-11])
     path.unlink()
-    assert refused(token_source, out).startswith(f"{token_source / 'vocab.txt.gz'} is damaged or cut off (")
+    assert refused(token_source, out).startswith(f"{token_source / 'vocab.txt.gz'} is damaged or truncated (")
 
 
 # Archives

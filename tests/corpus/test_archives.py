@@ -100,7 +100,7 @@ def test_damaged_tar_archives(tmp_path: Path) -> None:
     assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged tar archive (")
     packed = tmp_path / "a.tar.gz"
     packed.write_bytes(gzip.compress(whole)[:-20])
-    assert message_of(CorpusError, lambda: read(packed)).startswith(f"{packed} is damaged or cut off (")
+    assert message_of(CorpusError, lambda: read(packed)).startswith(f"{packed} is damaged or truncated (")
 
 
 def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:

@@ -114,7 +114,9 @@ def test_archives_that_are_cut_off(tmp_path: Path, suffix: str) -> None:
     content = PACKERS[suffix]("今天天气很好。\n".encode() * 131)
     path = written(tmp_path / f"a.txt{suffix}", content[:-7])
     message = message_of(CorpusError, lambda: list(iter_lines(path)))
-    assert re.fullmatch(rf"{re.escape(str(path))} is damaged or cut off \(.+\)\. Fetch or compress it again\.", message)
+    assert re.fullmatch(
+        rf"{re.escape(str(path))} is damaged or truncated \(.+\)\. Fetch or compress it again\.", message
+    )
 
 
 @pytest.mark.parametrize("suffix", PACKED)

@@ -320,7 +320,7 @@ def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     record = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**record, "counts": {**record["counts"], "seen": -1}}), encoding="utf-8")
     (message,) = refusal(shop.do)
-    assert message.startswith(f"{path} is damaged (its digest is not that of its content). Remove it: vocab")
+    assert message.startswith(f"{path} is damaged (its digest does not match its content). Remove it: vocab")
     # Some depth that can still be read is too deep to be written.
     for depth in range(700, 1000):
         path.write_text(f'{{"format": 1, "digest": "", "a": {"[" * depth}{"]" * depth}}}', encoding="utf-8")

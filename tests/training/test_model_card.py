@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 
-from elmo_zh.run.sealed import write_sealed
+from elmo_zh.run.files import sealed, write_json
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -63,7 +63,7 @@ def test_fifty_sources_are_named_and_the_others_counted(run: Path) -> None:
     found, given = next(iter(record["sources"].values())), next(iter(record["inputs"].values()))
     record["sources"] = {f"{number:03}|`x`.txt": {**found, "kept_characters": 7} for number in range(60)}
     record["inputs"] = dict.fromkeys(record["sources"], given)
-    write_sealed(path, record)
+    write_json(path, sealed(record))
     assert elmo_zh("export", "--run", run, "--output", "copy").status == 0
     card = Path("copy/model_card.md").read_text(encoding="utf-8")
     assert card.count("|`x`.txt\n") == 50

@@ -61,8 +61,8 @@ class LedgerEntry(NamedTuple):
 class LineCounts:
     """Counts of the lines of a shard of a corpus, in order.
 
-    Characters are counted as read, so their total is `kept_characters` plus those of `dropped`. Changes to a line are
-    counted when the line is kept.
+    Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
+    line are counted when the line is kept.
 
     Attributes:
         kept_characters: Characters of kept lines before any change.

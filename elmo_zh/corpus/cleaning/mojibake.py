@@ -40,7 +40,7 @@ def build_repair() -> Callable[[str], str]:
     """Return the function that repairs a line, or returns it unchanged if the repair is uncertain.
 
     GB18030 read as Latin-1 and UTF-8 read as GB18030 are repaired here, whole lines only; ftfy, which knows neither,
-    repairs the rest. Of ftfy only the decoding is used, not its other repairs (quotes, widths).
+    repairs the rest. Only ftfy's decoding is used, not its other repairs (quotes, widths).
     """
     fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 

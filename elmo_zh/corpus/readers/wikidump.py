@@ -82,7 +82,9 @@ def _pages(text: DecodedText) -> Iterator[Any]:
         parser.close()
     except etree.XMLSyntaxError as error:
         raise UnsuitableError(
-            text.name, f"damaged or cut off XML ({_in_one_line(error)})", "Fetch it again, or give --input-format text."
+            text.name,
+            f"damaged or truncated XML ({_in_one_line(error)})",
+            "Fetch it again, or give --input-format text.",
         ) from None
 
 

@@ -41,7 +41,7 @@ def _words_of_jieba() -> Words:
 
 
 def _with_words_of_user(words: Words, path: Path, never_found: set[str]) -> Words:
-    """Return the words with those of a user dictionary; those that must not be found are added to `never_found`."""
+    """Return the words and a user dictionary's words; words that must not be found are added to `never_found`."""
     import jieba
 
     class Tokenizer(jieba.Tokenizer):  # type: ignore[misc]

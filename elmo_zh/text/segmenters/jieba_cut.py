@@ -1,6 +1,6 @@
 """jieba's segmentation with jieba's own dictionary and hidden Markov model, in fewer steps.
 
-The words are those of `jieba.Tokenizer.cut` (jieba 0.42.1), which builds a graph of all words in a run and then finds
+The words equal `jieba.Tokenizer.cut`'s (jieba 0.42.1), which builds a graph of all words in a run and then finds
 the best path. Here both are one loop, logarithms are taken once per dictionary word, and results of the hidden Markov
 model are cached. Weights are added in the same order, so ties are resolved the same way.
 """
@@ -112,9 +112,9 @@ class Words:
 
     @classmethod
     def of(cls, counts: Mapping[str, int], total: int) -> "Words":
-        """Return words with their counts, those of an initialised `jieba.Tokenizer`: its FREQ and its total."""
+        """Return words with their counts: FREQ and total of an initialised `jieba.Tokenizer`."""
         log_total = log(total)
-        # Few counts are those of many words.
+        # Many words share few counts.
         of_count = {count: log(count) - log_total if count else None for count in set(counts.values())}
         weights = dict(zip(counts, map(of_count.__getitem__, counts.values()), strict=True))
         return cls(counts, total, weights, log(1) - log_total)

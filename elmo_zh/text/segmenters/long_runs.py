@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 # other tokens, so it is not a setting.
 RUN_LIMIT = 2_000
 # Where a run is cut, the text that follows is not seen, so tokens in the last characters are not kept. With ten or more
-# characters, few words differ from those of the whole run (docs/segmenters.md).
+# characters, few words differ from the words of the whole run (docs/segmenters.md).
 OVERLAP = 20
 
 _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")

@@ -84,12 +84,12 @@ def test_files_outside_are_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        (f"{START}{PAGES[:-9]}", "a.txt: damaged or cut off XML ("),
-        (f"{START}<page></mediawiki>", "a.txt: damaged or cut off XML ("),
+        (f"{START}{PAGES[:-9]}", "a.txt: damaged or truncated XML ("),
+        (f"{START}<page></mediawiki>", "a.txt: damaged or truncated XML ("),
         ("<rss><page/></rss>", "a.txt: XML, but no MediaWiki dump. "),
-        ("今天下雨。", "a.txt: damaged or cut off XML ("),
-        ("", "a.txt: damaged or cut off XML ("),
-        (START + "<a>" * 100_000, "a.txt: damaged or cut off XML ("),
+        ("今天下雨。", "a.txt: damaged or truncated XML ("),
+        ("", "a.txt: damaged or truncated XML ("),
+        (START + "<a>" * 100_000, "a.txt: damaged or truncated XML ("),
     ],
 )
 def test_files_that_are_no_dump_or_cut_off(text: str, start: str) -> None:
