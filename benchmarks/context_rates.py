@@ -24,8 +24,9 @@ from speed import per_second, product_gflops
 from elmo_zh import ElmoEmbedder
 from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.contexts.build_index import IndexSettings, build_index
-from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.build_index import build_index
+from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.contexts.score_texts import ScoreJob, score_texts
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
@@ -47,7 +48,7 @@ def build_work(
 ) -> dict[str, Callable[[], object]]:
     """Return what each command does with the text; outputs of earlier rounds are replaced."""
     layers = tuple(range(embedder.num_layers))
-    choice = Choice(max_per_word=max_per_word)
+    settings = IndexSettings(layers=layers, options=IndexOptions(max_per_word=max_per_word))
     scorer = LineScorer(embedder.bundle, "cpu", LineReading(split_sentences=True))
     return {
         "embed": lambda: dump_vectors(
@@ -62,7 +63,7 @@ def build_work(
             embedder,
             [text],
             folder / "text.index",
-            IndexSettings(layers=layers, choice=choice),
+            settings,
             force=True,
             reporter=QUIET,
         ),

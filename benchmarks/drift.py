@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
-from elmo_zh.contexts.build_index import IndexSettings, build_index
-from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.build_index import build_index
 from elmo_zh.contexts.drift_statistics import MEASURES, procrustes_distances
+from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
@@ -83,9 +84,9 @@ def build(embedder: ElmoEmbedder, text: Path, words: Sequence[str], most: int) -
     output = text.with_suffix(".index")
     settings = IndexSettings(
         layers=tuple(range(1, embedder.num_layers)),
+        words=frozenset(words),
         segmented=True,
-        split_sentences=False,
-        choice=Choice(words=frozenset(words), max_per_word=most),
+        options=IndexOptions(max_per_word=most),
     )
     sources = find_sources([str(text)]).sources
     texts = [input_text(source, TextConfig(), segmented=True) for source in sources]

@@ -24,9 +24,9 @@ from substitutes import Occurrences, interval, labelled_occurrences, sample_occu
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec import Word2Vec
-from elmo_zh.contexts.choice import Choice
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions
+from elmo_zh.vocabulary.vocabulary import is_word
 
 LEAST_OF_SENSE, LEAST_OF_ONE, WINDOW = 5, 10, 5
 Word = tuple[str, NDArray[np.str_], dict[str, NDArray[np.floating]]]
@@ -41,7 +41,7 @@ def window_mean(word2vec: Word2Vec, tokens: Sequence[str], place: int) -> NDArra
 
 def line_mean(vectors: NDArray[np.float32], tokens: Sequence[str], place: int) -> NDArray[np.float64]:
     """Return the mean vector of the other words of a line, as an index has them: without punctuation."""
-    rows = [row for row, token in enumerate(tokens) if row != place and Choice(min_count=1).wants(token, 1)]
+    rows = [row for row, token in enumerate(tokens) if row != place and is_word(token)]
     return unit_rows(vectors[rows]).mean(axis=0) if rows else np.zeros(vectors.shape[1])
 
 

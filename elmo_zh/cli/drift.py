@@ -45,10 +45,10 @@ def drift(common: Common, /, old: Path, new: Path, *, options: DriftOptions) -> 
     """
     common.resolve()
     refuse_settings_of_the_model(common, "drift")
-    from elmo_zh.contexts.choice import load_word_list
     from elmo_zh.contexts.drift import measure_drift, moved_lines, save_drift
     from elmo_zh.contexts.drift_statistics import procrustes_distances
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.index_settings import load_word_list
 
     indexes = ContextIndex.load(old), ContextIndex.load(new)
     _check_output(common, options.output, [old, new, *(options.vectors or ())])

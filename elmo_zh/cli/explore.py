@@ -157,7 +157,7 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, label
 
     Words of a file or of labels are sorted by count. A warning names those of a file that the index lacks.
     """
-    from elmo_zh.contexts.choice import load_word_list
+    from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
 
     listed = load_word_list(choice.word_list) if choice.word_list else frozenset()

@@ -1,9 +1,8 @@
 """The command that writes an index of words in their sentences."""
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,12 +22,15 @@ from elmo_zh.cli.options import (
     engine_options,
     input_argument,
     input_options,
+    takes,
 )
+from elmo_zh.contexts import IndexOptions
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.build_index import IndexReport, IndexSettings
+    from elmo_zh.contexts.build_index import IndexReport
+    from elmo_zh.contexts.index_settings import IndexSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 
@@ -40,37 +42,7 @@ if TYPE_CHECKING:
 )
 @segmented_option
 @input_options
-@click.option(
-    "--split-sentences", is_flag=True, help="Split lines into sentences as in training; each is kept as a line."
-)
-@click.option(
-    "--layers",
-    default="all",
-    show_default=True,
-    metavar="all|top|N,...",
-    help="Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers from 0.",
-)
-@click.option(
-    "--min-count",
-    type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    help="Index only words that occur at least this often; has no effect with --words.",
-)
-@click.option(
-    "--max-per-word",
-    type=click.IntRange(0),
-    default=1000,
-    show_default=True,
-    help="Keep at most this many occurrences of a word, chosen at random; 0 keeps all.",
-)
-@click.option(
-    "--words",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Index only the words of this file, one per line, however rare. Default: all but punctuation.",
-)
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the samples.")
+@takes(IndexOptions, "options")
 @click.option(
     "--precision",
     type=click.Choice(EMBED_PRECISIONS),
@@ -92,7 +64,11 @@ def index(
     model: Path | None,
     output: Path,
     device: str | None,
-    **chosen: Any,
+    *,
+    segmented: bool,
+    options: IndexOptions,
+    precision: str | None,
+    unknown: str | None,
 ) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
@@ -108,56 +84,37 @@ def index(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "index", also="embed")
-    refuse_format_of_segmented(common, segmented=chosen["segmented"])
-    if chosen["split_sentences"] and chosen["segmented"]:
+    refuse_format_of_segmented(common, segmented=segmented)
+    if options.split_sentences and segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     from elmo_zh.contexts.build_index import build_index, texts_to_index
     from elmo_zh.corpus.input_texts import opened_inputs
 
     with opened_inputs(files, common.console) as sources:
-        texts = texts_to_index(sources, config.text, segmented=chosen["segmented"])
-        embedder = load_embedder(
-            common,
-            model_path(model),
-            config.embed,
-            device,
-            precision=chosen["precision"],
-            unknown=chosen["unknown"],
-        )
+        texts = texts_to_index(sources, config.text, segmented=segmented)
+        path = model_path(model)
+        embedder = load_embedder(common, path, config.embed, device, precision=precision, unknown=unknown)
+        settings = _settings(embedder, options, segmented=segmented)
         with common.choose_engine(config).started(0) as engine:
             report = build_index(
-                embedder,
-                texts,
-                output,
-                _build_settings(embedder, chosen),
-                force=common.force,
-                reporter=common.console,
-                engine=engine,
+                embedder, texts, output, settings, force=common.force, reporter=common.console, engine=engine
             )
     _finish(common, embedder, report)
 
 
-def _build_settings(embedder: "ElmoEmbedder", chosen: dict[str, Any]) -> "IndexSettings":
+def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: bool) -> "IndexSettings":
     from elmo_zh.checks import check_layers
-    from elmo_zh.contexts.build_index import IndexSettings
-    from elmo_zh.contexts.choice import Choice, load_word_list, word_former
+    from elmo_zh.contexts.index_settings import IndexSettings, load_word_list, word_former
     from elmo_zh.errors import ElmoZhError
 
-    choice = Choice(min_count=chosen["min_count"], max_per_word=chosen["max_per_word"], seed=chosen["seed"])
-    if path := chosen["words"]:
-        words = load_word_list(path, word_former(embedder, segmented=chosen["segmented"]))
-        choice = replace(choice, words=words)
-    return IndexSettings(
-        layers=check_layers(chosen["layers"], embedder.num_layers, "index", "--layers", ElmoZhError),
-        segmented=chosen["segmented"],
-        split_sentences=chosen["split_sentences"],
-        choice=choice,
-    )
+    layers = check_layers(options.layers, embedder.num_layers, "index", "--layers", ElmoZhError)
+    words = load_word_list(options.words, word_former(embedder, segmented=segmented)) if options.words else None
+    return IndexSettings(layers=layers, words=words, segmented=segmented, options=options)
 
 
 def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> None:
     from elmo_zh.bundle.description import describe_model
-    from elmo_zh.contexts.choice import describe_missing_words
+    from elmo_zh.contexts.index_settings import describe_missing_words
 
     counts = report.counts
     if missing := report.missing_words:

@@ -52,6 +52,30 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IndexOptions:
+    """The options of `index` that say what an index holds."""
+
+    split_sentences: bool = option(False, "Split lines into sentences as in training; each is kept as a line.")
+    layers: str = option(
+        "all",
+        "Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers from 0.",
+        metavar="all|top|N,...",
+    )
+    min_count: int = option(2, "Index only words that occur at least this often; has no effect with --words.", least=1)
+    max_per_word: int = option(
+        1000, "Keep at most this many occurrences of a word, chosen at random; 0 keeps all.", least=0
+    )
+    words: Path | None = option(
+        None,
+        "Index only the words of this file, one per line, however rare. Default: all but punctuation.",
+        metavar="FILE",
+        path=_FILE,
+    )
+    # Seeds are hashed as eight bytes.
+    seed: int = option(1, "Seed of the samples.", least=0, most=2**63 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
     """The options of `substitutes`."""
 

@@ -2,24 +2,26 @@
 
 The texts are read as `embed` reads them. First all tokens are written; then occurrences are chosen, so that their
 number is known; then the lines that hold one are computed, and their vectors written where they stay.
+
+The folder INDEX.parts, from which an interrupted command resumes, holds in the order in which they appear:
+`text-NNNNN/`, the tokens of each text, as `embed` keeps them; `manifest.json` (texts, model and settings); `index/`,
+the finished files of the index, with room for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors
+that other machines have computed; a `part-*.json` after each part of the vectors.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.choice import Choice
-from elmo_zh.contexts.index_text import Reading, WordNumbers, count_words, write_index_text
-from elmo_zh.contexts.index_vectors import write_vectors
-from elmo_zh.contexts.layout import INDEX_FORMAT, VECTOR, IndexLayout, array_kinds, is_index
-from elmo_zh.contexts.unfinished_index import IndexParts
+from elmo_zh.contexts.index_content import KEPT_ROWS, WordNumbers, count_words, write_index_text, write_vectors
+from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout, is_index
+from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_words
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import texts_to_embed
@@ -29,52 +31,13 @@ from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import RowFile, save_npy
 from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import atomic_path, file_digest, link_or_copy, read_json, write_json
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest, link_or_copy, read_json, remove, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
-from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
 _OTHER_BYTES = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexSettings:
-    """The choices that determine the content of an index.
-
-    Attributes:
-        layers: Numbers of the layers whose vectors are kept, ascending.
-        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        split_sentences: Lines are split into sentences as in training.
-        choice: Which occurrences are kept.
-        made_by: The command that made the index for itself, without being asked for one; empty for `index`.
-    """
-
-    layers: tuple[int, ...]
-    segmented: bool = False
-    split_sentences: bool = False
-    choice: Choice = field(default_factory=Choice)
-    made_by: str = ""
-
-    @property
-    def reading(self) -> Reading:
-        """The part of the settings that says how texts are read."""
-        return Reading(segmented=self.segmented, split=self.split_sentences)
-
-    def described(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
-        described = {
-            "layers": list(self.layers),
-            "segmented": self.segmented,
-            "split_sentences": self.split_sentences,
-            **asdict(self.choice),
-        }
-        if (words := self.choice.words) is not None:
-            digest = sha256("\n".join(sorted(words)).encode()).hexdigest()
-            described["words"] = {"count": len(words), "digest": f"sha256:{digest}"}
-        if self.made_by:
-            described["made_by"] = self.made_by
-        return described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,17 +95,28 @@ def build_index(
     """
     if embedder.is_stateful:
         raise ElmoZhError("An index holds vectors of single sentences. Give an embedder that is not stateful.")
-    if settings.split_sentences:
+    if settings.options.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
     with claimed_output(output, inputs, is_index, force=force):
         build = _Build(embedder, texts, output, settings, reporter)
         try:
             report = build.run(engine or ThisProcess(), force=force)
-            build.parts.remove()
+            build.work.remove()
         finally:
-            build.parts.remove(if_empty=True)
+            build.work.remove_unless("index", "text-*/text-*.npz")
     return report
+
+
+def index_files(
+    embedder: ElmoEmbedder, paths: list[str], output: Path, settings: IndexSettings, *, force: bool, reporter: Reporter
+) -> None:
+    """Write the index of files and folders, as `elmo-zh index` does."""
+    with opened_inputs(paths, reporter) as sources:
+        texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented)
+        report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
+    if report.missing_words:
+        reporter.warn(describe_missing_words(report.missing_words, "words"))
 
 
 class _TextRead(NamedTuple):
@@ -170,19 +144,34 @@ class _Build:
     ) -> None:
         self._embedder, self._texts, self._output, self._settings = embedder, texts, output, settings
         self._reporter, self._hints = reporter, Hints(reporter)
-        self.parts = IndexParts.of(output)
+        self.work = WorkFolder.of(output)
+        # The folder appears when all but the vectors are finished.
+        self._layout = IndexLayout(self.work.path / "index")
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
         stamped = [(Stamp.of(text.source), text.source) for text in self._texts]
         read = self._write_all_tokens(force=force)
-        self.parts.open(self._manifest(read), force=force)
-        if not self.parts.layout.path.is_dir():
-            self._write_text(read)
+        refusal = "an unfinished index of other texts, another model or other settings"
+        self.work.open(self._manifest(read), force=force, refusal=refusal, discard=self._discard_index)
+        tokens = [self._tokens(number) for number in range(len(read))]
+        if not self._layout.path.is_dir():
+            self._write_text(read, tokens)
             for stamp, source in stamped:
                 stamp.require(source)
-        write_vectors(self._embedder, self.parts, len(self._texts), self._settings.layers, engine, self._reporter)
+        layers = self._settings.layers
+        write_vectors(self._embedder, self.work, self._layout, tokens, layers, engine, self._reporter)
         return self._finish()
+
+    def _tokens(self, number: int) -> TextTokens:
+        return TextTokens(WorkFolder(self.work.path / f"text-{number:05d}"))
+
+    def _discard_index(self) -> None:
+        """Remove everything but the tokens of the texts."""
+        remove(self._layout.path)
+        for pattern in ("part-*.json", "computed-*"):
+            for path in self.work.path.glob(pattern):
+                remove(path)
 
     def _write_all_tokens(self, *, force: bool) -> list[_TextRead]:
         """Write the tokens of the texts; files found in folders that are no text are skipped."""
@@ -190,7 +179,7 @@ class _Build:
         read: list[_TextRead] = []
         for text in self._texts:
             try:
-                read.append(self._write_tokens(text, self.parts.text(len(read)), force=force))
+                read.append(self._write_tokens(text, self._tokens(len(read)), force=force))
                 texts.append(text)
             except UnsuitableError as error:
                 text.skip(error, self._reporter)
@@ -201,18 +190,11 @@ class _Build:
 
     def _write_tokens(self, text: InputText, tokens: TextTokens, *, force: bool) -> _TextRead:
         """Write the tokens of a text, unless they are there."""
-        reading = self._settings.reading
+        reading = {"segmented": self._settings.segmented, "split": self._settings.options.split_sentences}
         stamp, digest = Stamp.of(text.source), file_digest(text.source.path)
-        made_from = {"source_digest": digest, **self._embedder.identity(), **asdict(reading), "reading": text.reading}
+        made_from = {"source_digest": digest, **self._embedder.identity(), **reading, "reading": text.reading}
         tokens.folder.open(made_from, force=force)
-        counts = tokens.write(
-            self._embedder,
-            text,
-            segmented=reading.segmented,
-            split=reading.split,
-            stamp=stamp,
-            reporter=self._reporter,
-        )
+        counts = tokens.write(self._embedder, text, **reading, stamp=stamp, reporter=self._reporter)
         hint_at_long_lines(text, counts, self._hints)
         return _TextRead(digest, counts)
 
@@ -229,30 +211,28 @@ class _Build:
             "texts": texts,
         }
 
-    def _write_text(self, read: Sequence[_TextRead]) -> None:
+    def _write_text(self, read: Sequence[_TextRead], tokens: Sequence[TextTokens]) -> None:
         """Choose the occurrences, and write everything but the vectors, for which there is room then."""
-        self.parts.discard_index()
-        words = count_words(self.parts, len(self._texts), self._reporter)
+        self._discard_index()
+        words = count_words(tokens, self._reporter)
         counts = TokenCounts()
         for each in read:
             counts.add(each.counts)
-        unit = "sentence" if self._settings.split_sentences else "line"
+        unit = "sentence" if self._settings.options.split_sentences else "line"
         self._reporter.note(
             f"{counted(len(self._texts), 'text')}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')}"
         )
         self._hint_at_unknown_words(counts, words)
-        with atomic_path(self.parts.layout.path) as unfinished:
+        with atomic_path(self._layout.path) as unfinished:
             unfinished.mkdir()
             layout, settings = IndexLayout(unfinished), self._settings
-            found, rows = write_index_text(
-                layout, self.parts, self._texts, settings.reading, words, settings.choice, self._reporter
-            )
+            found, rows = write_index_text(layout, tokens, self._texts, settings, words, self._reporter)
             self._require_words(found, words)
             found = {**_recorded(counts), **found, "distinct_words": len(words.numbers)}
             self._make_room(layout, found)
-            save_npy(unfinished / self.parts.rows.name, rows)
+            save_npy(unfinished / KEPT_ROWS, rows)
             sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
-            missing = sorted(word for word in settings.choice.words or () if word.encode() not in words.numbers)
+            missing = sorted(word for word in settings.words or () if word.encode() not in words.numbers)
             made_of = self._manifest(read)
             for described, text in zip(made_of["texts"], self._texts, strict=True):
                 if text.members.names:
@@ -280,28 +260,23 @@ class _Build:
         """Raise CorpusError if no occurrence is chosen."""
         if found["occurrences"]:
             return
-        self.parts.remove()
+        self.work.remove()
         names = ", ".join(text.name for text in self._texts[:3])
-        choice = self._settings.choice
         if not any(map(is_word, words.words)):
             raise CorpusError(f"{names}: there is no word in the text. Give text with words.")
         distinct = counted(len(words.numbers), "distinct token")
-        if choice.words is not None:
+        if (wanted := self._settings.words) is not None:
             raise CorpusError(
-                f"{names}: none of the {len(choice.words):,} words of --words is among its {distinct}."
+                f"{names}: none of the {len(wanted):,} words of --words is among its {distinct}."
                 " Write them as the segmenter cuts them, or leave out --words."
             )
         raise CorpusError(
-            f"{names}: none of its {distinct} is a word that occurs {choice.min_count:,} times."
+            f"{names}: none of its {distinct} is a word that occurs {self._settings.options.min_count:,} times."
             " Give more text, or lower --min-count."
         )
 
     def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:
-        """Create the files of the vectors.
-
-        Raises:
-            OutputError: If the disk has not enough space.
-        """
+        """Create the files of the vectors; raise OutputError if the disk has not enough space."""
         num_layers = len(self._settings.layers)
         vector_bytes = found["occurrences"] * self._embedder.dimension * VECTOR.itemsize * num_layers
         needed = vector_bytes + found["occurrences"] * _OTHER_BYTES
@@ -312,14 +287,14 @@ class _Build:
             f" {counted(found['kept_lines'], 'line')}; {format_bytes(vector_bytes)} of vectors"
             f" ({counted(num_layers, 'layer')}, float16), {space}"
         )
-        kinds = array_kinds(layout, found, self._settings.layers, self._embedder.dimension)
+        kinds = layout.arrays(found, self._settings.layers, self._embedder.dimension)
         for layer in self._settings.layers:
             for path in (layout.vectors(layer), layout.norms(layer)):
                 RowFile.create(path, *kinds[path])
 
     def _finish(self) -> IndexReport:
         """Make the index of its files."""
-        layout = self.parts.layout
+        layout = self._layout
         info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:
             unfinished.mkdir()

@@ -16,7 +16,7 @@ from elmo_zh.contexts.drift_statistics import (
     permutation_p,
 )
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_entries import Neighbour
+from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.errors import ElmoZhError

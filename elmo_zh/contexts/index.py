@@ -2,7 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from functools import cached_property
+from heapq import nlargest
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -11,18 +13,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.checks import check_path, check_paths, check_string, check_vectors, check_whole_number
-from elmo_zh.contexts.index_arrays import IndexArrays
-from elmo_zh.contexts.index_entries import IndexedLine, IndexedTexts, Neighbour, Occurrence
-from elmo_zh.contexts.index_info import damaged, explain_other_model, load_info
-from elmo_zh.contexts.layout import IndexLayout
+from elmo_zh.checks import check_instance, check_path, check_paths, check_string, check_vectors, check_whole_number
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.index_files import (
+    IndexArrays,
+    IndexedLine,
+    IndexedTexts,
+    IndexLayout,
+    Neighbour,
+    Occurrence,
+    damaged,
+    load_info,
+)
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.contexts.similar_spellings import explain_missing_word
+from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, WarningReporter
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
+
+# Digits of a model's digest in a message.
+_SHOWN_DIGITS = 12
+# Similar words in a message; spellings less similar than this are no help (`SequenceMatcher.ratio`).
+_MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 
 
 class ContextIndex:
@@ -53,7 +67,7 @@ class ContextIndex:
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
-        self._array = IndexArrays(self._layout, info, self.layers, self.dimension).read
+        self._array = IndexArrays(self._layout, info, self.layers).read
         self._texts = IndexedTexts(info)
         self.sources, self.archives = self._texts.sources, self._texts.archives
 
@@ -121,12 +135,15 @@ class ContextIndex:
                 `words` do not occur.
         """
         # Opening an index needs no torch.
-        from elmo_zh.contexts.index_files import index_files, settings_in_python
+        from elmo_zh.contexts.build_index import index_files
+        from elmo_zh.contexts.index_settings import IndexSettings
+        from elmo_zh.embed.embedder import ElmoEmbedder
 
-        settings = settings_in_python(
-            embedder, layers, words, min_count=min_count, max_per_word=max_per_word, seed=seed, segmented=segmented,
-            split_sentences=split_sentences,
-        )  # fmt: skip
+        check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
+        options = IndexOptions(
+            split_sentences=split_sentences, min_count=min_count, max_per_word=max_per_word, seed=seed
+        )
+        settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
         folder, paths = check_path(path, "build", "path", "a folder"), check_paths(texts, "build", "texts")
         index_files(embedder, paths, folder, settings, force=force, reporter=reporter or WarningReporter())
         return cls.load(folder)
@@ -313,7 +330,11 @@ class ContextIndex:
             path: Its folder, for the message.
         """
         if digest != self.model_digest:
-            raise ElmoZhError(explain_other_model(self.path, self.model, digest, path))
+            own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
+            raise ElmoZhError(
+                f"{self.path} was made with the model {self.model['path']} ({own}), but {path} is another one"
+                f" ({other}). Give that model with --model, or make the index again with: index"
+            )
 
     def _number(self, word: str) -> int | None:
         number = bisect_left(self.words, check_string(word, "ContextIndex", "word"))
@@ -322,7 +343,7 @@ class ContextIndex:
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            raise ElmoZhError(explain_missing_word(word, self.words, self.path))
+            raise ElmoZhError(_explain_missing_word(word, self.words, self.path))
         return number
 
     def _check_layer(self, layer: int) -> int:
@@ -340,3 +361,23 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def similar_spellings(word: str, words: Iterable[str]) -> list[str]:
+    """Return the words that are spelled most like a word, at most three."""
+    characters = set(word)
+    scored = (
+        (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
+        for other in words
+        if not characters.isdisjoint(other)
+    )
+    return [other for score, _, other in nlargest(_MOST_SIMILAR, scored) if score >= _LEAST_SIMILAR]
+
+
+def _explain_missing_word(word: str, words: Sequence[str], index: Path) -> str:
+    """Return the message that a word is not in an index, with similar ones that are."""
+    similar = similar_spellings(word, words)
+    # The words of a stranger's index may hold line feeds.
+    found = ", ".join(map(shown, similar))
+    advice = f"Did you mean {found}?" if similar else "No word of it has one of these characters."
+    return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

@@ -1,69 +1,278 @@
-"""Index files from Python: the work of `ContextIndex.build`, which does what `elmo-zh index` does."""
+"""The files of an index and what they hold: arrays, checked when they are read, and entries; see docs/contexts.md."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
+from typing import Any
 
-from elmo_zh.checks import check_instance, check_layers, check_strings, check_whole_number
-from elmo_zh.config import TextConfig
-from elmo_zh.contexts.build_index import IndexSettings, build_index, texts_to_index
-from elmo_zh.contexts.choice import Choice, describe_missing_words, word_former
-from elmo_zh.corpus.input_texts import opened_inputs
-from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.run.reporter import Reporter
+import numpy as np
+from numpy.typing import NDArray
 
-# Seeds are hashed as eight bytes.
-_LARGEST_SEED = 2**63 - 1
+from elmo_zh.corpus.input_texts import Members, member_name
+from elmo_zh.errors import OutputError
+from elmo_zh.invocation import command, program
+from elmo_zh.run.files import read_json
 
+# Bump it when a program that knows the old number would misread the new files.
+# Format 1 has no `start` of lines, so the places in an index of split lines are unknown.
+INDEX_FORMAT = 2
 
-def settings_in_python(
-    embedder: ElmoEmbedder,
-    layers: str | int | Sequence[int],
-    words: Iterable[str] | None,
-    *,
-    min_count: int,
-    max_per_word: int,
-    seed: int,
-    segmented: bool,
-    split_sentences: bool,
-) -> IndexSettings:
-    """Return the settings for the arguments of `ContextIndex.build`, which describes them and their errors."""
-    check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
-    if segmented and split_sentences:
-        raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
-    form = word_former(embedder, segmented=segmented)
-    chosen = check_strings(words, "build", "words") if words is not None else None
-    formed = None if chosen is None else frozenset(form(word.strip()) for word in chosen) - {""}
-    if formed is not None and not formed:
-        raise ValueError("build: words has no word in it; leave it out to index all words")
-    choice = Choice(
-        min_count=check_whole_number(min_count, "build", "min_count", 1),
-        max_per_word=check_whole_number(max_per_word, "build", "max_per_word", 0),
-        words=formed,
-        seed=check_whole_number(seed, "build", "seed", 0, _LARGEST_SEED),
-    )
-    return IndexSettings(
-        layers=check_layers(layers, embedder.num_layers, "build"),
-        segmented=segmented,
-        split_sentences=split_sentences,
-        choice=choice,
-    )
+# `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
+WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
+# `start` is the first character of the text in its raw line, since a sentence may begin anywhere in it.
+LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4")])
+_LINE_OF_FORMAT_1 = np.dtype(LINE.descr[:3])
+OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
+POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
 
 
-def index_files(
-    embedder: ElmoEmbedder, paths: list[str], output: Path, settings: IndexSettings, *, force: bool, reporter: Reporter
-) -> None:
-    """Write the index of files and folders; the errors are those of `build_index`.
+@dataclass(frozen=True)
+class IndexLayout:
+    """The names of the files in the folder of an index."""
 
-    Args:
-        embedder: The model.
-        paths: Files, folders and globs.
-        output: The folder to write.
-        settings: What the index holds.
-        force: Replace an existing index, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
+    path: Path
+
+    @property
+    def info(self) -> Path:
+        """Texts, model and settings of the index, and the sizes of the other files."""
+        return self.path / "index.json"
+
+    @property
+    def words(self) -> Path:
+        """`WORD` of each word, sorted by spelling."""
+        return self.path / "words.npy"
+
+    @property
+    def word_text(self) -> Path:
+        """The spellings of the words, in UTF-8, without anything between them."""
+        return self.path / "words.utf8"
+
+    @property
+    def lines(self) -> Path:
+        """`LINE` of each line that holds an occurrence, in the order of the texts."""
+        return self.path / "lines.npy"
+
+    @property
+    def line_text(self) -> Path:
+        """The texts of these lines, in UTF-8, without anything between them."""
+        return self.path / "lines.utf8"
+
+    @property
+    def occurrences(self) -> Path:
+        """`OCCURRENCE` of each occurrence, in the order of the texts."""
+        return self.path / "occurrences.npy"
+
+    @property
+    def postings(self) -> Path:
+        """Numbers of the occurrences, word by word, ascending."""
+        return self.path / "postings.npy"
+
+    def vectors(self, layer: int) -> Path:
+        """Vectors of the occurrences in a layer, float16, shape (N, 2P)."""
+        return self.path / f"layer-{layer}.npy"
+
+    def norms(self, layer: int) -> Path:
+        """Euclidean norms of these vectors, float32, shape (N,)."""
+        return self.path / f"norms-{layer}.npy"
+
+    def files(self, layers: Sequence[int]) -> list[Path]:
+        """Return all files but `info`."""
+        texts = [self.words, self.word_text, self.lines, self.line_text, self.occurrences, self.postings]
+        return [*texts, *map(self.vectors, layers), *map(self.norms, layers)]
+
+    def arrays(
+        self, counts: Mapping[str, int], layers: Sequence[int], dimension: int, number: int = INDEX_FORMAT
+    ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Return dtype and shape of each array file of an index with these counts, in this number of the format."""
+        num_occurrences = counts["occurrences"]
+        return {
+            self.words: (WORD, (counts["words"],)),
+            self.lines: (LINE if number > 1 else _LINE_OF_FORMAT_1, (counts["kept_lines"],)),
+            self.occurrences: (OCCURRENCE, (num_occurrences,)),
+            self.postings: (POSTING, (num_occurrences,)),
+            **{self.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
+            **{self.norms(layer): (NORM, (num_occurrences,)) for layer in layers},
+        }
+
+
+def is_index(folder: Path) -> bool:
+    """Return whether a folder is an index."""
+    layout = IndexLayout(folder)
+    return layout.info.is_file() and layout.occurrences.is_file()
+
+
+def load_info(folder: Path) -> dict[str, Any]:
+    """Return the content of index.json; raise OutputError if it is missing, damaged or of another version."""
+    path = IndexLayout(folder).info
+    if folder.is_file():
+        raise OutputError(_explain_file(folder))
+    if not path.is_file():
+        raise OutputError(
+            f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
+        )
+    try:
+        info = read_json(path)
+        number = info["format"]
+    except (ValueError, KeyError, TypeError):
+        raise damaged(path) from None
+    advice = "Make the index again with this version of elmo-zh."
+    if number not in (1, INDEX_FORMAT):
+        raise OutputError(f"{path} has format {number}, expected {INDEX_FORMAT}. {advice}")
+    if not _is_sound(info):
+        raise damaged(path)
+    if number == 1 and info["settings"].get("split_sentences"):
+        raise OutputError(
+            f"{path} has format 1, which does not know where its sentences begin in their lines, expected"
+            f" {INDEX_FORMAT}. {advice}"
+        )
+    return dict(info)
+
+
+def _explain_file(path: Path) -> str:
+    """Return the message for a file where the folder of an index is expected: most often a text."""
+    if IndexLayout(path.parent).info.is_file():
+        return f"{path} is a file of an index. Give its folder: {path.parent}"
+    making = command("index", path, "--split-sentences", "--output", path.with_suffix(".index").name)
+    return f"{path} is a file, not the folder of an index. If it is a text, make its index with: {making}"
+
+
+def _is_sound(info: Any) -> bool:
+    """Return whether index.json has all values that are used, each of the right type."""
+    try:
+        counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
+        numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
+        names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
+        names += [text["name"] for text in info["texts"]]
+        for text in info["texts"]:
+            Members.restored(text.get("members", []))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return False
+    are_numbers = all(type(number) is int and 0 <= number < 2**62 for number in numbers)
+    return are_numbers and min(counts) > 0 and all(isinstance(name, str) for name in names)
+
+
+def damaged(path: Path) -> OutputError:
+    """Return the error for a file of an index whose content cannot be right."""
+    return OutputError(f"{path} is damaged. Make the index again.")
+
+
+class IndexArrays:
+    """The arrays of an index, mapped into memory when they are first read; a damaged file raises OutputError."""
+
+    def __init__(self, layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
+        """Check the files; the vectors and norms are only checked for their sizes."""
+        self.layout = layout
+        self._kinds = layout.arrays(info["counts"], layers, info["dimension"], info["format"])
+        self._opened: dict[Path, NDArray[Any]] = {}
+        _check_sizes(layout, info, layers)
+        words, lines = self.read(layout.words), self.read(layout.lines)
+        for column, last, where in (
+            (words["end"], info["bytes"][layout.word_text.name], layout.words),
+            (words["postings_end"], info["counts"]["occurrences"], layout.words),
+            (lines["end"], info["bytes"][layout.line_text.name], layout.lines),
+        ):
+            if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
+                raise damaged(where)
+        if lines["source"].min() < 0 or lines["source"].max() >= len(info["texts"]):
+            raise damaged(layout.lines)
+
+    def read(self, path: Path) -> NDArray[Any]:
+        """Return an array, mapped into memory."""
+        if path not in self._opened:
+            try:
+                # Copy on write, since torch warns of arrays that cannot be written.
+                array = np.load(path, mmap_mode="c", allow_pickle=False)
+            except (ValueError, EOFError, TokenError):
+                raise damaged(path) from None
+            if (array.dtype, array.shape) != self._kinds[path]:
+                raise damaged(path)
+            self._opened[path] = array
+        return self._opened[path]
+
+
+def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
+    """Raise OutputError if a file is missing or its size is not the recorded one, before any is read."""
+    for path in layout.files(layers):
+        if not path.is_file():
+            raise OutputError(f"{path} is missing. Make the index again.")
+        expected, found = info["bytes"].get(path.name), path.stat().st_size
+        if expected is None:
+            raise damaged(layout.info)
+        if found != expected:
+            raise OutputError(
+                f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."
+            )
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One occurrence of a word.
+
+    Attributes:
+        number: Its number in the index, from 0, in the order of the texts.
+        word: The word, as the model reads it.
+        line: Number of its line in the index, for `ContextIndex.line`.
+        token: Its place among the tokens of that line.
+        start: Its first character in the text of that line.
+        end: The character after its last one.
     """
-    with opened_inputs(paths, reporter) as sources:
-        texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented)
-        report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
-    if report.missing_words:
-        reporter.warn(describe_missing_words(report.missing_words, "words"))
+
+    number: int
+    word: str
+    line: int
+    token: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class IndexedLine:
+    """A line that holds an occurrence.
+
+    Attributes:
+        text: The raw line, or the sentence of it, if lines were split.
+        source: Name of its text; in an archive that of the archive and the member, such as texts.zip/old/1.txt.
+        number: Number of the line in that text, from 0.
+        archive: Name of the archive; empty if the text is in none.
+        start: The first character of `text` in the raw line: 0 unless lines were split. Add it to the places of an
+            `Occurrence` to get those in the raw line.
+    """
+
+    text: str
+    source: str
+    number: int
+    archive: str = ""
+    start: int = 0
+
+
+class IndexedTexts:
+    """The texts of an index, as its lines name them: `sources` and `archives` are as in `ContextIndex`."""
+
+    def __init__(self, info: dict[str, Any]) -> None:
+        self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
+        self.archives = [name for name, members in self._texts if members.names]
+        self.sources = [
+            source
+            for name, members in self._texts
+            for source in ([member_name(name, member) for member in members.names] or [name])
+        ]
+
+    def line(self, text: str, text_number: int, number: int, start: int) -> IndexedLine:
+        """Return a line of a text, whose number there is counted through all members of an archive."""
+        name, members = self._texts[text_number]
+        source, own_number = members.place(name, number)
+        return IndexedLine(text, source, own_number, archive=name if members.names else "", start=start)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An occurrence that is similar to a vector.
+
+    Attributes:
+        occurrence: The occurrence.
+        cosine: Cosine of its vector and the given one.
+    """
+
+    occurrence: Occurrence
+    cosine: float

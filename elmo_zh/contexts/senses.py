@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_instance, check_whole_number
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_entries import IndexedLine, Neighbour, Occurrence
+from elmo_zh.contexts.index_files import IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.contexts.layout import IndexLayout
+from elmo_zh.contexts.index_files import IndexLayout
 from elmo_zh.tasks.task_files import TaskLayout
 
 TRAIN = "make train CORPUS=my-texts/"

@@ -23,7 +23,7 @@ from elmo_zh.contexts.explore import page as page_module
 from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
 from elmo_zh.contexts.explore.page import build_page, embedded_json, short_names
 from elmo_zh.contexts.explore.points import SCALE, choose_points, compute_maps, point_neighbours
-from elmo_zh.contexts.index_entries import IndexedLine
+from elmo_zh.contexts.index_files import IndexedLine
 from elmo_zh.contexts.usages import find_clusters, usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line

@@ -15,8 +15,8 @@ from drawn_bundles import SHAPES, oracle_layers, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import build_index, index_vectors
-from elmo_zh.contexts.choice import load_word_list
+from elmo_zh.contexts import build_index, index_content
+from elmo_zh.contexts.index_settings import load_word_list
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
@@ -208,7 +208,7 @@ def test_an_index_is_the_same_wherever_it_was_killed(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [write_text(tmp_path / f"{name}.txt", LINES) for name in "abc"]
-    monkeypatch.setattr(index_vectors, "PART_LINES", 2)
+    monkeypatch.setattr(index_content, "PART_LINES", 2)
     monkeypatch.setattr(text_tokens, "PART_LINES", 3)
     build(embedder, paths, tmp_path / "whole")
     expected = files_of(tmp_path / "whole")
@@ -242,7 +242,7 @@ def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         return counted
 
     monkeypatch.setattr(TextTokens, "_write_part", counting("tokens", TextTokens._write_part))
-    work = index_vectors._OccurrenceVectors
+    work = index_content._OccurrenceVectors
     monkeypatch.setattr(work, "compute", counting("vectors", work.compute))
 
 
@@ -250,19 +250,19 @@ def test_finished_parts_are_not_computed_again(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_text(tmp_path / "a.txt", LINES)
-    monkeypatch.setattr(index_vectors, "PART_LINES", 1)
+    monkeypatch.setattr(index_content, "PART_LINES", 1)
     with monkeypatch.context() as during:
         _kill_at_step(during, 4)
         with pytest.raises(KilledError):
             build(embedder, [path], tmp_path / "index")
     computed: list[Sequence[Any]] = []
-    real = index_vectors._OccurrenceVectors.compute
+    real = index_content._OccurrenceVectors.compute
 
     def compute(work: Any, task: Any) -> Any:
         computed.append(task.lines)
         return real(work, task)
 
-    monkeypatch.setattr(index_vectors._OccurrenceVectors, "compute", compute)
+    monkeypatch.setattr(index_content._OccurrenceVectors, "compute", compute)
     with pytest.raises(OutputError, match="holds an unfinished index of other texts, another model or other settings"):
         build(embedder, [path], tmp_path / "index", max_per_word=1)
     build(embedder, [path], tmp_path / "index")

@@ -6,8 +6,9 @@ from typing import Any
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.build_index import IndexReport, IndexSettings, build_index
-from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.build_index import IndexReport, build_index
+from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
@@ -37,14 +38,20 @@ def build(
     split: bool = False,
     segmented: bool = False,
     force: bool = False,
-    **choice: Any,
+    words: frozenset[str] | None = None,
+    **options: Any,
 ) -> IndexReport:
     """Index files."""
     return build_index(
         embedder,
         [input_text(each, TextConfig(), segmented=segmented) for each in find_sources(list(map(str, paths))).sources],
         output,
-        IndexSettings(layers=layers, segmented=segmented, split_sentences=split, choice=Choice(**choice)),
+        IndexSettings(
+            layers=layers,
+            words=words,
+            segmented=segmented,
+            options=IndexOptions(split_sentences=split, **options),
+        ),
         force=force,
         reporter=SilentReporter(),
     )

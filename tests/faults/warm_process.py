@@ -46,7 +46,7 @@ def run_command(arguments: list[str]) -> int:
 
 def make_small() -> None:
     """Let small inputs have several shards, parts and windows, as large ones do."""
-    from elmo_zh.contexts import index_vectors, score_lines
+    from elmo_zh.contexts import index_content, score_lines
     from elmo_zh.embed import text_tokens
     from elmo_zh.segmenting import segment_corpus
     from elmo_zh.tasks import comparison
@@ -54,7 +54,7 @@ def make_small() -> None:
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
-    text_tokens.PART_LINES = index_vectors.PART_LINES = score_lines.PART_LINES = 3
+    text_tokens.PART_LINES = index_content.PART_LINES = score_lines.PART_LINES = 3
     windows.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = comparison.can_draw = lambda: False

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.explore.points import WordPoints
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_entries import IndexedLine
+from elmo_zh.contexts.index_files import IndexedLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import telling_words, usage_layer
 from elmo_zh.corpus.text_files import iter_lines

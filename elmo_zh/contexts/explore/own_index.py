@@ -9,10 +9,11 @@ from pathlib import Path
 from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.contexts.build_index import IndexSettings, build_index
-from elmo_zh.contexts.choice import Choice
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.build_index import build_index
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.layout import IndexLayout, is_index
+from elmo_zh.contexts.index_files import IndexLayout, is_index
+from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
@@ -24,7 +25,7 @@ from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
-from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary
 
 SAMPLE = Path("data/sample")
 # The senses that people have marked in it.
@@ -170,9 +171,9 @@ def _build(
     split = embedder.bundle.text is not None and embedder.bundle.text.split_sentences and not text.segmented
     settings = IndexSettings(
         layers=tuple(range(embedder.num_layers)),
+        words=_words_of(subject),
         segmented=text.segmented,
-        split_sentences=split,
-        choice=Choice(max_per_word=MOST_PER_WORD, words=_words_of(subject)),
+        options=IndexOptions(split_sentences=split, max_per_word=MOST_PER_WORD),
         made_by=_MAKER,
     )
     is_replaced = force or is_index(place)
@@ -219,7 +220,7 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
     wanted: set[str] = set()
     total = 0
     for word, count in islice(zip(vocabulary.tokens, counts, strict=True), len(SPECIALS), None):
-        if Choice().wants(word, count):
+        if count >= IndexOptions.min_count and is_word(word):
             total += min(count, MOST_PER_WORD)
             if total > MOST_OCCURRENCES:
                 return frozenset(wanted)

@@ -26,7 +26,7 @@ from elmo_zh.contexts.explore.points import (
     point_neighbours,
 )
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_entries import IndexedLine, Occurrence
+from elmo_zh.contexts.index_files import IndexedLine, Occurrence
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.embed.embedder import ElmoEmbedder

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.choice import occurrence_hashes, word_key
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_entries import Occurrence
+from elmo_zh.contexts.index_files import Occurrence
+from elmo_zh.contexts.index_settings import occurrence_hashes, word_key
 from elmo_zh.contexts.usages import find_clusters, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter

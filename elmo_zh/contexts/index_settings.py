@@ -1,14 +1,16 @@
-"""Choose the words of an index, and their occurrences."""
+"""The words of an index and the occurrences that it holds of them: options, word lists and samples."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.checks import check_layers, check_strings, check_whole_number
+from elmo_zh.contexts import IndexOptions
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted, first_ten
@@ -28,40 +30,83 @@ _ALL = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The rule by which occurrences are chosen.
+class IndexSettings:
+    """What determines the content of an index, besides texts and model.
 
     Attributes:
-        min_count: Occurrences that a word needs, unless it is in `words`.
-        max_per_word: Occurrences of a word to keep: of more, a random sample; 0 keeps all.
+        layers: Numbers of the layers whose vectors are kept, ascending.
         words: The words to index, however rare; None for all that are not mere punctuation.
-        seed: Seed of the samples.
+        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
+        options: The other choices.
+        made_by: The command that made the index for itself, without being asked for one; empty for `index`.
     """
 
-    min_count: int = 2
-    max_per_word: int = 1000
+    layers: tuple[int, ...]
     words: frozenset[str] | None = None
-    seed: int = 1
+    segmented: bool = False
+    options: IndexOptions = field(default_factory=IndexOptions)
+    made_by: str = ""
+
+    @classmethod
+    def checked(
+        cls, embedder: "ElmoEmbedder", options: IndexOptions, layers: object, words: object, *, segmented: bool
+    ) -> "IndexSettings":
+        """Return the settings for the arguments of `ContextIndex.build`, which describes them and their errors."""
+        if segmented and options.split_sentences:
+            raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
+        formed = None
+        if words is not None:
+            given = check_strings(words, "build", "words")
+            formed = form_words(given, word_former(embedder, segmented=segmented))
+            if not formed:
+                raise ValueError("build: words has no word in it; leave it out to index all words")
+        for each in fields(options):
+            if (least := each.metadata["least"]) is not None:
+                check_whole_number(getattr(options, each.name), "build", each.name, least, each.metadata["most"])
+        chosen = check_layers(layers, embedder.num_layers, "build")
+        return cls(layers=chosen, words=formed, segmented=segmented, options=options)
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        words: Any = None
+        if self.words is not None:
+            digest = sha256("\n".join(sorted(self.words)).encode()).hexdigest()
+            words = {"count": len(self.words), "digest": f"sha256:{digest}"}
+        return {
+            "layers": list(self.layers),
+            "segmented": self.segmented,
+            "split_sentences": self.options.split_sentences,
+            "min_count": self.options.min_count,
+            "max_per_word": self.options.max_per_word,
+            "words": words,
+            "seed": self.options.seed,
+            **({"made_by": self.made_by} if self.made_by else {}),
+        }
 
     def wants(self, word: str, count: int) -> bool:
         """Return whether a word with so many occurrences is indexed."""
         if self.words is not None:
             return word in self.words
         # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
-        return count >= self.min_count and is_word(word)
+        return count >= self.options.min_count and is_word(word)
 
 
 def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
     """Return the words of a file with one word on each line, each as `normalise` returns it; at least one."""
-    words = frozenset(normalise(line.strip()) for line in iter_lines(path)) - {""}
+    words = form_words(iter_lines(path), normalise)
     if not words:
         raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
     return words
 
 
+def form_words(words: Iterable[str], normalise: Callable[[str], str]) -> frozenset[str]:
+    """Return words without white space around them, each as `normalise` returns it."""
+    return frozenset(normalise(word.strip()) for word in words) - {""}
+
+
 def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str], str]:
     """Return the function from a word to its form in prepared text; words of segmented text stay as they are."""
-    return (lambda word: word) if segmented else (lambda word: "".join(embedder.tokens(word)))
+    return str if segmented else (lambda word: "".join(embedder.tokens(word)))
 
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
@@ -77,32 +122,22 @@ class Sampler:
     of those with the smallest hashes of seed, word and running number, so it does not depend on the blocks.
     """
 
-    def __init__(self, choice: Choice, words: Sequence[str], counts: NDArray[np.int64]) -> None:
-        """Prepare the choice.
-
-        Args:
-            choice: The rule.
-            words: The distinct words of the texts, by number.
-            counts: Number of occurrences of each word, int64, shape (W,).
-        """
+    def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
+        """Prepare the choice among distinct words, given the occurrences of each, int64, shape (W,)."""
         pairs = zip(words, counts.tolist(), strict=True)
-        self.is_wanted = np.array([choice.wants(word, count) for word, count in pairs], np.bool_)
+        self.is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
         self._seen = np.zeros(len(words), np.int64)
         self._keys = np.zeros(len(words), np.uint64)
         self._limits = np.full(len(words), _ALL)
-        if choice.max_per_word:
-            for number in np.flatnonzero(self.is_wanted & (counts > choice.max_per_word)).tolist():
-                key = word_key(words[number], choice.seed)
+        if most := settings.options.max_per_word:
+            for number in np.flatnonzero(self.is_wanted & (counts > most)).tolist():
+                key = word_key(words[number], settings.options.seed)
                 self._keys[number] = key
-                self._limits[number] = _largest_kept(key, int(counts[number]), choice.max_per_word)
+                self._limits[number] = _largest_kept(key, int(counts[number]), most)
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the next tokens are chosen, bool, shape (n,).
-
-        Args:
-            numbers: The numbers of their words, int64, shape (n,).
-        """
-        running = self._seen[numbers] + earlier_equals(numbers)
+        """Return which of the next tokens are chosen, bool, shape (n,), given the numbers of their words."""
+        running = self._seen[numbers] + _earlier_equals(numbers)
         distinct, counts = np.unique(numbers, return_counts=True)
         self._seen[distinct] += counts
         hashes = occurrence_hashes(self._keys[numbers], running)
@@ -123,7 +158,7 @@ def occurrence_hashes(keys: NDArray[np.uint64] | np.uint64, running: NDArray[np.
     return np.asarray(hashes ^ (hashes >> _SHIFTS[-1]))
 
 
-def earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, for each of some numbers, how many equal ones precede it, int64, shape (n,)."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]

@@ -1,23 +1,33 @@
-"""The first half of an index: words are counted, occurrences are chosen, and their lines are written."""
+"""The content of an index: words are counted, occurrences chosen, their lines written, and then their vectors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.choice import Choice, Sampler
-from elmo_zh.contexts.layout import LINE, OCCURRENCE, POSTING, WORD, IndexLayout
-from elmo_zh.contexts.unfinished_index import IndexParts
+from elmo_zh.contexts.index_files import LINE, NORM, OCCURRENCE, POSTING, VECTOR, WORD, IndexLayout
+from elmo_zh.contexts.index_settings import IndexSettings, Sampler
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
+from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
-from elmo_zh.embed.text_tokens import Row, iter_rows
-from elmo_zh.run.arrays import ArrayWriter, save_npy
+from elmo_zh.embed.text_tokens import Row, TextTokens, iter_rows
+from elmo_zh.engine.engine import Engine
+from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.work_folder import PartTask, WorkFolder
 from elmo_zh.text.alignment import find_tokens
+from elmo_zh.text.windows import iter_windows
+
+# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
+PART_LINES, PART_TOKENS = 2000, 20_000
+# The file beside those of the unfinished index with the numbers of the rows to compute.
+KEPT_ROWS = "rows.npy"
 
 
 class WordNumbers:
@@ -55,65 +65,39 @@ class WordNumbers:
         return self._counts[: len(self.numbers)]
 
 
-def count_words(parts: IndexParts, num_texts: int, reporter: Reporter) -> WordNumbers:
+def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
     """Count the words of all texts, whose tokens are on disk."""
     words = WordNumbers()
     with reporter.progress("count", unit="tokens") as progress:
-        for number in range(num_texts):
-            for block in parts.text(number).blocks():
+        for each in tokens:
+            for block in each.blocks():
                 words.count(block.tokens)
                 progress.update(len(block.tokens))
     return words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """The settings for reading texts.
-
-    Attributes:
-        segmented: They are segmented.
-        split: Lines are split into sentences, each of which counts as a line.
-    """
-
-    segmented: bool
-    split: bool
-
-
 def write_index_text(
     layout: IndexLayout,
-    parts: IndexParts,
+    tokens: Sequence[TextTokens],
     texts: Sequence[InputText],
-    reading: Reading,
+    settings: IndexSettings,
     words: WordNumbers,
-    choice: Choice,
     reporter: Reporter,
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Choose the occurrences, and write all files of an index but its vectors.
-
-    Args:
-        layout: The files to write, in a folder that exists.
-        parts: The folder with the tokens of the texts.
-        texts: The texts.
-        reading: How they are read.
-        words: Their words.
-        choice: Which occurrences to take.
-        reporter: Receives the progress.
+    """Choose the occurrences, and write all files of an index but its vectors, into a folder that exists.
 
     Returns:
         Counts of words, lines kept and occurrences, by name; and the numbers of the kept rows, counted through all
         texts, int64.
-
-    Raises:
-        CorpusError: If a text can no longer be read, or has changed.
     """
-    sampler = Sampler(choice, words.words, words.counts)
+    sampler = Sampler(settings, words.words, words.counts)
     kept = _KeptWords.sort(words, sampler.is_wanted)
     rows: list[NDArray[np.int64]] = []
     first_row = 0
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(texts):
-            raw_rows = iter_rows(text, split=reading.split)
-            for block in parts.text(source).blocks():
+            raw_rows = iter_rows(text, split=settings.options.split_sentences)
+            for block in tokens[source].blocks():
                 own_rows = list(islice(raw_rows, block.num_lines))
                 if len(own_rows) < block.num_lines:
                     raise changed_error(text.name)
@@ -227,3 +211,93 @@ def _segmented_spans(block: TextBlock, rows: Sequence[Row]) -> Iterator[NDArray[
     """Yield the spans of the tokens of each row of segmented text."""
     for (_, own), row in zip(block.iter_lines(), rows, strict=True):
         yield find_tokens(row.text, [token.decode() for token in block.tokens[own]])
+
+
+class _Task(NamedTuple):
+    """Lines of tokens, the places of n chosen ones in their lines, and where those of each line begin among these."""
+
+    lines: list[list[str]]
+    places: NDArray[np.int32]
+    edges: NDArray[np.int64]
+
+
+class _Part(NamedTuple):
+    """The kept lines of a part, and its first occurrence."""
+
+    first_line: int
+    num_lines: int
+    first_occurrence: int
+
+
+def write_vectors(
+    embedder: ElmoEmbedder,
+    work: WorkFolder,
+    layout: IndexLayout,
+    tokens: Sequence[TextTokens],
+    layers: Sequence[int],
+    engine: Engine,
+    reporter: Reporter,
+) -> None:
+    """Compute the kept lines that have no vectors yet, and write the vectors of their occurrences in some layers."""
+    done = sum(work.finished_lines(reporter=reporter).values())
+    rows = load_npy(layout.path / KEPT_ROWS)
+    files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
+    with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
+        tasks = _iter_tasks(layout, _iter_tokens(tokens, rows[done:]), done)
+        for part, vectors in work.compute(engine, _OccurrenceVectors(embedder, layers), tasks):
+            written = []
+            for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
+                written.append(vector_file.write(part.first_occurrence, layer_vectors))
+                written.append(norm_file.write(part.first_occurrence, _norms(layer_vectors)))
+            work.finish_lines(part.first_line, part.num_lines, written)
+            progress.update(part.num_lines)
+
+
+def _iter_tasks(
+    layout: IndexLayout, token_lists: Iterable[list[str]], first_line: int
+) -> Iterator[PartTask[_Task, _Part]]:
+    """Yield the parts of lines from a kept line on, with their chosen occurrences."""
+    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
+    for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
+        edges = np.searchsorted(occurrences["line"], np.arange(first_line, first_line + len(lines) + 1))
+        first, last = int(edges[0]), int(edges[-1])
+        yield PartTask(
+            name=f"computed-{first_line:012d}-{len(lines)}",
+            task=_Task(lines, np.array(occurrences["token"][first:last]), edges - first),
+            kept=_Part(first_line, len(lines), first),
+        )
+        first_line += len(lines)
+
+
+def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Return the norms of vectors as they are stored, float32, shape (n,)."""
+    return np.asarray(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1)), NORM)
+
+
+class _OccurrenceVectors(ArrayWork):
+    """Computes the vectors of chosen tokens of lines, in some layers."""
+
+    def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
+        self._embedder, self._layers = LoadedOnce(embedder), layers
+
+    def compute(self, task: _Task) -> NDArray[np.float16]:
+        """Return the vectors of the chosen tokens, float16, shape (layers, n, 2P)."""
+        with self._embedder.used() as (embedder,):
+            found = np.empty((len(self._layers), len(task.places), embedder.dimension), VECTOR)
+            vectors = embedder.compute_vectors(task.lines)
+            for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
+                for layer_vectors, layer in zip(found, self._layers, strict=True):
+                    layer_vectors[start:end] = activations[layer, task.places[start:end]]
+        return found
+
+
+def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
+    """Yield the tokens of rows, whose numbers, counted through all texts, ascend."""
+    first_row = 0
+    for each in tokens:
+        for block in each.blocks():
+            start, end = np.searchsorted(rows, (first_row, first_row + block.num_lines)).tolist()
+            for row in (rows[start:end] - first_row).tolist():
+                own = slice(*block.line_offsets[row : row + 2].tolist())
+                yield [token.decode() for token in block.tokens[own]]
+            first_row += block.num_lines
