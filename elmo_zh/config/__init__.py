@@ -4,11 +4,12 @@ from elmo_zh.config.load import (
     config_names,
     load_config,
     parse_section,
+    preparation_settings,
     render_config,
     result_settings,
     shipped_configs,
+    with_defaults,
 )
-from elmo_zh.config.preparation_settings import preparation_settings, with_defaults
 from elmo_zh.config.schema import (
     AUTOMATIC,
     Config,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from elmo_zh.config import schema, text_section
 from elmo_zh.config.schema import Config
+from elmo_zh.config.text_section import CORPUS, LATER, TextConfig
 from elmo_zh.errors import ConfigError, OptionError
 
 SECTIONS = tuple(f.name for f in fields(Config))
@@ -25,12 +26,10 @@ _SHIPPED_DIR = Path(__file__).parents[2] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
-    """Return `base` changed by a TOML file and then by `section.key=value` assignments.
+    """Return `base` changed by a TOML file and then by assignments such as "train.batch_size=32".
 
-    Args:
-        base: Settings to start from.
-        path: A TOML file, or None.
-        assignments: Texts such as "train.batch_size=32".
+    Raises:
+        ConfigError: With a message for each problem; an OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
@@ -132,7 +131,7 @@ def _is_list_of_pairs(value: Any) -> bool:
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
-    """Return a section changed by values read from `source`."""
+    """Return a section changed by values read from `source`; raise ConfigError with a message for each problem."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(section, name, values, source, problems)))  # type: ignore[type-var]
     problems.extend(f"{source}: {problem}." for problem in changed.problems())
@@ -210,3 +209,21 @@ def _render_section(name: str, section: Any) -> str:
     values = {f.name: json.dumps(_plain(getattr(section, f.name)), ensure_ascii=False) for f in fields(section)}
     lines = (f"# {docs[key]}\n{key} = {value}\n".replace("\x7f", "\\u007f") for key, value in values.items())
     return "".join((f"[{name}]\n", *lines))
+
+
+def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the settings that decide how a line becomes tokens, by name, without those for reading a corpus.
+
+    Those that were added after the first release are left out at their default, so that older records stay equal.
+    """
+    settings = result_settings(config, without=(*without, *CORPUS))
+    return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
+
+
+def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recorded settings with the defaults that `preparation_settings` left out; {} stays {}: nothing known."""
+    return {**{name: _default(name) for name in LATER}, **settings} if settings else {}
+
+
+def _default(name: str) -> Any:
+    return getattr(TextConfig(), name)

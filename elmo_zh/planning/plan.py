@@ -44,7 +44,7 @@ def make_plan(
     if not any(map(count_han, trial.halves)):
         reporter.warn("There is no Chinese character in what was read of this corpus. Check that it is the right one.")
     figures = _corpus_figures(sample, trial)
-    words = words_of(trial.halves, figures["tokens"] / trial.num_tokens, config.vocab)
+    words = words_of(trial.halves, figures["tokens"] / trial.counts["tokens"], config.vocab)
     if not sample.is_all:
         rows = max(words.rows, trial.counts["rows"])
         figures |= {"distinct_words": words.distinct, "rows": rows, "coverage": words.share(words.rows)}
@@ -80,8 +80,7 @@ def make_plan(
 
 def _corpus_figures(sample: Sample, trial: Trial) -> dict[str, float]:
     """Return the counts of the corpus: exact if the trial was on all of it."""
-    counts = dict(trial.counts) | {"tokens": trial.num_tokens}
-    counts["sentences"] = counts["train_sentences"] + counts["heldout_sentences"]
+    counts = trial.counts
     read = {name: counts[name] if sample.is_all else sample.totals[name] for name in ("documents", "characters")}
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
     factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
@@ -98,7 +97,7 @@ def _stage_figures(
     num_workers: int,
 ) -> dict[str, float]:
     """Return seconds and bytes of each stage before training."""
-    factor = figures["tokens"] / trial.num_tokens
+    factor = figures["tokens"] / trial.counts["tokens"]
     times = dict.fromkeys(start, factor / num_workers)
     times["word2vec"] = factor * choose_epochs(config.word2vec, figures["tokens"]).epochs
     seconds = {stage: start[stage] + times[stage] * trial.seconds[stage] for stage in start}

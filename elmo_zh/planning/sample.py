@@ -1,7 +1,7 @@
 """The sample of a plan: blocks of lines from all over a corpus, which is read as far as time allows."""
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -13,8 +13,9 @@ import numpy as np
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import format_of_name
-from elmo_zh.corpus.ranges import ranges_at, read_range
+from elmo_zh.corpus.ranges import ByteRange, ranges_at, read_range
 from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -145,59 +146,54 @@ class _Reader:
         return [blocks[place] for place in places if place < len(blocks)]
 
     def _read_source(self, source: Source, file_bytes: int, deadline: float) -> Counter[str]:
-        """Read a file as far as time allows, and return the counts of all of it."""
-        counts = Counter[str]()
-        read_bytes = self._read_ranges(source, file_bytes, deadline, counts)
-        factor = file_bytes / (read_bytes or self._read_start(source, file_bytes, deadline, counts))
+        """Read a file from its start, or in ranges, as far as time allows, and return the counts of all of it."""
+        counts, read_bytes = Counter[str](), 0
+        for number, piece in enumerate(self._ranges(source, file_bytes) or [None]):
+            if number >= _LEAST_RANGES and time.monotonic() > deadline:
+                break
+            tally, found = Tally(), self._found
+            if piece is None:
+                watched = _WatchedSource(**vars(source), opened=[])
+                documents = read_source(watched, self._config, tally, found.passed_over, trusts_head=self._trusts_head)
+                read_bytes = self._read_start(watched, documents, counts, deadline) or file_bytes
+            else:
+                documents = read_range(source, piece, self._config, tally, found.passed_over)
+                deque(self._blocks_of(chain.from_iterable(documents), counts), maxlen=0)
+                read_bytes += piece.end - piece.start
+            found.num_files += tally.forms.total()
+            counts.update(documents=tally.documents, characters=tally.characters)
+        self._found.num_unreached += read_bytes < file_bytes
         self._found.read += counts
+        factor = file_bytes / read_bytes
         for block in self._found.blocks:
             block.weight = block.weight or factor
-        totals = Counter({name: count * factor for name, count in counts.items()})
-        if counts["documents"] <= 1:
-            totals["documents"] = 1  # a file that is one document so far stays one
-        return totals
+        documents_like = {} if counts["documents"] > 1 else {"documents": 1}  # one so far stays one
+        return Counter({name: count * factor for name, count in counts.items()} | documents_like)
 
-    def _read_start(self, source: Source, file_bytes: int, deadline: float, counts: Counter[str]) -> int:
-        """Read a file until it ends or its time is over, and return how many of its bytes."""
-        watched, tally, reached = _WatchedSource(**vars(source), opened=[]), Tally(), 0
-        documents = read_source(watched, self._config, tally, self._found.passed_over, trusts_head=self._trusts_head)
+    def _read_start(
+        self, watched: _WatchedSource, documents: Documents, counts: Counter[str], deadline: float
+    ) -> int | None:
+        """Read a file until its time is over, and return how many of its bytes; None if all."""
+        reached = 0
         for _ in self._blocks_of(chain.from_iterable(documents), counts):
             if time.monotonic() > deadline and not watched.opened[0].closed:
                 position = watched.opened[0].tell()
                 # The bytes that were read last are taken to their end.
                 if position > reached > 0:
-                    self._found.num_unreached += 1
-                    file_bytes = reached
-                    break
+                    documents.close()  # type: ignore[attr-defined]
+                    return reached
                 reached = position
-        documents.close()  # type: ignore[attr-defined]
-        self._count(counts, tally)
-        return file_bytes
+        return None
 
-    def _read_ranges(self, source: Source, file_bytes: int, deadline: float, counts: Counter[str]) -> int:
-        """Read ranges of a large file in random order, and return how many bytes; 0 if it has none."""
+    def _ranges(self, source: Source, file_bytes: int) -> list[ByteRange]:
+        """Return ranges of a large file at equal distances, in random order; none if it cannot be read in ranges."""
         is_dump = format_of_name(source.file_name) == "wikidump"
         if file_bytes < (_RANGED_DUMP_FROM_BYTES if is_dump else _RANGED_FROM_BYTES):
-            return 0
+            return []
         number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
         places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
         ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
-        read_bytes = 0
-        for num_read, each in enumerate(self._random.sample(ranges, len(ranges))):
-            if num_read >= _LEAST_RANGES and time.monotonic() > deadline:
-                break
-            tally = Tally()
-            documents = read_range(source, each, self._config, tally, self._found.passed_over)
-            for _ in self._blocks_of(chain.from_iterable(documents), counts):
-                pass
-            read_bytes += each.end - each.start
-            self._count(counts, tally)
-        self._found.num_unreached += read_bytes > 0
-        return read_bytes
-
-    def _count(self, counts: Counter[str], tally: Tally) -> None:
-        self._found.num_files += tally.forms.total()
-        counts.update(documents=tally.documents, characters=tally.characters)
+        return self._random.sample(ranges, len(ranges))
 
     def _blocks_of(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
         """Make blocks of lines, and yield after each one."""

@@ -32,11 +32,6 @@ class Trial:
     num_bytes: Mapping[str, int]
     halves: tuple[Counter[str], Counter[str]]
 
-    @property
-    def num_tokens(self) -> float:
-        """Tokens, held-out ones among them."""
-        return self.counts["train_tokens"] + self.counts["heldout_tokens"]
-
 
 def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> tuple[Trial, Mapping[str, float]]:
     """Run the stages on a sample, or on the corpus if the sample is all of it, and return how long each takes to start.
@@ -76,6 +71,7 @@ def _try_stages(sources: Sources, config: Config, name: str) -> Trial:
         run = RunDir(Path(folder, "run"))
         try:
             counts = dict(segment_sources(run, config, sources, force=True, reporter=silent).counts)
+            counts |= {name: counts[f"train_{name}"] + counts[f"heldout_{name}"] for name in ("sentences", "tokens")}
             counts |= vocab(run, config, force=True, reporter=silent).counts
         except RunError as error:
             raise CorpusError(str(error).replace(str(run.segmented), name)) from None

@@ -8,7 +8,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
+from elmo_zh.stages.inputs import segmented_inputs, started_engine
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
@@ -24,14 +24,14 @@ def encode(
     files = {"train": run.train_files(), "heldout": run.heldout_files()}
     inputs = segmented_inputs(run)
     inputs |= {f"segmented/{path.name}": path for path in (*files["heldout"], *run.document_files())}
-    text_bytes = total_bytes(inputs.values())
+    texts = list(inputs.values())
     inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
 
     def work() -> StageResult:
         # Loaded here too, so that a damaged file is reported at the start, and also if there is no held-out text.
         load_spelling_model(run.character_counts)
         lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
-        with choose_engine(engine, config).started(text_bytes) as started:
+        with started_engine(engine, config, texts) as started:
             counts = build_id_store(
                 run.ids, files, run.vocab, run.character_counts, lexicon, started, WorkFolder(run.ids_parts), reporter
             )

@@ -15,12 +15,7 @@ from elmo_zh.run.reporter import Reporter
 
 
 def resolve_init(init: Path, known: str) -> str:
-    """Return the resolved path of the bundle that is given with --init.
-
-    Args:
-        init: Path or name of the bundle, as typed.
-        known: The resolved path in the run's settings, or empty. That bundle may be gone if the run has used it.
-    """
+    """Return the resolved path of the bundle given with --init; that which the run already has used may be gone."""
     path = find_bundle(init)
     resolved = str(path.resolve())
     if resolved != known and not BundleLayout(path).info.is_file():
@@ -38,10 +33,7 @@ def explain_missing(bundle: Path, file: Path) -> str:
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
     """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere.
 
-    Args:
-        run: The run. What it has started from according to its settings may be gone.
-        config: The settings of this command.
-        sections: The sections that the command uses.
+    What the run already has in its settings may be gone; what else the sections name may not.
     """
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
@@ -72,18 +64,9 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with section model taken from the bundle to start from, if there is one.
+    """Return the settings with section model taken from the bundle to start from, except those `named` as section.key.
 
-    A run in training keeps its own settings. A run that has already used the bundle no longer needs it.
-
-    Args:
-        run: The run.
-        config: The settings so far.
-        init: Path of the bundle, or empty.
-        text_settings: Settings that decide how the run's text becomes tokens, as `inputs.text_settings` returns them.
-        named: Settings that the user has given, as section.key. They are not taken from the bundle.
-        force: Whether to adopt the bundle's settings even if the run is in training.
-        reporter: Receives notes and warnings.
+    A run in training keeps its own settings, unless `force`. One that has already used the bundle no longer needs it.
     """
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
     was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
@@ -95,15 +78,7 @@ def adopt_model(
 
 
 def adopt_text(run: RunDir, config: Config, init: str, named: Collection[str], reporter: Reporter) -> Config:
-    """Return the settings of a new run with section text as the bundle's text was prepared; an older run keeps its own.
-
-    Args:
-        run: The run.
-        config: The settings so far.
-        init: Path of the bundle.
-        named: Settings that the user has given, as section.key. They are not taken from the bundle.
-        reporter: Receives notes.
-    """
+    """Return the settings with section text as the bundle's text was prepared, except those `named`, of a new run."""
     if run.config.exists():
         return config
     from elmo_zh.bundle.read import load_bundle

@@ -1,11 +1,13 @@
 """Inputs that several stages share: segmented files, user dictionary, text settings and engine."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
 from elmo_zh.config import Config, preparation_settings
+from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
@@ -55,11 +57,9 @@ def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
-def choose_engine(engine: EngineChoice | None, config: Config) -> EngineChoice:
-    """Return the given engine, or by default as many local processes as the settings say."""
-    return engine or EngineChoice(num_workers=config.text.num_workers)
-
-
-def total_bytes(paths: Iterable[Path]) -> int:
-    """Return the total size of files."""
-    return sum(path.stat().st_size for path in paths)
+def started_engine(
+    engine: EngineChoice | None, config: Config, inputs: Iterable[Path]
+) -> AbstractContextManager[Engine]:
+    """Start the given engine, or by default as many local processes as the settings say and the inputs need."""
+    choice = engine or EngineChoice(num_workers=config.text.num_workers)
+    return choice.started(sum(path.stat().st_size for path in inputs))

@@ -23,7 +23,7 @@ from elmo_zh.run.record import (
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
-from elmo_zh.stages.inputs import choose_engine, segmented_inputs, total_bytes
+from elmo_zh.stages.inputs import segmented_inputs, started_engine
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import load_words, save_counts
@@ -67,7 +67,7 @@ def build_vocabulary(
         if source is not None:
             require_inputs(run, [source])
             given = load_words(source)
-        with choose_engine(engine, config).started(total_bytes(inputs.values())) as started:
+        with started_engine(engine, config, inputs.values()) as started:
             counted = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
         selected = select_vocabulary(counted, config.vocab, given)
         require_words(selected, config.vocab, run.segmented, source)
