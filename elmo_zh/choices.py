@@ -98,10 +98,10 @@ CORPUS_FORMATS = Registry(
     "elmo_zh.corpus_formats",
     {
         "text": "elmo_zh.corpus.readers.plain:FORMAT",
-        "csv": "elmo_zh.corpus.readers.tables:CSV",
-        "tsv": "elmo_zh.corpus.readers.tables:TSV",
+        "csv": "elmo_zh.corpus.readers.record_texts:CSV",
+        "tsv": "elmo_zh.corpus.readers.record_texts:TSV",
         "json": "elmo_zh.corpus.readers.json_values:FORMAT",
-        "jsonl": "elmo_zh.corpus.readers.json_lines:FORMAT",
+        "jsonl": "elmo_zh.corpus.readers.record_texts:JSON_LINES",
         "wikidump": "elmo_zh.corpus.readers.wikidump:FORMAT",
         "wikiextractor": "elmo_zh.corpus.readers.wikiextractor:FORMAT",
         "html": "elmo_zh.corpus.readers.html_prose:FORMAT",

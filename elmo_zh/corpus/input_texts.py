@@ -17,7 +17,8 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
-from elmo_zh.corpus.readers.fields import BLANK_LINES, WITHOUT_FIELDS, num_without_field, other_fields_note
+from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS, num_without_field, other_fields_note
+from elmo_zh.corpus.readers.records import BLANK_LINES
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError

@@ -14,8 +14,8 @@ from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
 from elmo_zh.corpus.packing import compression_of, damage_as_corpus_error, unpacked
-from elmo_zh.corpus.readers.fields import listed, parse_fields
 from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
+from elmo_zh.corpus.readers.record_texts import listed, parse_fields
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError

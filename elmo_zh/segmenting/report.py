@@ -11,7 +11,7 @@ from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.decoding import UNDECODABLE
-from elmo_zh.corpus.readers.fields import num_without_field, other_fields_note
+from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import Reporter, counted

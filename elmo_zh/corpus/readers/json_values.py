@@ -9,9 +9,9 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.fields import WITHOUT_FIELD, choose_fields, joined_line, listed
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
-from elmo_zh.corpus.readers.json_lines import starts_as_json_lines
+from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELD, choose_fields, joined_line, listed
+from elmo_zh.corpus.readers.records import starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 

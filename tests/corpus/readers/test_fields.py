@@ -11,10 +11,9 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.readers.fields import known_field
-from elmo_zh.corpus.readers.json_lines import read_json_lines
+from elmo_zh.corpus.readers.columns import known_field
 from elmo_zh.corpus.readers.json_values import read_json
-from elmo_zh.corpus.readers.tables import read_csv
+from elmo_zh.corpus.readers.record_texts import CSV, JSON_LINES
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
@@ -56,17 +55,17 @@ SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？"
     ],
 )
 def test_the_field_with_the_text(records: list[Any], field: str, others: set[str]) -> None:
-    for read, text in ((read_json_lines, json_lines(records)), (read_json, json.dumps(records))):
+    for read, text in ((JSON_LINES.read, json_lines(records)), (read_json, json.dumps(records))):
         tally = Tally()
         documents = documents_of(read, text, tally)
         assert (tally.read_field, set(tally.other_fields)) == (field, others)
         assert LONG in documents[0]
 
 
-@pytest.mark.parametrize("read", [read_json_lines, read_json])
+@pytest.mark.parametrize("read", [JSON_LINES.read, read_json])
 def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., Any]) -> None:
     record = {"text": "公园", "story": LONG}
-    text = json_lines([record]) if read is read_json_lines else json.dumps([record])
+    text = json_lines([record]) if read is JSON_LINES.read else json.dumps([record])
     assert message_of(CorpusError, lambda: documents_of(read, text)) == (
         "a.txt: no field is text for sure among story, text. Name one or several: --field NAME"
     )
@@ -75,9 +74,9 @@ def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., An
 def test_columns_are_weighed_too() -> None:
     tally = Tally()
     text = f"text,content,title\nid-17,{LONG},公园\n"
-    assert documents_of(read_csv, text, tally) == [[LONG]]
+    assert documents_of(CSV.read, text, tally) == [[LONG]]
     assert (tally.read_field, set(tally.other_fields)) == ("column 2 (content)", {"column 3 (title)"})
-    assert documents_of(read_csv, f"text,story\n公园,{LONG}\n") == [[LONG]]
+    assert documents_of(CSV.read, f"text,story\n公园,{LONG}\n") == [[LONG]]
 
 
 def test_names_alone_decide_without_chinese_text() -> None:
@@ -89,9 +88,9 @@ def test_names_alone_decide_without_chinese_text() -> None:
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (read_json_lines, json_lines([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
+        (JSON_LINES.read, json_lines([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
         (read_json, json.dumps([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
-        (read_csv, f"id,text\n1,{LONG}\n甲乙丙丁戊\n2,{LONG}\n"),
+        (CSV.read, f"id,text\n1,{LONG}\n甲乙丙丁戊\n2,{LONG}\n"),
     ],
 )
 def test_records_that_were_not_read_are_counted_with_their_characters(read: Callable[..., Any], text: str) -> None:
@@ -103,7 +102,7 @@ def test_records_that_were_not_read_are_counted_with_their_characters(read: Call
 
 def test_the_tally_survives_a_record() -> None:
     tally = Tally()
-    documents_of(read_csv, f"text,title\n{LONG},公园\n", tally)
+    documents_of(CSV.read, f"text,title\n{LONG},公园\n", tally)
     assert Tally.restored(json.loads(json.dumps(tally.described()))).other_fields == tally.other_fields
     assert "other_fields" not in Tally().described()
 

@@ -7,7 +7,8 @@ import pytest
 from corpus.readers.reading import documents_of
 from messages import message_of
 
-from elmo_zh.corpus.readers.json_lines import NOT_JSON, WITHOUT_FIELD, read_json_lines
+from elmo_zh.corpus.readers.record_texts import JSON_LINES, WITHOUT_FIELD
+from elmo_zh.corpus.readers.records import NOT_JSON
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -19,7 +20,7 @@ def lines(*records: Any) -> str:
 def test_the_known_field_of_each_record() -> None:
     text = lines({"id": 1, "title": "雨", "text": "下雨了。\n真大。"}, {"text": "刮风了。"}) + "\n"
     tally = Tally()
-    assert documents_of(read_json_lines, text, tally) == [["下雨了。", "真大。"], ["刮风了。"]]
+    assert documents_of(JSON_LINES.read, text, tally) == [["下雨了。", "真大。"], ["刮风了。"]]
     assert tally.read_field == "text"
 
 
@@ -37,56 +38,56 @@ def test_paths_and_lists(field: str, expected: list[list[str]]) -> None:
         {"data": {"parts": [{"body": "一"}, {"body": "二"}], "tags": ["甲", ["乙", "丙"]]}, "title": "题", "a.b": "点"},
         {"data": {"parts": {"body": "三"}}},
     )
-    assert documents_of(read_json_lines, text, field=field) == expected
+    assert documents_of(JSON_LINES.read, text, field=field) == expected
 
 
 def test_bare_texts() -> None:
-    assert documents_of(read_json_lines, lines("一", "二")) == [["一"], ["二"]]
+    assert documents_of(JSON_LINES.read, lines("一", "二")) == [["一"], ["二"]]
 
 
 def test_a_key_that_stands_twice_loses_nothing() -> None:
     text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}\n'
-    assert documents_of(read_json_lines, text) == [["一", "二", "三", "四"]]
+    assert documents_of(JSON_LINES.read, text) == [["一", "二", "三", "四"]]
 
 
 def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
     tally = Tally()
     text = lines("裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]})
-    assert documents_of(read_json_lines, text, tally) == [["一"], ["二", "三"]]
+    assert documents_of(JSON_LINES.read, text, tally) == [["一"], ["二", "三"]]
     assert tally.dropped_items == {WITHOUT_FIELD: 6}
 
 
 def test_a_number_of_too_many_digits() -> None:
     tally = Tally()
-    documents_of(read_json_lines, '{"text": "一"}\n{"n": ' + "1" * 5003 + "}\n", tally)
+    documents_of(JSON_LINES.read, '{"text": "一"}\n{"n": ' + "1" * 5003 + "}\n", tally)
     assert tally.dropped_items == {NOT_JSON: 1}
 
 
 def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> None:
     tally = Tally()
     text = lines({"text": "一"}) + "{坏的\n" + "[" * 100_000 + "\n" + lines({"other": "x"})
-    assert documents_of(read_json_lines, text, tally) == [["一"]]
+    assert documents_of(JSON_LINES.read, text, tally) == [["一"]]
     assert tally.dropped_items == {NOT_JSON: 2, WITHOUT_FIELD: 1}
     assert tally.dropped[NOT_JSON] == 3 + 100_000
 
 
 def test_a_line_that_is_no_json_is_an_error_where_that_is_wanted() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json_lines, '"一"\n{\n', bad_bytes="strict"))
+    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, '"一"\n{\n', bad_bytes="strict"))
     assert told.startswith("a.txt: line 2 is not JSON (")
 
 
 def test_no_field_is_known() -> None:
     text = lines({"headline": "雨", "data": {"story": "下雨了。"}})
-    assert message_of(CorpusError, lambda: documents_of(read_json_lines, text)) == (
+    assert message_of(CorpusError, lambda: documents_of(JSON_LINES.read, text)) == (
         "a.txt: no field is text for sure among data.story, headline. Name one or several: --field NAME"
     )
 
 
 def test_no_record_has_the_field() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json_lines, lines({"title": "雨"}), field="body"))
+    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, lines({"title": "雨"}), field="body"))
     assert told == "a.txt: no record has text in the field body. The fields of the first ones are: title."
 
 
 def test_not_one_line_of_json() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json_lines, "今天下雨。\n"))
+    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, "今天下雨。\n"))
     assert told.startswith("a.txt: without one line of JSON. ")

@@ -1,0 +1,265 @@
+"""The text in records, and the formats of records: CSV, TSV and JSON lines.
+
+Fields are named by the path of keys to them, joined by dots.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.readers.columns import known_field, num_han_of, text_column
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.records import BLANK_LINES, Row, Table, json_records, rows_of, starts_as_json_lines
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.han import count_han
+
+# Formats without fields; others may come from plug-ins.
+WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
+# Reasons in a tally.
+SHORT_ROWS = "rows without the column"
+WITHOUT_FIELD = "records without the field"
+# Names that a message shows at most.
+_NOTED_FIELDS, _LISTED_PATHS = 5, 8
+_SAMPLE_RECORDS = 50
+
+
+def num_without_field(tally: Tally) -> int:
+    """Return the number of records and rows that did not have the field or column."""
+    return tally.dropped_items[SHORT_ROWS] + tally.dropped_items[WITHOUT_FIELD]
+
+
+def other_fields_note(others: Counter[str]) -> str:
+    """Return the line that names the fields and columns with Chinese text that were not read."""
+    names = [name for name, _ in others.most_common(_NOTED_FIELDS)]
+    more = f" and {len(others) - _NOTED_FIELDS:,} more" if len(others) > _NOTED_FIELDS else ""
+    return f"Not read, though they hold Chinese text: {', '.join(names)}{more}. --field NAME reads other fields."
+
+
+def parse_fields(field: str) -> tuple[str, ...]:
+    """Return the names in a list such as "title, body.text"."""
+    return tuple(name.strip() for name in field.split(",") if name.strip())
+
+
+def listed(paths: Iterable[str]) -> str:
+    """Return paths as messages show them; the path of a bare text is left out."""
+    names = sorted(filter(None, set(paths)))
+    return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "") if names else ""
+
+
+def shown_row(row: Sequence[str]) -> str:
+    """Return the first cells of a row in one line."""
+    shown = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
+    return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
+
+
+def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
+    """Return the fields to read and note them in a tally: those that the user named, else the one that is the text.
+
+    Args:
+        named: The names given by the user, as `parse_fields` takes them; empty if none were given.
+        texts: Path and value of each text at the start of a file.
+        tally: Receives the fields, and the other ones with Chinese text unless the user has chosen.
+
+    Returns:
+        The paths; none if no field is certain to be the text.
+    """
+    paths = list(parse_fields(named))
+    if not paths:
+        num_han: dict[str, int] = {}
+        for path, text in texts:
+            num_han[path] = num_han.get(path, 0) + count_han([text])
+        chosen = "" if num_han.keys() == {""} else known_field(num_han)
+        if chosen is None:
+            return []
+        paths = [chosen]
+        tally.other_fields.update(path for path, count in num_han.items() if count and path not in ("", chosen))
+    tally.read_field = listed(paths)
+    return paths
+
+
+def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
+    """Yield the path and value of every text in a record, in order; lists add nothing to the path."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), record)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str):
+            yield ".".join(path), value
+        elif isinstance(value, list):
+            waiting.extend((path, item) for item in reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(((*path, key), item) for key, item in reversed(value.items()))
+
+
+def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
+    """Return the texts of a record at the given paths, path by path; the path of a bare text is empty."""
+    if len(paths) == 1 and isinstance(record, dict) and "." not in paths[0]:
+        # The common case, made fast: one key whose value is a text.
+        record = {paths[0]: record.get(paths[0])}
+        if isinstance(value := record[paths[0]], str):
+            return [value]
+    found = [(path, text) for path, text in strings_with_paths(record) if path in paths]
+    return [text for wanted in paths for path, text in found if path == wanted]
+
+
+def joined_line(texts: Sequence[str]) -> str:
+    """Return the texts of a record as one line: each line end becomes a space, so that places in a text stay."""
+    return " ".join(texts).replace("\n", " ").replace("\r", " ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Opened:
+    """The records of a file, where their text is, and what is wrong if none has any."""
+
+    records: Iterable[Any]
+    paths: list[str]
+    without_text: str
+    no_text: CorpusError | None = None
+
+    def texts(self, tally: Tally) -> Iterator[list[str]]:
+        """Yield the texts of each record, also of those that have none, which are counted."""
+        found = False
+        for record in self.records:
+            texts = texts_at(record, self.paths)
+            if not texts:
+                tally.drop(self.without_text, sum(len(value) for _, value in strings_with_paths(record)))
+            found = found or bool(texts)
+            yield texts
+        if not found and self.no_text is not None:
+            raise self.no_text
+
+
+# Opens a file; whether it counts blank lines and lets no line out, for commands that number the lines.
+_Open = Callable[[DecodedText, TextConfig, Tally, bool], _Opened]
+
+
+def _format(open_file: _Open, **others: Any) -> CorpusFormat:
+    """Return a format whose records are the documents or lines of a corpus."""
+
+    def read(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+        return _documents(open_file(text, config, tally, False), tally)
+
+    def read_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+        return map(joined_line, open_file(text, config, tally, True).texts(tally))
+
+    return CorpusFormat(read=read, read_records=read_records, **others)
+
+
+def _documents(opened: _Opened, tally: Tally) -> Documents:
+    for texts in filter(None, opened.texts(tally)):
+        yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+
+
+def _open_json_lines(text: DecodedText, config: TextConfig, tally: Tally, keeps_all: bool) -> _Opened:
+    records = _lines_of_json(text, config, tally, keeps_all)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    paths = choose_fields(config.field, chain.from_iterable(map(strings_with_paths, sample)), tally)
+    no_text = _no_text(text, config, sample)
+    if not paths:
+        raise no_text
+    return _Opened(records=chain(sample, records), paths=paths, without_text=WITHOUT_FIELD, no_text=no_text)
+
+
+def _lines_of_json(text: DecodedText, config: TextConfig, tally: Tally, keeps_all: bool) -> Iterator[Any]:
+    if keeps_all:
+        return json_records(text, "Correct it, or read the file as plain text: --input-format text", blank=tally)
+    advice = "Correct it, or leave such lines out: --bad-bytes skip-line"
+    return json_records(text, advice, bad=None if config.bad_bytes == "strict" else tally)
+
+
+def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:
+    paths = {path for record in sample for path, _ in strings_with_paths(record)}
+    if not sample:
+        return UnsuitableError(
+            text.name, "without one line of JSON", "Check its format: --input-format text, for example."
+        )
+    if config.field:
+        return CorpusError(
+            f"{text.name}: no record has text in the field {config.field}. The fields of the first ones are:"
+            f" {listed(paths)}."
+        )
+    return UnsuitableError(
+        text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+    )
+
+
+def _read_range_of_json_lines(
+    text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Documents:
+    """Yield each record's text in a byte range; `config` names the fields found in the whole file."""
+    records = _lines_of_json(text, config, tally, keeps_all=False)
+    paths = list(parse_fields(config.field)) or [""]
+    return _documents(_Opened(records=records, paths=paths, without_text=WITHOUT_FIELD), tally)
+
+
+def _open_table(kind: str, text: DecodedText, config: TextConfig, tally: Tally, keeps_all: bool) -> _Opened:
+    def is_blank(_number: int, row: Row) -> bool:
+        if not row and keeps_all:
+            tally.drop(BLANK_LINES, 0)
+        return not row
+
+    table = Table(text, rows_of(text, kind), is_blank)
+    sample = [row for _, row in table.sample]
+    if not sample:
+        return _Opened(records=[], paths=[], without_text=SHORT_ROWS)
+    columns, has_header = _columns(text, config, sample)
+    tally.read_field = _described(columns, sample[0], has_header=has_header)
+    if not config.field:
+        others = [place for place in range(table.width) if place not in columns]
+        tally.other_fields.update(
+            _described([place], sample[0], has_header=has_header).removesuffix(", no header")
+            for place in others
+            if num_han_of(sample[has_header:], place)
+        )
+    names = table.names(has_header=has_header)
+    records = (record for _, record in table.records(has_header=has_header))
+    return _Opened(records=records, paths=[names[column] for column in columns], without_text=SHORT_ROWS)
+
+
+def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
+    numbers = ", ".join(str(column + 1) for column in columns)
+    names = ", ".join(first[column] for column in columns if column < len(first)) if has_header else ""
+    return f"column {numbers}" + (f" ({names})" if names else ", no header")
+
+
+def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
+    """Return the columns that the user named, or the one that certainly holds the text; and whether there is a header.
+
+    A column that is given by its number is read from the first row on.
+    """
+    names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
+    if not names:
+        column, has_header = text_column(sample)
+        if column is None:
+            raise UnsuitableError(
+                text.name,
+                f"no column is text for sure among {shown_row(sample[0])}",
+                "Name one or several: --field NAME, or by number from 1: --field 1",
+            )
+        return [column], has_header
+    if all(name in header for name in names):
+        return [header.index(name) for name in names], True
+    if all(name.isdecimal() and 1 <= int(name) <= len(header) for name in names):
+        return [int(name) - 1 for name in names], False
+    missing = next(name for name in names if name not in header)
+    raise CorpusError(
+        f"{text.name} has no column {missing}. Its first row is: {shown_row(sample[0])}. Give --field one of these"
+        " names, or a number from 1 where the first row is text."
+    )
+
+
+CSV = _format(partial(_open_table, "csv"), suffixes=(".csv",))
+TSV = _format(partial(_open_table, "tsv"), suffixes=(".tsv",))
+JSON_LINES = _format(
+    _open_json_lines,
+    suffixes=(".jsonl", ".ndjson"),
+    starts=starts_as_json_lines,
+    read_range=_read_range_of_json_lines,
+)

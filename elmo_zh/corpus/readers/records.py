@@ -1,0 +1,212 @@
+"""Files of records: rows of CSV and TSV and values of JSON lines, as one stream of dicts from names to values.
+
+All columns are kept, also those that a reader does not use. `columns.py` chooses the columns of text and label.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.tally import Tally
+from elmo_zh.errors import CorpusError
+
+LONGEST_CELL = 2**24
+LONGEST_RECORD = LONGEST_LIST = 2**26
+_SAMPLE_ROWS = 200
+# Reasons in a tally.
+BLANK_LINES = "blank lines between records"
+NOT_JSON = "lines that are not JSON"
+# Signs between the columns of some tables, such as _!_ or ||, and how many lines have to show it.
+_SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
+_LEAST_LINES = 10
+_LIST_OF_OBJECTS = re.compile(r"\s*\[\s*\{")
+
+Row = list[str]
+
+
+class Table:
+    """The rows of a table, of which the first have been read.
+
+    Attributes:
+        sample: The first rows that are not blank, with their numbers in the file, from 1.
+        width: The number of columns of the widest of them.
+    """
+
+    def __init__(
+        self, text: DecodedText, rows: Iterator[Row], is_blank: Callable[[int, Row], bool] = lambda _, row: not row
+    ) -> None:
+        """Read the first rows.
+
+        Raises:
+            CorpusError: If the file is not CSV, here or when more is read.
+        """
+        numbered = enumerate(_checked(text, rows), start=1)
+        self._rest = ((number, row) for number, row in numbered if not is_blank(number, row))
+        self.sample = list(islice(self._rest, _SAMPLE_ROWS))
+        self.width = max((len(row) for _, row in self.sample), default=0)
+
+    def names(self, *, has_header: bool) -> list[str]:
+        """Return a name for each column: the one in the first row, where it has one of its own, or `column N`."""
+        found: list[str] = []
+        for place in range(self.width):
+            given = self.sample[0][1][place].strip() if has_header and place < len(self.sample[0][1]) else ""
+            found.append(given if given and given not in found else f"column {place + 1}")
+        return found
+
+    def records(self, *, has_header: bool) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield the number and the cells by the name of their column of each row; short rows have fewer cells."""
+        names = self.names(has_header=has_header)
+        for number, row in chain(self.sample[has_header:], self._rest):
+            record = dict(zip(names, row, strict=False))
+            for place in range(len(names), len(row)):
+                record[f"column {place + 1}"] = row[place]
+            yield number, record
+
+
+def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
+    """Return the rows of csv, separated as its first line is, or of tsv; a blank line is a row without cells."""
+    if kind == "tsv":
+        return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
+    lines = _RowLines(text)
+    csv.field_size_limit(LONGEST_CELL)
+    first = text.head(2**16).partition("\n")[0]
+    return lines.rows(csv.reader(lines, delimiter=max(",\t;|", key=lambda sign: (first.count(sign), sign == ","))))
+
+
+def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
+    """Return the rows of a table with a separator such as _!_, equally often in each of the first lines; else None."""
+    lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
+    if len(lines) < _LEAST_LINES or "\t" in lines[0]:
+        return None
+    found = sorted(set(_SEPARATOR.findall(lines[0])), key=lambda signs: (-len(signs), signs))
+    separator = next((signs for signs in found if len({line.count(signs) for line in lines}) == 1), None)
+    return separator and (line.split(separator) for line in text.whole_lines(LONGEST_CELL))  # type: ignore[return-value]
+
+
+class _RowLines:
+    """The lines that csv parses into rows, with a limit on the characters of one row."""
+
+    def __init__(self, text: DecodedText) -> None:
+        self._lines = text.whole_lines(LONGEST_CELL)
+        self._num_characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._num_characters += len(line) + 1
+            if self._num_characters > LONGEST_CELL:
+                raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
+            yield line + "\n"
+        # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
+        if self._num_characters:
+            raise csv.Error("the file ends within a cell in quotes")
+
+    def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the rows and reset the limit for each."""
+        for row in rows:
+            self._num_characters = 0
+            yield row
+
+
+def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise CorpusError(
+            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --input-format tsv,"
+            " which knows no quotes."
+        ) from None
+
+
+def json_records(
+    text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
+) -> Iterator[Any]:
+    """Yield the record of each line that is not blank.
+
+    Args:
+        text: The file.
+        advice: What to do about a line that is not JSON.
+        bad: Counts such lines, which are left out; None if they are an error.
+        blank: Counts blank lines.
+
+    Raises:
+        CorpusError: If a line is not JSON.
+    """
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
+    for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
+        stripped = line.strip()
+        if not stripped:
+            if blank is not None:
+                blank.drop(BLANK_LINES, 0)
+            continue
+        try:
+            record, end = decode(stripped)
+            if end < len(stripped):
+                raise ValueError(f"something else follows at character {end + 1}")
+        except (ValueError, RecursionError) as error:
+            if bad is None:
+                raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {advice}") from None
+            bad.drop(NOT_JSON, len(line))
+        else:
+            yield record
+
+
+def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; for a repeated key a list of all its values, so that none is lost."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: found if len(found) > 1 else found[0] for key, found in values.items()}
+
+
+def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON lines, or of one list; anything else is a CorpusError."""
+    if _LIST_OF_OBJECTS.match(text.head(2**10)):
+        records = iter(_whole_list(text))
+    else:
+        records = json_records(text, "Give one JSON object a line, or one list of objects.")
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise CorpusError(f"{text.name}: record {number} is no object. Give one JSON object a line.")
+        if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
+            raise CorpusError(
+                f"{text.name} is Label Studio's full export, which is not read. Export it as JSON-MIN instead."
+            )
+        yield record
+
+
+def _whole_list(text: DecodedText) -> list[Any]:
+    chunks: list[str] = []
+    num_characters = 0
+    for chunk in text.chunks():
+        num_characters += len(chunk)
+        if num_characters > LONGEST_LIST:
+            raise CorpusError(
+                f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object a line."
+            )
+        chunks.append(chunk)
+    try:
+        found: list[Any] = json.loads("".join(chunks))
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{text.name} is not JSON ({error}). Correct it, or give one JSON object a line.") from None
+    return found
+
+
+def starts_as_json_lines(head: str) -> bool:
+    """Return whether the first line of a text is a whole record."""
+    first = head.lstrip().partition("\n")[0]
+    try:
+        return first.startswith("{") and json.loads(first) is not None
+    except (ValueError, RecursionError):
+        return False
+
+
+def starts_as_objects(head: str) -> bool:
+    """Return whether a text starts with a whole object, or with a list of objects."""
+    return starts_as_json_lines(head) or bool(_LIST_OF_OBJECTS.match(head))
