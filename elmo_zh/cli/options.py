@@ -1,7 +1,7 @@
 """Options that several commands share, and the values that they become."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
@@ -130,12 +130,13 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
     return function
 
 
-def takes(group: type, parameter: str) -> Callable[[Function], Function]:
+def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
     """Add the options that a dataclass declares with `config.fields.option`, in the order of its fields.
 
-    The command gets them as one value of that class, in the parameter that is named.
+    The command gets them as one value of that class, in the parameter that is named. Fields in `without` are no options
+    of this command.
     """
-    declared = [each for each in fields(group) if "option" in each.metadata]
+    declared = [each for each in fields(group) if "option" in each.metadata and each.name not in without]
 
     def decorate(function: Function) -> Any:
         @wraps(function)

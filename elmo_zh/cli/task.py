@@ -5,9 +5,8 @@ import click
 from elmo_zh.cli.options import SettingsGroup
 from elmo_zh.cli.task_compare import compare
 from elmo_zh.cli.task_fit import fit
-from elmo_zh.cli.task_predict import predict
+from elmo_zh.cli.task_predict import predict, score
 from elmo_zh.cli.task_probe import probe
-from elmo_zh.cli.task_score import score
 
 
 @click.group(cls=SettingsGroup)

@@ -1,14 +1,13 @@
 """The command that says whether ELMo helps on labelled texts."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.model_options import model_option
 from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.cli.task_options import output_folder_option, seeds_option, word2vec_option
-from elmo_zh.cli.task_training import KINDS, data_options, job_of, training_options, typed_options
+from elmo_zh.cli.task_options import load_model, output_folder_option, training_options, typed_options, word2vec_option
+from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
 
 # Options of a comparison that `task fit` lacks, or has with another meaning: the network to keep learns from all
@@ -28,8 +27,6 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(KINDS))
-@click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
 @output_folder_option("COMPARISON")
 @word2vec_option(
@@ -50,13 +47,21 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     metavar="SHARE,...",
     help="Fractions of the training examples to train with.",
 )
-@data_options
-@training_options
-@seeds_option(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
+@training_options(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
 @device_option
 @common_options
 @click.pass_obj
-def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
+def compare(
+    common: Common,
+    /,
+    job: FitJob,
+    output: Path,
+    model: Path | None,
+    word2vec: Path | None,
+    ancestor: Path | None,
+    shares: tuple[float, ...],
+    device: str | None,
+) -> None:
     """Compare ELMo with word2vec on your labels.
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
@@ -71,19 +76,17 @@ def compare(common: Common, /, kind: str, data: Path, output: Path, **chosen: An
       elmo-zh task compare classify reviews.csv --output my-comparison
       elmo-zh task compare tag names/ --model runs/mine/model --output my-comparison --shares 1,0.1 --seeds 1
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "task compare", also="embed")
-    fit = job_of(kind, data, config.text.encoding, chosen)
+    embedder = load_model(common, model, device)
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
-    job = CompareJob(fit=fit, shares=chosen["shares"], word2vec=chosen["word2vec"], ancestor=chosen["ancestor"])
-    unknown = config.embed.unknown_way("backoff")
-    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
-    comparison = compare_task(job, embedder, output, force=common.force, reporter=common.console)
+    # The inputs are chosen by the comparison.
+    compared = CompareJob(fit=job, shares=shares, word2vec=word2vec, ancestor=ancestor)
+    comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
+    kind = job.settings.kind
     typed = typed_options(common, click.get_current_context(), without=_NOT_OF_FIT)
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
         f"Comparison: {output}",
-        f"Next: {command('task', 'fit', kind, data, *typed, '--output', f'my-{kind}')}",
+        f"Next: {command('task', 'fit', kind, job.files.data, *typed, '--output', f'my-{kind}')}",
     )

@@ -1,29 +1,37 @@
 """The command that trains a model of a labelled task."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, model_option, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.model_options import model_option
 from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.cli.task_options import output_folder_option, seeds_option
-from elmo_zh.cli.task_training import INPUTS, KINDS, data_options, job_of, training_options
+from elmo_zh.cli.task_options import load_model, output_folder_option, training_options
+from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FitJob
 from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
-    from elmo_zh.tasks.prepared_task import FitReport
+    from elmo_zh.tasks.fit import FitReport
+
+
+def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Return names that commas separate, in the order of INPUTS."""
+    names = [name.strip() for name in (value or "").split(",") if name.strip()]
+    if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
+        raise click.UsageError(f"--inputs {value}: expected some of {','.join(INPUTS)}, each once.")
+    return tuple(name for name in INPUTS if name in names)
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(KINDS))
-@click.argument("data", type=click.Path(path_type=Path, exists=True))
 @model_option
 @output_folder_option("TASK")
-@data_options
+@training_options(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @click.option(
     "--inputs",
+    callback=_inputs,
     metavar="NAME,...",
     help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
     " characters.",
@@ -37,14 +45,22 @@ if TYPE_CHECKING:
 @click.option(
     "--fine-tune-rate",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Learning rate of the biLM with --fine-tune. Default: 0.0001.",
+    help=f"Learning rate of the biLM with --fine-tune. Default: {BILM_LEARNING_RATE}.",
 )
-@training_options
-@seeds_option(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @device_option
 @common_options
 @click.pass_obj
-def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -> None:
+def fit(
+    common: Common,
+    /,
+    job: FitJob,
+    output: Path,
+    model: Path | None,
+    inputs: tuple[str, ...],
+    fine_tune: bool,
+    fine_tune_rate: float | None,
+    device: str | None,
+) -> None:
     """Train a classifier, a tagger or a model of pairs.
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
@@ -59,16 +75,16 @@ def fit(common: Common, /, kind: str, data: Path, output: Path, **chosen: Any) -
       elmo-zh task fit tag names/ --model runs/mine/model --output my-tagger --seeds 3
       elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "task fit", also="embed")
-    if chosen["fine_tune_rate"] is not None and not chosen["fine_tune"]:
+    if fine_tune_rate is not None and not fine_tune:
         raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
-    job = job_of(kind, data, config.text.encoding, chosen)
+    # The biLM is trained on rows of its vocabulary alone.
+    embedder = load_model(common, model, device, unknown="unk" if fine_tune else "backoff")
     from elmo_zh.tasks.fit import fit_task
 
-    # The biLM is trained on rows of its vocabulary alone.
-    unknown = config.embed.unknown_way("unk" if chosen["fine_tune"] else "backoff")
-    embedder = load_embedder(common, model_path(chosen["model"]), config.embed, chosen["device"], unknown=unknown)
+    job = replace(job, settings=replace(job.settings, inputs=inputs))
+    if fine_tune:
+        rate = fine_tune_rate or BILM_LEARNING_RATE
+        job = replace(job, training=replace(job.training, bilm_learning_rate=rate))
     report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
     common.finish(
         {

@@ -1,47 +1,84 @@
-"""Options that several commands of labelled tasks have, and how these commands read data and trained tasks."""
+"""What several commands of labelled tasks share: options, the training that these ask for, and loading a model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.options import Common, Function, encoding_option, with_options
+from elmo_zh.cli.model_options import load_embedder, model_path, refuse_settings_of_the_model
+from elmo_zh.cli.options import Common, Function, encoding_option, takes
+from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 
 if TYPE_CHECKING:
-    from elmo_zh.tasks.data.read_labelled import Reading
+    from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.tasks.task_model import TaskModel
 
-# Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
-LABELLED_FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
+
+def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Return the options for how labelled data is read."""
+    return lambda function: takes(Reading, "reading", without=without)(encoding_option(function))
 
 
-def labelled_options(function: Any) -> Any:
-    """Add the options for how labelled data is read."""
-    text_column = click.option(
-        "--text-column",
-        "text_columns",
-        multiple=True,
-        metavar="NAME",
-        help="Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
-        " by the names and the content of the columns.",
-    )
-    label_column = click.option(
-        "--label-column",
-        default="",
-        metavar="NAME",
-        help="Name, or number from 1, of the column or field with the label. Default: chosen by the names and the"
-        " content of the columns.",
-    )
-    input_format = click.option(
-        "--input-format",
-        type=click.Choice(LABELLED_FORMATS),
-        default="auto",
+def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function], Function]:
+    """Return the arguments and options of a command that trains networks; it gets them as one FitJob, `job`."""
+    seeds = click.option(
+        "--seeds",
+        "num_seeds",
+        type=click.IntRange(1, 100),
+        default=num_seeds,
         show_default=True,
-        help="Format of the labelled files; auto detects it for each file.",
+        metavar="N",
+        help=help_of_seeds,
     )
-    return with_options(function, [text_column, label_column, input_format, encoding_option])
+
+    def add(function: Function) -> Any:
+        @wraps(function)
+        def command(*, kind: str, data: Path, num_seeds: int, **values: Any) -> Any:
+            groups = {name: values.pop(name) for name in ("files", "reading", "settings", "training")}
+            job = FitJob(num_seeds=num_seeds, **groups)
+            common = click.get_current_context().ensure_object(Common)
+            return function(job=_checked_job(common, kind, data, job), **values)
+
+        grouped = takes(HeadSettings, "settings")(takes(TrainSettings, "training")(seeds(command)))
+        return kind_argument(KINDS)(data_argument(takes(DataFiles, "files")(labelled_options()(grouped))))
+
+    return add
+
+
+def _checked_job(common: Common, kind: str, data: Path, job: FitJob) -> FitJob:
+    """Return a training on this data; raise UsageError for options that do not go together."""
+    settings = replace(job.settings, kind=kind, inputs=())
+    if settings.regression and kind == "tag":
+        raise click.UsageError("--regression is for classify and pairs: tags are no numbers. Leave it out.")
+    if settings.head != HeadSettings.head and kind != "classify":
+        raise click.UsageError(f"--head {settings.head} is for classify. Leave it out.")
+    if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
+        raise click.UsageError(f"--metric {settings.metric} is for classes, not for tags or numbers. Leave it out.")
+    reading = checked_reading(common, job.reading, kind, regression=settings.regression)
+    return replace(job, files=replace(job.files, data=data), reading=reading, settings=settings)
+
+
+def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
+    """Return how labelled files of a kind are read; raise UsageError for a wrong number of columns."""
+    wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
+    if given not in (0, wanted):
+        raise click.UsageError(f"--text-column is needed {'twice' if wanted == 2 else 'once'}, found {given}.")
+    if reading.skips_unlabelled and kind == "tag":
+        raise click.UsageError("--skip-unlabelled is for classes and pairs; a text without spans is an example too.")
+    return replace(reading, kind=kind, regression=regression, encoding=common.resolve().text.encoding)
+
+
+def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
+    """Return the argument KIND."""
+    return click.argument("kind", type=click.Choice(list(kinds)))
+
+
+data_argument = click.argument("data", type=click.Path(path_type=Path, exists=True))
 
 
 def output_folder_option(metavar: str) -> Callable[[Function], Function]:
@@ -66,17 +103,6 @@ def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: P
     return path
 
 
-def seeds_option(default: int, help: str) -> Callable[[Function], Function]:  # noqa: A002
-    """Return the option --seeds of a command that trains several times."""
-    number = click.IntRange(1, 100)
-    return click.option("--seeds", "num_seeds", type=number, default=default, show_default=True, metavar="N", help=help)
-
-
-unlabelled_option = click.option(
-    "--skip-unlabelled",
-    is_flag=True,
-    help="Leave out rows with an empty label, of classes and pairs. Default: they are an error.",
-)
 task_option = click.option(
     "--task",
     "task_path",
@@ -93,30 +119,16 @@ moved_model_option = click.option(
 )
 
 
-def reading_of(kind: str, encoding: str, chosen: dict[str, Any], *, regression: bool) -> "Reading":
-    """Return how labelled files are read; raise UsageError for a wrong number of columns."""
-    from elmo_zh.tasks.data.read_labelled import Reading
-
-    columns = chosen["text_columns"]
-    wanted = 2 if kind == "pairs" else 1
-    if columns and len(columns) != wanted:
-        raise click.UsageError(f"--text-column is needed {'twice' if wanted == 2 else 'once'}, found {len(columns)}.")
-    skips_unlabelled = chosen.get("skip_unlabelled", False)
-    if skips_unlabelled and kind == "tag":
-        raise click.UsageError("--skip-unlabelled is for classes and pairs; a text without spans is an example too.")
-    return Reading(
-        kind=kind,
-        regression=regression,
-        format=chosen["input_format"],
-        encoding=encoding,
-        text_columns=columns or ("",) * wanted,
-        label_column=chosen["label_column"],
-        skips_unlabelled=skips_unlabelled,
-    )
+def load_model(common: Common, model: Path | None, device: str | None, *, unknown: str = "backoff") -> "ElmoEmbedder":
+    """Load the model that vectors come from; `unknown` says how unknown words are read unless a setting does."""
+    refuse_settings_of_the_model(common, _command(), also="embed")
+    config = common.resolve().embed
+    return load_embedder(common, model_path(model), config, device, unknown=config.unknown_way(unknown))
 
 
-def load_task(common: Common, path: Path, chosen: dict[str, Any]) -> "TaskModel":
+def load_task(common: Common, path: Path, model: Path | None, device: str | None) -> "TaskModel":
     """Load a trained task, and say on which model it was trained."""
+    refuse_settings_of_the_model(common, _command())
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()
@@ -124,6 +136,36 @@ def load_task(common: Common, path: Path, chosen: dict[str, Any]) -> "TaskModel"
     from elmo_zh.bundle.description import model_line
     from elmo_zh.tasks.task_model import TaskModel
 
-    model = TaskModel.load(path, chosen["model"], chosen["device"] or "auto")
-    common.console.note(model_line(model.embedder.bundle))
-    return model
+    task = TaskModel.load(path, model, device or "auto")
+    common.console.note(model_line(task.embedder.bundle))
+    return task
+
+
+def _command() -> str:
+    return f"task {click.get_current_context().info_name}"
+
+
+def typed_options(common: Common, context: click.Context, *, without: Collection[str]) -> list[str]:
+    """Return the options that the user typed, as words for another command on the same data.
+
+    Args:
+        common: The common options; --force, --quiet and --json are left out.
+        context: The context of the running command.
+        without: Names of parameters to leave out.
+    """
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in without or name not in context.params:
+            continue
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        if option.is_flag:
+            words.append(option.opts[0])
+        else:
+            words += [word for each in (value if option.multiple else [value]) for word in (option.opts[0], str(each))]
+    # The only setting that an option of labelled data sets is the encoding.
+    words += [word for each in common.reading for word in ("--encoding", each.partition("=")[2])]
+    words += ["--config", str(common.config_path)] if common.config_path else []
+    return words + [word for each in common.assignments for word in ("--set", each)]

@@ -1,23 +1,31 @@
-"""The command that labels texts with a trained task."""
+"""The commands that use a trained task: label texts with it, and score it on labelled texts."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from elmo_zh.cli.model_options import refuse_settings_of_the_model
-from elmo_zh.cli.options import Common, common_options, device_option, input_argument, input_options
-from elmo_zh.cli.task_options import LABELLED_FORMATS, load_task, moved_model_option, task_option
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    common_options_of_readers,
+    device_option,
+    input_argument,
+    input_options,
+    takes,
+)
+from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_option
+from elmo_zh.config.task_settings import LABELLED_FORMATS, PredictionForm, Reading
+from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
 
-# Also in elmo_zh.tasks, which is imported only when a command works; a test compares them.
-PREDICTION_FORMATS = ("jsonl", "tsv", "conll")
-SCHEMES = ("BIO", "BMES", "BIOES")
 # Lines that show whether a text is a table.
 _FIRST_LINES = 5
 
@@ -32,37 +40,21 @@ _FIRST_LINES = 5
     metavar="FILE",
     help="File to write. Default: standard output.",
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(PREDICTION_FORMATS),
-    default="jsonl",
-    show_default=True,
-    help="Write JSON lines, a table of labels or spans (tsv), or a line for each unit with its tag (conll).",
-)
-@click.option(
-    "--scheme",
-    type=click.Choice(SCHEMES),
-    help="Write the tags of conll in this scheme. Default: that of the training data.",
-)
-@click.option(
-    "--probabilities",
-    is_flag=True,
-    help="With tags, also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
-)
-@click.option(
-    "--text-column",
-    "text_columns",
-    multiple=True,
-    metavar="NAME",
-    help="The column of each text of a pair, by its name or its number from 1; give the option twice. Without it, the"
-    " columns are chosen by their names and their content.",
-)
+@takes(PredictionForm, "form")
 @input_options
 @device_option
 @common_options
 @click.pass_obj
-def predict(common: Common, /, files: tuple[str, ...], task_path: Path, **chosen: Any) -> None:
+def predict(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    task_path: Path,
+    output: Path | None,
+    form: PredictionForm,
+    model: Path | None,
+    device: str | None,
+) -> None:
     """Label texts with a trained task.
 
     Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any form that segment reads, a
@@ -74,16 +66,13 @@ def predict(common: Common, /, files: tuple[str, ...], task_path: Path, **chosen
       elmo-zh task predict file.txt --task my-tagger --output names.jsonl
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "task predict")
-    if common.as_json and chosen["output"] is None:
+    if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
-    model = load_task(common, task_path, chosen)
-    _check_form(model, chosen)
+    task = load_task(common, task_path, model, device)
+    _check_form(task, form)
     from elmo_zh.run.files import atomic_path
     from elmo_zh.run.resumable import claimed_output
 
-    output: Path | None = chosen["output"]
     with ExitStack() as stack:
         if output is None:
             file: BinaryIO = sys.stdout.buffer
@@ -92,53 +81,47 @@ def predict(common: Common, /, files: tuple[str, ...], task_path: Path, **chosen
                 claimed_output(output, [task_path, *map(Path, files)], Path.is_file, force=common.force)
             )
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
-        count = _write_predictions(common, model, files, config, chosen, file)
+        count = _write_predictions(common, task, files, form, file)
     if output is None:
         common.console.note(f"{counted(count, 'text')} labelled")
     else:
         common.finish({"output": str(output), "texts": count}, f"{counted(count, 'text')} labelled: {output}")
 
 
-def _check_form(model: "TaskModel", chosen: dict[str, Any]) -> None:
-    kind = model.description.settings.kind
-    if chosen["kind"] == "conll" and kind != "tag":
+def _check_form(task: "TaskModel", form: PredictionForm) -> None:
+    kind = task.description.settings.kind
+    if form.format == "conll" and kind != "tag":
         raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl or tsv.")
-    if chosen["scheme"] and (chosen["kind"] != "conll" or not model.description.scheme):
+    if form.scheme and (form.format != "conll" or not task.description.scheme):
         raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
-    if chosen["probabilities"] and kind != "tag":
+    if form.probabilities and kind != "tag":
         raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
-    columns = chosen["text_columns"]
-    if columns and kind != "pairs":
+    if form.text_columns and kind != "pairs":
         raise click.UsageError("--text-column is for pairs. Name the fields of other texts with --field.")
-    if columns and len(columns) != 2:
-        raise click.UsageError(f"--text-column is needed twice, found {len(columns)}.")
+    if form.text_columns and len(form.text_columns) != 2:
+        raise click.UsageError(f"--text-column is needed twice, found {len(form.text_columns)}.")
 
 
 def _write_predictions(
-    common: Common, model: "TaskModel", files: tuple[str, ...], config: Any, chosen: dict[str, Any], file: BinaryIO
+    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, file: BinaryIO
 ) -> int:
     """Write the predictions of all texts, the header with the first; return their number."""
     from itertools import tee
 
-    from elmo_zh.tasks.predict_file import header_of, rows_of
+    from elmo_zh.tasks.predictions import header_of, rows_of
 
-    settings = model.description.settings
+    settings = task.description.settings
     is_pair = settings.kind == "pairs"
-    header = header_of(
-        chosen["kind"],
-        of_tags=settings.kind == "tag",
-        of_numbers=settings.regression,
-        num_texts=1 + is_pair,
-        with_probabilities=chosen["probabilities"],
-    )
+    header = header_of(form, of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
     count = 0
     with ExitStack() as stack:
-        texts, again = tee(_iter_texts(common, files, config, chosen, stack, is_pair=is_pair))
+        iter_texts = _iter_pairs(common, files, form, stack) if is_pair else _iter_texts(common, files, stack)
+        texts, again = tee(iter_texts)
         progress = stack.enter_context(common.console.progress("predict", unit="texts"))
         given_texts = texts if is_pair else (each[0] for each in texts)
-        predictions = model.iter_predict(given_texts, probabilities=chosen["probabilities"])
+        predictions = task.iter_predict(given_texts, probabilities=form.probabilities)
         for number, (given, prediction) in enumerate(zip(again, predictions, strict=True)):
-            row = rows_of(chosen["kind"], number, given, prediction, chosen["scheme"] or "")
+            row = rows_of(form, number, given, prediction)
             file.write((header + row).encode("utf-8", "surrogatepass"))
             header = ""
             progress.update(1)
@@ -147,23 +130,23 @@ def _write_predictions(
     return count
 
 
-def _iter_texts(
-    common: Common, files: tuple[str, ...], config: Any, chosen: dict[str, Any], stack: ExitStack, *, is_pair: bool
-) -> Any:
-    """Yield the text or the two texts of each example."""
-    from itertools import chain, islice
+def _iter_pairs(common: Common, files: tuple[str, ...], form: PredictionForm, stack: ExitStack) -> Iterator[Any]:
+    from elmo_zh.corpus.input_texts import opened_inputs
+    from elmo_zh.tasks.read_labelled import iter_pairs
 
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
-    from elmo_zh.tasks.data.conll import has_columns
-    from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs
-
-    kind = config.text.format if config.text.format in LABELLED_FORMATS else "auto"
-    reading = Reading(kind="pairs", format=kind, encoding=config.text.encoding, text_columns=chosen["text_columns"])
+    text = common.resolve().text
+    kind = text.format if text.format in LABELLED_FORMATS else "auto"
+    reading = Reading(kind="pairs", format=kind, encoding=text.encoding, text_columns=form.text_columns)
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
-        if is_pair:
-            yield from iter_pairs(source, reading)
-            continue
-        lines = input_text(source, config.text).lines_if_text(common.console)
+        yield from iter_pairs(source, reading)
+
+
+def _iter_texts(common: Common, files: tuple[str, ...], stack: ExitStack) -> Iterator[tuple[str]]:
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.tasks.conll import has_columns
+
+    for source in stack.enter_context(opened_inputs(files, common.console)).sources:
+        lines = input_text(source, common.resolve().text).lines_if_text(common.console)
         first = list(islice(lines, _FIRST_LINES))
         columns = next(filter(has_columns, first), None)
         if columns:
@@ -172,3 +155,41 @@ def _iter_texts(
                 " the text, name it: --input-format tsv --field 1. For labelled examples use task score."
             )
         yield from ((line,) for line in chain(first, lines))
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@task_option
+@moved_model_option
+@labelled_options()
+@device_option
+@common_options_of_readers
+@click.pass_obj
+def score(
+    common: Common, /, data: Path, task_path: Path, reading: Reading, model: Path | None, device: str | None
+) -> None:
+    """Score a trained task on labelled texts.
+
+    Use it on texts that the task was not trained on. DATA is read as by task fit. The command prints accuracy and F1
+    for classes and tags, F1 for whole spans, and correlation and error for numbers.
+
+    \b
+    Example:
+      elmo-zh task score more-reviews.csv --task my-classifier
+      elmo-zh task score more-names.conll --task my-tagger --json
+    """
+    task = load_task(common, task_path, model, device)
+    settings = task.description.settings
+    reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
+    from elmo_zh.tasks.scores import score_examples
+
+    metric, count, scores = score_examples(task, data, reading, common.console)
+    rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
+    lines = [f"{', '.join(rows)} on {counted(count, 'example')}"]
+    for label, each in scores.get("by_label", {}).items():
+        lines.append(
+            f"  {label}: F1 {each['f1']:.4f}, precision {each['precision']:.4f}, recall {each['recall']:.4f}"
+            f" ({each['count']:,})"
+        )
+    lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', task_path)}")
+    common.finish({"data": str(data), "task": str(task_path), "examples": count, "metric": metric, **scores}, *lines)

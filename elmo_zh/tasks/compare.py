@@ -1,14 +1,18 @@
 """Compare what a task's network learns from word2vec, from ELMo and from both, on all labels and on some of them.
 
-The vectors are computed once for all trainings. In `OUTPUT.parts/` each finished training leaves a file with what every
-test example adds to its score, so that an interrupted comparison trains none of them again.
+The vectors are computed once for all trainings. In `OUTPUT.parts/` each finished training leaves a record with what
+every test example adds to its score, so that an interrupted comparison trains none of them again. The baselines need no
+vectors: always the most frequent label, and a linear model on characters weighted by TF-IDF.
 """
 
 import hashlib
+import importlib.util
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +21,25 @@ import numpy as np
 from elmo_zh.bundle.find_bundle import find_installed
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.run.resumable import claimed_output, parts_of
-from elmo_zh.run.sealed import has_its_content, read_sealed, write_sealed
-from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
-from elmo_zh.tasks.bootstrap import example_rows, score_rows
-from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, ComparisonLayout, Run
-from elmo_zh.tasks.data.datasets import DataFiles, Dataset, choose_examples, load_dataset
-from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.fit import check_head, manifest_of, open_trainings
-from elmo_zh.tasks.predictions import Prediction
-from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
-from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
-from elmo_zh.tasks.score_task import main_metric
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.tasks.comparison import ANCESTOR, BOTH, DATA, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
+from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, load_dataset
+from elmo_zh.tasks.encode_texts import Texts, read_texts, sentences_of
+from elmo_zh.tasks.examples import OUTSIDE, Example
+from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, tag_prediction
+from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
+from elmo_zh.tasks.vectors import VectorCache
 
+# The inverse strength of the linear model's penalty; the best one on the development examples is taken.
+_PENALTIES = (1.0, 10.0, 100.0)
 _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"), ANCESTOR: ("word2vec", "elmo")}
 
 
@@ -76,49 +80,39 @@ def compare_task(
         OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
     """
     reporter = reporter or SilentReporter()
-    files = _with_test(job.fit.files.resolved(job.fit.reading, reporter), reporter)
-    read = [path for path in (files.data, files.dev, files.test, job.word2vec) if path is not None]
-    parts = parts_of(output)
-    with claimed_output(output, [*read, embedder.bundle.path], is_comparison, force=force):
+    files = find_files(job.fit.files, reporter)
+    read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
+    work = WorkFolder.of(output)
+    with claimed_output(output, read, is_comparison, force=force):
         check_head(job.fit.settings, _INPUTS[BOTH])
         ancestor = _find_ancestor(job, embedder, reporter)
         job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
         word2vec = Word2Vec.load(job.word2vec)
-        dataset = load_dataset(files, job.fit.reading, reporter)
+        dataset = load_dataset(files, job.fit.reading, reporter, needs_test=True)
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to compare on. Give a file: --test FILE")
-        open_trainings(parts, _manifest(job, files, embedder, word2vec, ancestor), force=force)
-        vectors = _Vectors.compute(dataset, embedder, parts, reporter)
-        others = {ANCESTOR: _Vectors.compute(dataset, ancestor, parts / "ancestor", reporter)} if ancestor else {}
+        manifest = _manifest(job, dataset, embedder, word2vec, ancestor)
+        work.open(manifest, force=force, refusal=OTHER_TRAINING, work=TRAININGS)
+        vectors = _Vectors.compute(dataset, embedder, work.path, reporter)
+        others = {ANCESTOR: _Vectors.compute(dataset, ancestor, work.path / "ancestor", reporter)} if ancestor else {}
         study = _Study(
             job=job,
             dataset=dataset,
             vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
             word2vec=word2vec,
-            parts=parts,
+            folder=work.path,
             reporter=reporter,
         )
         runs = [study.run(*setting) for setting in study.settings()]
         comparison = study.compared(runs, name=output.name)
         comparison.write(output, reporter)
-        remove(parts)
+        work.remove()
     return comparison
 
 
 def is_comparison(path: Path) -> bool:
     """Return whether a folder is one that `compare_task` wrote."""
-    return ComparisonLayout(path).data.is_file()
-
-
-def _with_test(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Return files of which some are for testing: if need be the development examples."""
-    if files.dev is None or files.test is not None:
-        return files
-    reporter.note(
-        f"There is no file of test examples, so {files.dev.name} is tested on; a tenth of {files.data.name} decides"
-        " when to stop."
-    )
-    return replace(files, dev=None, test=files.dev)
+    return (path / DATA).is_file()
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
@@ -155,10 +149,10 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
 
 
 def _manifest(
-    job: CompareJob, files: DataFiles, embedder: ElmoEmbedder, word2vec: Word2Vec, ancestor: ElmoEmbedder | None
+    job: CompareJob, dataset: Dataset, embedder: ElmoEmbedder, word2vec: Word2Vec, ancestor: ElmoEmbedder | None
 ) -> dict[str, Any]:
     return {
-        **manifest_of(job.fit, files, embedder),
+        **manifest_of(job.fit, dataset, embedder),
         "shares": job.shares,
         "word2vec": hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest(),
         "tfidf": can_fit_tfidf(),
@@ -176,15 +170,14 @@ class _Vectors:
     seconds: float
 
     @classmethod
-    def compute(cls, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter) -> "_Vectors":
-        """Compute the vectors, unless they are in `parts` already."""
+    def compute(cls, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> "_Vectors":
+        """Compute the vectors, unless they are in the folder already."""
         texts = read_texts(dataset, embedder, reporter)
-        record = parts / "vectors_seconds.json"
-        started = time.perf_counter()
-        cache = cached_vectors(texts, embedder, parts, reporter)
-        if not has_its_content(record):
-            write_sealed(record, {"seconds": time.perf_counter() - started})
-        return cls(embedder=embedder, texts=texts, cache=cache, seconds=read_sealed(record)["seconds"])
+        work, name, started = WorkFolder(folder), "vectors_seconds", time.perf_counter()
+        cache = VectorCache.on_disk(folder / "vectors", embedder, sentences_of(chain(*texts.values())), reporter)
+        if work.figures(name) is None:
+            work.finish(name, {"seconds": time.perf_counter() - started})
+        return cls(embedder=embedder, texts=texts, cache=cache, seconds=(work.figures(name) or {})["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,15 +188,12 @@ class _Study:
     dataset: Dataset
     vectors: Mapping[str, _Vectors]
     word2vec: Word2Vec
-    parts: Path
+    folder: Path
     reporter: Reporter
 
     @property
     def _metric(self) -> str:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.dataset.scheme))
-
-    def _seeds(self) -> range:
-        return range(self.job.fit.files.seed, self.job.fit.files.seed + self.job.fit.num_seeds)
 
     def settings(self) -> Iterator[tuple[str, float, int]]:
         """Yield model, share and seed of each training."""
@@ -219,18 +209,16 @@ class _Study:
         for share in self.job.shares:
             for model in (*baselines, *self.vectors):
                 # With all labels a baseline is the same for each seed.
-                seeds = self._seeds()[:1] if model in baselines and share == 1 else self._seeds()
+                seeds = self.job.fit.seeds()[:1] if model in baselines and share == 1 else self.job.fit.seeds()
                 yield from ((model, share, seed) for seed in seeds)
 
     def run(self, model: str, share: float, seed: int) -> Run:
         """Train and test one setting, unless that is done."""
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
-        place = self.parts / f"seed-{seed}" / f"{share}-{name}"
-        record = place.with_name(place.name + ".json")
-        if has_its_content(record):
-            return Run.from_json(read_sealed(record))
-        if record.is_file():
-            self.reporter.warn(f"{record} is damaged, so this training is repeated.")
+        work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}"
+        place = work.path / setting
+        if figures := work.figures(setting, self.reporter):
+            return Run.from_json(figures)
         dataset = self._shared(share, seed)
         if model in self.vectors:
             predictions, seconds, dev_score = self._train(dataset, model, seed, place)
@@ -250,7 +238,7 @@ class _Study:
             seconds=seconds,
             rows=rows,
         )
-        write_sealed(record, run.to_json())
+        work.finish(setting, run.to_json())
         remove(place)
         self.reporter.note(
             f"{model}, {counted(len(dataset.train), 'training example')}, seed {seed}: {self._metric} {score:.4f}"
@@ -304,8 +292,8 @@ class _Study:
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
         sizes: dict[str, Sequence[Example]] = self.dataset.parts()
-        return Comparison.of(
-            runs,
+        return Comparison(
+            runs=runs,
             name=name,
             metric=self._metric,
             seed=self.job.fit.files.seed,
@@ -314,9 +302,60 @@ class _Study:
                 "ancestor": {"path": str(ancestor.path), "digest": ancestor.digest} if ancestor else None,
                 "word2vec": str(self.job.word2vec),
                 "examples": {part: len(examples) for part, examples in sizes.items()},
-                "files": [path.name for path in self.dataset.files],
+                "files": [path.name for path in self.dataset.files.values()],
                 "settings": asdict(settings),
                 "training": asdict(self.job.fit.training),
                 "vectors_seconds": self.vectors[ELMO].seconds,
             },
         )
+
+
+def can_fit_tfidf() -> bool:
+    """Return whether scikit-learn is installed."""
+    return importlib.util.find_spec("sklearn") is not None
+
+
+def predict_majority(
+    train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
+) -> list[Prediction]:
+    """Return the most frequent label of the training examples for all; for numbers their mean, for spans none."""
+    if regression:
+        mean = float(np.mean([float(example.labels[0]) for example in train]))
+        return [NumberPrediction(mean) for _ in test]
+    counts = Counter(label for example in train for label in example.labels)
+    label = OUTSIDE if marks_spans else max(sorted(counts), key=lambda each: counts[each])
+    return [_prediction(example, label, marks_spans) for example in test]
+
+
+def _prediction(example: Example, label: str, marks_spans: bool) -> Prediction:
+    if example.units is None:
+        return ClassPrediction(label, {label: 1.0})
+    tags = [label] * len(example.labels)
+    return tag_prediction(example.texts[0], example.units, tags, "BIOES" if marks_spans else "")
+
+
+def predict_tfidf(train: Sequence[Example], dev: Sequence[Example], test: Sequence[Example]) -> list[Prediction]:
+    """Return the classes that logistic regression predicts from the characters and pairs of characters of each text.
+
+    The strength of the penalty is the one with the highest accuracy on the development examples. It needs scikit-learn.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    if len({example.labels for example in train}) < 2 or not any(example.texts[0] for example in train):
+        return predict_majority(train, test, regression=False, marks_spans=False)
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
+    features, labels = vectorizer.fit_transform(_texts(train)), _labels(train)
+    dev_features, dev_labels = vectorizer.transform(_texts(dev)), _labels(dev)
+    models = [LogisticRegression(C=penalty, max_iter=1000).fit(features, labels) for penalty in _PENALTIES]
+    best = max(models, key=lambda model: float(model.score(dev_features, dev_labels)))
+    found: list[Any] = best.predict(vectorizer.transform(_texts(test))).tolist()
+    return [ClassPrediction(label, {label: 1.0}) for label in found]
+
+
+def _texts(examples: Sequence[Example]) -> list[str]:
+    return [example.texts[0] for example in examples]
+
+
+def _labels(examples: Sequence[Example]) -> list[str]:
+    return [example.labels[0] for example in examples]

@@ -1,7 +1,7 @@
-"""Texts as numbers: for each unit the rows of its vectors and the numbers of its characters; and padded batches."""
+"""Texts as networks read them: units, the tokens that these belong to, and both as numbers in padded batches."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,109 @@ from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.inputs import FIRST_CHARACTER, UNKNOWN_CHARACTER, Batch
-from elmo_zh.tasks.units import UnitText
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.embed.unknown_rate import TokenForms
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.tasks.datasets import Dataset
+from elmo_zh.tasks.examples import Example
+from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
+from elmo_zh.tasks.vectors import LiveVectors, VectorCache
+from elmo_zh.text.alignment import align_sentences, identity_spans
+from elmo_zh.text.sentences import split_sentences
 
 # Only the first characters of a long word are read.
 _MOST_CHARACTERS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class UnitText:
+    """A text and its n units.
+
+    Attributes:
+        text: The raw text.
+        units: First character of each unit and the one after its last, int32, shape (n, 2).
+        sentences: The tokens of each sentence, which get their vectors together.
+        owners: Number of the token of each unit, counted through all sentences; -1 for a unit without one, int64, (n,).
+        places: Place of each unit in its token, one of `PLACES`, int64, shape (n,).
+    """
+
+    text: str
+    units: NDArray[np.int32]
+    sentences: tuple[tuple[str, ...], ...]
+    owners: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+class TextReader:
+    """Splits texts into sentences and tokens as the model's training text, and finds the token of each unit."""
+
+    def __init__(self, embedder: ElmoEmbedder, *, by_words: bool) -> None:
+        """Prepare to read texts; with `by_words` units are the tokens of the model's segmenter, else characters."""
+        self._embedder, self._by_words = embedder, by_words
+        self._splits = embedder.bundle.text is not None and embedder.bundle.text.split_sentences
+        self._forms = TokenForms(embedder.bundle)
+
+    def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
+        """Return the units of a raw text, unless they are given."""
+        lines = [line for line in align_sentences(text, self._embedder.prepare, split=self._splits) if line.tokens]
+        sentences = tuple(tuple(line.tokens) for line in lines)
+        tokens = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
+        if units is None:
+            units = tokens if self._by_words else identity_spans(len(text))
+        owners, places = find_owners(units, tokens, len(text))
+        return UnitText(text, units, sentences, owners, places)
+
+    def sentences(self, text: str) -> list[str]:
+        """Return the sentences of a text; the whole text for a model that was not trained on sentences."""
+        return split_sentences(text) if self._splits else [text]
+
+    def read_example(self, example: Example) -> list[UnitText]:
+        """Return the texts of an example with the units that its labels belong to.
+
+        Given words are one sentence: each is a unit, and a token in the form that the model knows.
+        """
+        if example.words is None or example.units is None:
+            return [self.read(text, example.units) for text in example.texts]
+        tokens = tuple(self._forms.known_form(word) for word in example.words)
+        owners, places = np.arange(len(tokens), dtype=np.int64), np.full(len(tokens), ALONE, np.int64)
+        return [UnitText(example.texts[0], example.units, (tokens,) if tokens else (), owners, places)]
+
+
+def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
+    """Yield the sentences of the texts of examples, each as its tokens; a pair has two texts."""
+    return (sentence for each in texts for text in each for sentence in text.sentences)
+
+
+def find_owners(
+    units: NDArray[np.int32], tokens: NDArray[np.int32], num_characters: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the token that holds the first character of each of n units, -1 if there is none, and the place in it."""
+    token_of = np.full(num_characters, -1)
+    lengths = tokens[:, 1] - tokens[:, 0]
+    inside = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)
+    token_of[tokens[:, 0].repeat(lengths) + inside] = np.arange(len(tokens)).repeat(lengths)
+    owners = token_of[units[:, 0]]
+    starts, ends = (
+        (units[:, 0] <= tokens[owners, 0], units[:, 1] >= tokens[owners, 1]) if len(tokens) else (False, False)
+    )
+    places = np.select([owners < 0, starts & ends, starts, ends], [NO_TOKEN, ALONE, FIRST, LAST], INSIDE)
+    return owners.astype(np.int64), places.astype(np.int64)
+
+
+# The texts of the examples of each part; a pair has two.
+Texts = Mapping[str, Sequence[Sequence[UnitText]]]
+
+
+def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
+    """Return the texts of each example with their units and tokens, by the name of the part."""
+    reader = TextReader(embedder, by_words=True)
+    parts = dataset.parts()
+    with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
+
+        def read(example: Example) -> list[UnitText]:
+            progress.update(1)
+            return reader.read_example(example)
+
+        return {part: [read(example) for example in examples] for part, examples in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +136,7 @@ class EncodedText:
         return len(self.places)
 
 
-class Alphabet:
+class KnownCharacters:
     """The characters with vectors of their own: those of the training texts that occur more than once."""
 
     def __init__(self, characters: str) -> None:
@@ -48,7 +144,7 @@ class Alphabet:
         self._numbers = {character: number for number, character in enumerate(characters, start=FIRST_CHARACTER)}
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Alphabet":
+    def of(cls, texts: Iterable[str]) -> "KnownCharacters":
         """Return the characters that occur at least twice, the most frequent first."""
         counts = Counter(character for text in texts for character in text)
         frequent = [character for character, count in counts.items() if count > 1]
@@ -74,12 +170,12 @@ class TextEncoder:
     Attributes:
         cache: The ELMo vectors of all sentences of the texts, or a biLM that computes them; None if they are no input.
         word2vec: The word2vec vectors; None if they are no input.
-        alphabet: The characters; None if they are no input.
+        characters: The characters with vectors of their own; None if they are no input.
     """
 
     cache: VectorCache | LiveVectors | None
     word2vec: Word2Vec | None
-    alphabet: Alphabet | None
+    characters: KnownCharacters | None
 
     def encode(self, text: UnitText) -> EncodedText:
         """Return a text as numbers."""
@@ -91,8 +187,8 @@ class TextEncoder:
         if self.word2vec is not None:
             tokens = [token for sentence in text.sentences for token in sentence]
             word2vec_rows = _of_owners(self.word2vec.rows(tokens), text.owners)
-        if self.alphabet is not None:
-            characters = self.alphabet.spell([text.text[start:end] for start, end in text.units])
+        if self.characters is not None:
+            characters = self.characters.spell([text.text[start:end] for start, end in text.units])
         return EncodedText(elmo_rows, word2vec_rows, characters, text.places)
 
     def batch(self, texts: Sequence[EncodedText]) -> Batch:
@@ -120,7 +216,7 @@ class TextEncoder:
         )
 
     def _characters(self, texts: Sequence[EncodedText], shape: tuple[int, int]) -> Tensor:
-        if self.alphabet is None:
+        if self.characters is None:
             return torch.zeros(0, dtype=torch.int64)
         found = np.zeros((*shape, max(text.characters.shape[1] for text in texts)), np.int64)
         for place, text in enumerate(texts):

@@ -1,9 +1,7 @@
-"""Networks of labelled tasks as estimators of scikit-learn, for pipelines, cross-validation and searches.
-
-Requires the package scikit-learn (extra `sklearn`).
-"""
+"""Networks of labelled tasks as estimators of scikit-learn, for pipelines, cross-validation and searches."""
 
 from collections.abc import Iterable, Sequence, Sized
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,19 +12,16 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
+from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.data.datasets import DEV_FRACTION, DataFiles, Dataset, choose_examples
-from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.data.read_labelled import Reading
-from elmo_zh.tasks.data.schemes import detect_scheme, spans_of, tags_of
-from elmo_zh.tasks.fit import with_inputs
-from elmo_zh.tasks.networks.settings import ENCODERS, HEADS, INPUTS, METRICS, HeadSettings
+from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
+from elmo_zh.tasks.examples import Example, detect_scheme
+from elmo_zh.tasks.fit import PreparedTask, with_inputs
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
-from elmo_zh.tasks.prepared_task import FitJob, PreparedTask
-from elmo_zh.tasks.score_task import main_metric, score_predictions
+from elmo_zh.tasks.read_labelled import in_bioes
+from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
-from elmo_zh.tasks.train_head import TrainSettings
 from elmo_zh.text.alignment import identity_spans
 
 try:
@@ -63,15 +58,15 @@ class _TaskEstimator(StringEstimator):
         model: str | Path = "runs/latest/model",
         *,
         inputs: Sequence[str] = (),
-        head: str = "bilstm",
-        encoder: str = "single",
-        metric: str = "accuracy",
-        hidden_dim: int = 200,
-        epochs: int = 30,
-        patience: int = 5,
-        batch_size: int = 32,
-        learning_rate: float = 0.001,
-        seed: int = 1,
+        head: str = HeadSettings.head,
+        encoder: str = HeadSettings.encoder,
+        metric: str = HeadSettings.metric,
+        hidden_dim: int = HeadSettings.hidden_dim,
+        epochs: int = TrainSettings.epochs,
+        patience: int = TrainSettings.patience,
+        batch_size: int = TrainSettings.batch_size,
+        learning_rate: float = TrainSettings.learning_rate,
+        seed: int = DataFiles.seed,
         device: str = "auto",
     ) -> None:
         """Store the settings.
@@ -105,39 +100,56 @@ class _TaskEstimator(StringEstimator):
 
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
         """Train on examples; set `task_`."""
-        self._require_choices()
-        seed = int(self.seed)  # perhaps NumPy's, as the other numbers, of which JSON knows nothing
+        job = self._job()
         _require_two(examples)
+        seed = job.files.seed
         dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), seed)
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
-        dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files=())
+        dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files={})
         embedder = self._load_model(unknown="backoff")
         reporter = SilentReporter()
-        settings = HeadSettings(
-            kind=self._kind, head=self.head, encoder=self.encoder, metric=self.metric,
-            inputs=tuple(map(str, self.inputs)), hidden_dim=int(self.hidden_dim),
-        )  # fmt: skip
-        job = FitJob(
-            files=DataFiles(data=Path(), seed=seed),
-            reading=Reading(kind=self._kind),
-            settings=with_inputs(settings, dataset, embedder, reporter),
-            training=TrainSettings(
-                epochs=int(self.epochs),
-                patience=int(self.patience),
-                batch_size=int(self.batch_size),
-                learning_rate=float(self.learning_rate),
-            ),
-        )
+        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         with TemporaryDirectory() as folder:
             task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
             trained = task.train(seed, Path(folder, "seed"))
         head = task.load(seed, trained)
-        mixes = {place: mix.layer_weights() for place, mix in head.mixes().items()}
         scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
-        description = task.describe(scores=scores, layer_weights=mixes)
+        description = task.describe(scores, head)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
         self.task_ = TaskModel(description, head, embedder, word2vec)
+
+    def _job(self) -> FitJob:
+        """Return the settings as those of `task fit`; raise ValueError for one that it would not take."""
+        inputs = self.inputs
+        names = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else [None]
+        if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
+            raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
+        if self._kind == "tag":
+            for name in ("head", "metric"):
+                check_choice(getattr(self, name), [getattr(HeadSettings, name)], "fit", name)
+        return FitJob(
+            files=DataFiles(**self._chosen(DataFiles)),
+            reading=Reading(kind=self._kind),
+            settings=HeadSettings(kind=self._kind, inputs=tuple(map(str, names)), **self._chosen(HeadSettings)),
+            training=TrainSettings(**self._chosen(TrainSettings)),
+        )
+
+    def _chosen(self, group: type) -> dict[str, Any]:
+        """Return the values of a group of options, as Python's own numbers: JSON knows nothing of NumPy's."""
+        found: dict[str, Any] = {}
+        for each in fields(group):
+            if "option" not in each.metadata or not hasattr(self, each.name):
+                continue
+            value = getattr(self, each.name)
+            if each.metadata["choices"] is not None:
+                check_choice(value, each.metadata["choices"], "fit", each.name)
+            elif each.type is int:
+                value = check_whole_number(value, "fit", each.name, each.metadata["least"], each.metadata["most"])
+            else:
+                value = _checked_rate(value, each.name)
+            found[each.name] = value
+        return found
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the trained network as the folder of a task, which `TaskModel.load` and `elmo-zh task predict` read.
@@ -155,20 +167,6 @@ class _TaskEstimator(StringEstimator):
         """
         check_is_fitted(self, "task_")
         self.task_.save(path, force=force)
-
-    def _require_choices(self) -> None:
-        """Raise ValueError for an unknown value, or one that a tagger does not support."""
-        allowed: dict[str, tuple[str, ...]] = {"head": HEADS, "encoder": ENCODERS, "metric": METRICS}
-        if self._kind == "tag":
-            allowed |= {"head": HEADS[:1], "metric": METRICS[:1]}
-        for name, values in allowed.items():
-            check_choice(getattr(self, name), values, "fit", name)
-        _check_inputs(self.inputs)
-        for name, (least, most) in _WHOLE.items():
-            check_whole_number(getattr(self, name), "fit", name, least, most)
-        rate = self.learning_rate
-        if not isinstance(rate, float | int | np.floating) or isinstance(rate, bool) or not 0 < rate <= 1:
-            raise refusal(ValueError, "fit", "learning_rate", rate, "a number above 0, 1 at most")
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
@@ -257,7 +255,7 @@ class ElmoTagger(_TaskEstimator):
         """
         examples = _tagged(X, y, "fit")
         scheme = detect_scheme((tag for example in examples for tag in example.labels), "fit")
-        self._fit(_in_bioes(examples) if scheme else examples, scheme)
+        self._fit(in_bioes(examples)[0] if scheme else examples, scheme)
         return self
 
     def predict(self, X: Iterable[str]) -> list[list[str]]:
@@ -293,13 +291,6 @@ def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Exa
     return [Example((text,), each, identity_spans(len(text))) for text, each in zip(texts, tags, strict=True)]
 
 
-def _in_bioes(examples: Sequence[Example]) -> list[Example]:
-    return [
-        Example(example.texts, tuple(tags_of(spans_of(example.labels)[0], len(example.labels))), example.units)
-        for example in examples
-    ]
-
-
 def _require_two(texts: Sized) -> None:
     if len(texts) < 2:
         raise ValueError(f"fit: {len(texts)} texts, expected two at least, of which one decides when to stop")
@@ -308,3 +299,10 @@ def _require_two(texts: Sized) -> None:
 def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
     if len(texts) != len(labels):
         raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected as many")
+
+
+def _checked_rate(value: Any, name: str) -> float:
+    is_number = isinstance(value, float | int | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1:
+        raise refusal(ValueError, "fit", name, value, "a number above 0, 1 at most")
+    return float(value)

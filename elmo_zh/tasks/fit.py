@@ -1,22 +1,55 @@
 """Train a task on a bundle: read and check the data, compute the vectors once, train, score, and write the folder."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.write import source_of, write_bundle
+from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.run.files import file_digest, remove
-from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.run.resumable import claimed_output, open_parts, parts_of
-from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
-from elmo_zh.tasks.networks.settings import HeadSettings
-from elmo_zh.tasks.prepared_task import FitJob, FitReport, PreparedTask
-from elmo_zh.tasks.task_files import is_trained_task
+from elmo_zh.pictures.canvas import can_draw, save_picture
+from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
+from elmo_zh.run.files import atomic_path, file_digest
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
+from elmo_zh.tasks.examples import OUTSIDE, Example
+from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction
+from elmo_zh.tasks.scores import confusable_labels, confusion_matrix, main_metric, score_predictions
+from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, as_prediction, is_trained_task
+from elmo_zh.tasks.train_head import Item, Target, TrainedHead, predict_items, train_head
+from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.version import __version__
+
+# The refusal of `WorkFolder.open`, and what it would discard.
+OTHER_TRAINING = "an unfinished training with other data, another model or other settings"
+TRAININGS = "seed-*"
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The result of a training: its folder, what its task.json says, and the name of the main score."""
+
+    output: Path
+    description: TaskDescription
+    metric: str
 
 
 def fit_task(
@@ -37,19 +70,18 @@ def fit_task(
         OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
     """
     reporter = reporter or SilentReporter()
-    files = job.files.resolved(job.reading, reporter)
-    read = [path for path in (files.data, files.dev, files.test) if path is not None]
-    parts = parts_of(output)
-    with claimed_output(output, [*read, embedder.bundle.path], is_trained_task, force=force):
+    files = find_files(job.files, reporter)
+    work = WorkFolder.of(output)
+    with claimed_output(output, [*files.paths().values(), embedder.bundle.path], is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
-        open_trainings(parts, manifest_of(job, files, embedder), force=force)
-        task = PreparedTask.prepare(job, dataset, embedder, parts, reporter)
-        trained = [task.train(seed, parts / f"seed-{seed}") for seed in task.seeds()]
+        work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
+        task = PreparedTask.prepare(job, dataset, embedder, work.path, reporter)
+        trained = [task.train(seed, work.path / f"seed-{seed}") for seed in task.seeds()]
         report = task.write(output, trained)
-        remove(parts)
+        work.remove()
     return report
 
 
@@ -79,18 +111,13 @@ def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
         raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
 
 
-def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[str, Any]:
+def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
     """Return what a trained task depends on, for `manifest.json`."""
-    digests = {
-        part: file_digest(path)
-        for part, path in (("data", files.data), ("dev", files.dev), ("test", files.test))
-        if path is not None
-    }
     return {
         "elmo_zh": __version__,
-        "digests": digests,
-        "seed": files.seed,
-        "limit": files.limit,
+        "digests": {part: file_digest(path) for part, path in dataset.files.items()},
+        "seed": job.files.seed,
+        "limit": job.files.limit,
         "reading": asdict(job.reading),
         "settings": asdict(job.settings),
         "training": asdict(job.training),
@@ -99,11 +126,247 @@ def manifest_of(job: FitJob, files: DataFiles, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def open_trainings(parts: Path, manifest: Mapping[str, Any], *, force: bool) -> None:
-    """Create the folder of unfinished trainings, or keep those that are finished in it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedTask:
+    """The data as numbers, and what is needed to train, score and write."""
 
-    Raises:
-        OutputError: If it holds trainings of other data, another model or other settings, and `force` is not given.
-    """
-    other = "an unfinished training with other data, another model or other settings"
-    open_parts(parts, manifest, other, lambda: len(list(parts.glob("seed-*"))), force=force)
+    job: FitJob
+    dataset: Dataset
+    embedder: ElmoEmbedder
+    encoder: TextEncoder
+    sizes: Sizes
+    labels: tuple[str, ...]
+    mean: float
+    scale: float
+    texts: Texts
+    items: Mapping[str, Sequence[Item]]
+    reporter: Reporter
+
+    @classmethod
+    def prepare(
+        cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter
+    ) -> "PreparedTask":
+        """Read the texts and compute their vectors, unless they are in `parts` already."""
+        texts = read_texts(dataset, embedder, reporter)
+        sentences = list(sentences_of(chain(*texts.values())))
+        cache: VectorCache | LiveVectors | None = None
+        if job.training.bilm_learning_rate is not None:
+            if embedder.unknown != "unk":
+                raise OptionError(
+                    f"With --fine-tune the biLM reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
+                    " --fine-tune, or set embed.unknown=unk."
+                )
+            cache = LiveVectors(embedder.bundle, sentences)
+        elif "elmo" in job.settings.inputs:
+            cache = VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
+        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
+        return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
+
+    @classmethod
+    def of_texts(
+        cls,
+        job: FitJob,
+        dataset: Dataset,
+        embedder: ElmoEmbedder,
+        texts: Texts,
+        *,
+        cache: VectorCache | LiveVectors | None,
+        word2vec: Word2Vec | None,
+        reporter: Reporter,
+    ) -> "PreparedTask":
+        """Return texts that have been read, with the vectors that are an input, ready for training."""
+        settings = job.settings
+        word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
+        characters = None
+        if "characters" in settings.inputs:
+            characters = KnownCharacters.of(text.text for each in texts["train"] for text in each)
+        encoder = TextEncoder(cache, word2vec, characters)
+        labels = () if settings.regression else _labels(dataset)
+        numbers = np.array([float(example.labels[0]) for example in dataset.train] if settings.regression else [0.0])
+        mean, scale = float(numbers.mean()), max(float(numbers.std()), 1e-6)
+        target = _target_function(settings, labels, mean, scale)
+        items = {
+            part: [
+                Item(tuple(map(encoder.encode, each)), target(example))
+                for each, example in zip(texts[part], examples, strict=True)
+            ]
+            for part, examples in dataset.parts().items()
+        }
+        sizes = Sizes(
+            num_layers=embedder.num_layers,
+            elmo_dim=embedder.dimension,
+            word2vec_dim=word2vec.dimension if word2vec else 0,
+            num_characters=len(characters) if characters else 0,
+            num_outputs=max(1, len(labels)),
+        )
+        return cls(
+            job=job, dataset=dataset, embedder=embedder, encoder=encoder, sizes=sizes, labels=labels, mean=mean,
+            scale=scale, texts=texts, items=items, reporter=reporter,
+        )  # fmt: skip
+
+    def seeds(self) -> range:
+        """Return the seeds of the trainings."""
+        return self.job.seeds()
+
+    def head(self, seed: int) -> TaskHead:
+        """Return the network with the first weights of a seed."""
+        torch.manual_seed(seed)
+        return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
+
+    @property
+    def metric(self) -> str:
+        """Name of the main score."""
+        return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
+
+    def train(self, seed: int, folder: Path) -> TrainedHead:
+        """Train a network from one seed."""
+        if isinstance(self.encoder.cache, LiveVectors):
+            self.encoder.cache.reset()
+        trained = train_head(
+            self.head(seed),
+            self.items["train"],
+            lambda head: float(self._scores(self.predictions(head, "dev"), "dev")[self.metric]),
+            encoder=self.encoder,
+            settings=self.job.training,
+            seed=seed,
+            folder=folder,
+            reporter=self.reporter,
+        )
+        self.reporter.note(
+            f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples,"
+            f" {counted(len(trained.lines), 'epoch')}."
+        )
+        return trained
+
+    def load(self, seed: int, trained: TrainedHead) -> TaskHead:
+        """Return a trained network; if the biLM was trained too, its weights are put back."""
+        head = self.head(seed)
+        head.load_state_dict(trained.weights)
+        if isinstance(self.encoder.cache, LiveVectors):
+            self.encoder.cache.bilm.load_state_dict(trained.bilm_weights)
+        return head
+
+    def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
+        """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
+        description = replace(self.describe(), scheme="BIOES" if self.dataset.scheme else "")
+        found = predict_items(head, self.items[part], self.encoder)
+        return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
+
+    def describe(self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None) -> TaskDescription:
+        """Return what task.json says of a trained network with these scores."""
+        bundle, job = self.embedder.bundle, self.job
+        reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
+        return TaskDescription(
+            settings=job.settings,
+            sizes=self.sizes,
+            labels=self.labels,
+            scheme=self.dataset.scheme,
+            by_words=self.dataset.by_words or job.settings.kind != "tag",
+            alphabet=self.encoder.characters.characters if self.encoder.characters else "",
+            mean=self.mean,
+            scale=self.scale,
+            model={"path": str(bundle.path), "digest": bundle.digest, **reading},
+            training={
+                **asdict(job.training),
+                "seeds": list(self.seeds()),
+                "files": [path.name for path in self.dataset.files.values()],
+                **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
+            },
+            scores=scores or {},
+            layer_weights={place: mix.layer_weights() for place, mix in head.mixes().items()} if head else {},
+        )
+
+    def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
+        """Write the folder of the best of the trained networks."""
+        best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
+        by_seed: dict[str, Any] = {}
+        for number, (seed, each) in enumerate(zip(self.seeds(), trained, strict=True)):
+            head = self.load(seed, each)
+            predictions = {part: self.predictions(head, part) for part in self._scored_parts()}
+            scores = {part: self._scores(found, part) for part, found in predictions.items()}
+            by_seed[str(seed)] = {part: found[self.metric] for part, found in scores.items()}
+            if number == best:
+                chosen, chosen_predictions, chosen_scores = head, predictions, scores
+        description = self.describe(
+            {"metric": self.metric, "chosen_seed": self.seeds()[best], "seeds": by_seed, **chosen_scores}, chosen
+        )
+        lines = [line for each in trained for line in each.lines]
+        with atomic_path(output) as unfinished:
+            unfinished.mkdir()
+            layout = TaskLayout(unfinished)
+            save_file(trained[best].weights, layout.head)
+            layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+            self._draw(layout, lines, chosen_predictions, output.name)
+            if trained[best].bilm_weights:
+                model = self._write_bilm(layout.model, trained[best].bilm_weights)
+                description = replace(description, model=model)
+            description.save(layout.description)
+        return FitReport(output, description, self.metric)
+
+    def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+        """Write the biLM that was trained with the network as a bundle; return what task.json says of the model."""
+        bundle = self.embedder.bundle
+        bilm = copy.deepcopy(bundle.bilm).cpu()
+        bilm.load_state_dict(weights)
+        start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
+        origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
+        # It gives vectors for the task and predicts no words any more.
+        write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
+        digest = file_digest(BundleLayout(folder).info)
+        return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
+
+    def _scored_parts(self) -> list[str]:
+        return ["dev", "test"] if self.dataset.test else ["dev"]
+
+    def _scores(self, predictions: Sequence[Prediction], part: str) -> dict[str, Any]:
+        examples = self.dataset.parts()[part]
+        return score_predictions(examples, predictions, marks_spans=bool(self.dataset.scheme))
+
+    def _draw(
+        self,
+        layout: TaskLayout,
+        lines: Sequence[Mapping[str, Any]],
+        predictions: Mapping[str, Sequence[Prediction]],
+        name: str,
+    ) -> None:
+        if not can_draw():
+            self.reporter.warn("No pictures were drawn: matplotlib is not installed.")
+            return
+        save_picture(curve_figure(lines, self.metric, name), layout.curve)
+        part = self._scored_parts()[-1]
+        examples, found = self.dataset.parts()[part], predictions[part]
+        title = f"{name}: {counted(len(examples), f'{part} example')}"
+        if self.job.settings.regression:
+            numbers = [float(example.labels[0]) for example in examples]
+            values = [each.value for each in found if isinstance(each, NumberPrediction)]
+            score = f"{self.metric} {self._scores(found, part)[self.metric]:.4f}"
+            save_picture(scatter_figure(numbers, values, title, score), layout.scatter)
+            return
+        pairs = confusable_labels(examples, found, marks_spans=bool(self.dataset.scheme))
+        labels = sorted({label for each in pairs for label in each})
+        save_picture(confusion_figure(confusion_matrix(*pairs, labels), labels, title), layout.confusion)
+
+
+def _labels(dataset: Dataset) -> tuple[str, ...]:
+    """Return the labels of the training examples; for spans the tags of all forms of each type."""
+    labels = dataset.labels()
+    if not dataset.scheme:
+        return labels
+    types = sorted({label[1:] for label in labels if label != OUTSIDE})
+    return (OUTSIDE, *(letter + kind for kind in types for letter in "BIES"))
+
+
+def _target_function(
+    settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
+) -> Callable[[Example], Target]:
+    numbers = {label: number for number, label in enumerate(labels)}
+
+    def target(example: Example) -> Target:
+        if settings.regression:
+            return (float(example.labels[0]) - mean) / scale
+        if settings.kind == "tag":
+            # Labels of development and test examples may be unknown; they are not trained on.
+            return [numbers.get(label, 0) for label in example.labels]
+        return numbers.get(example.labels[0], 0)
+
+    return target

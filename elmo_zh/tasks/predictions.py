@@ -1,12 +1,15 @@
-"""The prediction of a task model for a text: a class with probabilities, a number, or tags and spans."""
+"""What a task predicts for a text, and predictions as rows of a file: JSON lines, a table, or CoNLL."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.tasks.data.schemes import spans_of, tags_of
+from elmo_zh.config.task_settings import PredictionForm
+from elmo_zh.tasks.examples import spans_of, tags_of
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,7 @@ Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
-    """Return the tags of a text as they are, or for a scheme its spans and their tags in that scheme.
-
-    Args:
-        text: The text.
-        offsets: Start and end of each unit, int32, shape (n, 2).
-        tags: BIOES tags, or tags that mark no spans.
-        scheme: Scheme of the tags to return; "" if they mark no spans.
-    """
+    """Return BIOES tags of a text as its spans and the tags of a scheme; for no scheme the tags as they are."""
     units = [text[start:end] for start, end in offsets]
     if not scheme:
         return TagPrediction(text, units, offsets, list(tags), [], marks_spans=False)
@@ -92,3 +88,89 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
         start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
         found.append(PredictedSpan(start, stop, kind, text[start:stop]))
     return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), found, marks_spans=True)
+
+
+def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> str:
+    """Return the first line of a file of predictions; empty for JSON lines and CoNLL."""
+    if form.format != "tsv":
+        return ""
+    if of_tags:
+        probability = ["probability"] if form.probabilities else []
+        return "\t".join(["line", "start", "end", "label", *probability, "text"]) + "\n"
+    texts = ["text"] if num_texts == 1 else ["text1", "text2"]
+    return "\t".join([*(["value"] if of_numbers else ["label", "probability"]), *texts]) + "\n"
+
+
+def rows_of(form: PredictionForm, number: int, texts: Sequence[str], prediction: Prediction) -> str:
+    """Return one prediction as JSON, as a row for each text, span or unit, or as CoNLL; texts count from 0."""
+    if form.format == "jsonl":
+        return json.dumps({**_named(texts), **_values(prediction)}, ensure_ascii=False) + "\n"
+    if isinstance(prediction, TagPrediction):
+        return _conll(prediction, form.scheme) if form.format == "conll" else _spans(number, prediction)
+    if isinstance(prediction, NumberPrediction):
+        cells = [f"{prediction.value:.6g}"]
+    else:
+        cells = [prediction.label, f"{prediction.probabilities[prediction.label]:.6f}"]
+    return "\t".join([*cells, *map(_cell, texts)]) + "\n"
+
+
+def _named(texts: Sequence[str]) -> dict[str, str]:
+    return {"text": texts[0]} if len(texts) == 1 else {"text1": texts[0], "text2": texts[1]}
+
+
+def _values(prediction: Prediction) -> dict[str, Any]:
+    if isinstance(prediction, ClassPrediction):
+        rounded = {label: round(value, 6) for label, value in prediction.probabilities.items()}
+        return {"label": prediction.label, "probabilities": rounded}
+    if isinstance(prediction, NumberPrediction):
+        return {"value": prediction.value}
+    if prediction.marks_spans:
+        return {"spans": [_span(span) for span in prediction.spans]}
+    found = {"units": prediction.units, "offsets": prediction.offsets.tolist(), "tags": prediction.tags}
+    if prediction.probabilities is not None:
+        found["probabilities"] = [round(value, 6) for value in prediction.probabilities]
+    return found
+
+
+def _span(span: PredictedSpan) -> dict[str, Any]:
+    found = asdict(span)
+    if span.probability is None:
+        del found["probability"]
+    else:
+        found["probability"] = round(span.probability, 6)
+    return found
+
+
+def _spans(number: int, prediction: TagPrediction) -> str:
+    if prediction.marks_spans:
+        found = [(span.start, span.end, span.label, span.probability, span.text) for span in prediction.spans]
+    else:
+        rows = zip(
+            prediction.offsets.tolist(), prediction.tags, _probabilities(prediction), prediction.units, strict=True
+        )
+        found = [(start, end, tag, probability, unit) for (start, end), tag, probability, unit in rows]
+    return "".join(
+        f"{number}\t{start}\t{end}\t{label}\t{_number_cell(probability)}{_cell(text)}\n"
+        for start, end, label, probability, text in found
+    )
+
+
+def _conll(prediction: TagPrediction, scheme: str | None) -> str:
+    tags = prediction.tags
+    if scheme and prediction.marks_spans:
+        tags = tags_of(spans_of(tags)[0], len(tags), scheme)
+    rows = zip(prediction.units, _probabilities(prediction), tags, strict=True)
+    # The tag stays the last column, where readers of CoNLL expect it.
+    return "".join(f"{unit}\t{_number_cell(probability)}{tag}\n" for unit, probability, tag in rows) + "\n"
+
+
+def _probabilities(prediction: TagPrediction) -> Sequence[float | None]:
+    return [None] * len(prediction.units) if prediction.probabilities is None else prediction.probabilities
+
+
+def _number_cell(probability: float | None) -> str:
+    return "" if probability is None else f"{probability:.6f}\t"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")

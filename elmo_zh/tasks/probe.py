@@ -1,44 +1,192 @@
-"""Probe each layer of a model alone: parts of speech under a linear probe, senses of words by the nearest neighbour."""
+"""Probe each layer of a model alone: parts of speech under a linear probe."""
 
+import copy
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import remove
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.run.resumable import claimed_output, parts_of
-from elmo_zh.tasks.data.datasets import DataFiles, Dataset, load_dataset
-from elmo_zh.tasks.data.read_labelled import Reading
-from elmo_zh.tasks.data.senses import MarkedWord, read_senses
-from elmo_zh.tasks.encode_texts import read_alike
-from elmo_zh.tasks.fit import open_trainings
-from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
-from elmo_zh.tasks.probe_report import Probed, ProbeLayout, ProbeReport
-from elmo_zh.tasks.read_texts import Texts, cached_vectors, read_texts
-from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
+from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.markdown import table
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.encode_texts import Texts, UnitText, read_alike, read_texts, sentences_of
+from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
+from elmo_zh.tasks.vectors import Sentence, VectorCache
+from elmo_zh.version import __version__
 
-# word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
-_WINDOW_WORDS = 5
-Place = tuple[tuple[str, ...], NDArray[np.int64]]
+# The file with all figures.
+DATA = "probe.json"
+# Of the linear probe (Peters et al. 2018, section 5.3).
+_EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
+_ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Probed:
+    """The scores of one layer, or of vectors that are compared with the layers.
+
+    Attributes:
+        name: Its name.
+        layer: Number of the layer; None for word2vec and the baseline.
+        rows: For each example, a sentence or an occurrence, the right answers and all answers, float64, shape (N, 2).
+        dev_score: Accuracy on the development examples, by which the layer is chosen; None if there are none.
+    """
+
+    name: str
+    layer: int | None
+    rows: Rows
+    dev_score: float | None = None
+
+    @property
+    def score(self) -> float:
+        """The accuracy."""
+        return score_rows(self.rows, metric="accuracy")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProbeReport:
+    """The table of a probe.
+
+    Attributes:
+        what: What is predicted, for the head of the table.
+        baseline: What needs no vectors: the most frequent tag of each word, or its most frequent sense.
+        others: word2vec, if there is one, and the layers.
+        facts: Model, data and counts.
+    """
+
+    what: str
+    baseline: Probed
+    others: Sequence[Probed]
+    facts: Mapping[str, Any]
+
+    @property
+    def best(self) -> Probed:
+        """The layer with the highest score, on the development examples if there are any; of equal ones the lowest."""
+        layers = [each for each in self.others if each.layer is not None]
+        return max(layers, key=lambda each: each.score if each.dev_score is None else each.dev_score)
+
+    def difference(self, probed: Probed) -> Difference:
+        """Return how much more accurate it is than the baseline."""
+        return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
+
+    def lines(self) -> list[str]:
+        """Return the table and the layer to take, for people."""
+        rows = [[self.baseline.name, f"{self.baseline.score:.4f}", ""]]
+        for each in self.others:
+            found = self.difference(each)
+            interval = f"{100 * found.value:+.2f} ({100 * found.low:+.2f} to {100 * found.high:+.2f})"
+            rows.append([each.name, f"{each.score:.4f}", interval])
+        head = [self.what, "accuracy", "points above the baseline (95% interval)"]
+        return [*table(head, rows).split("\n"), "", f"The best layer is {self.best.layer}: --layers {self.best.layer}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures."""
+        rows = [
+            {
+                "name": each.name,
+                "layer": each.layer,
+                "accuracy": each.score,
+                "dev_accuracy": each.dev_score,
+                **({} if each is self.baseline else {"above_baseline": asdict(self.difference(each))}),
+            }
+            for each in (self.baseline, *self.others)
+        ]
+        return {"elmo_zh": __version__, "what": self.what, "best_layer": self.best.layer, "rows": rows, **self.facts}
+
+    def write(self, output: Path) -> None:
+        """Write the folder."""
+        with atomic_path(output) as unfinished:
+            unfinished.mkdir()
+            lines = [f"# {output.name}", "", *self.lines(), ""]
+            (unfinished / "probe.md").write_text("\n".join(lines), encoding="utf-8")
+            write_json(unfinished / DATA, self.to_json())
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledVectors:
+    """N vectors, float16, shape (N, D), and their classes, int64, (N,); -1 for one that training does not have."""
+
+    vectors: NDArray[np.float16]
+    classes: NDArray[np.int64]
+
+
+@with_half_of_the_threads()
+def fit_linear_probe(
+    train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
+) -> tuple[NDArray[np.int64], float]:
+    """Return the classes of the test vectors, int64, shape (N,), and the accuracy on the development vectors.
+
+    Training needs two vectors at least. It ends after three epochs without a better accuracy.
+    """
+    torch.manual_seed(seed)
+    generator = np.random.default_rng(seed)
+    # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum
+    # its mean is right from the first epoch on, however far from zero the vectors are.
+    width = train.vectors.shape[1]
+    probe = nn.Sequential(nn.BatchNorm1d(width, affine=False, momentum=None), nn.Linear(width, num_classes))
+    optimizer = torch.optim.Adam(probe.parameters(), lr=_LEARNING_RATE)
+    best_score, best, waited = -1.0, copy.deepcopy(probe.state_dict()), 0
+    for _ in range(_EPOCHS):
+        _train_epoch(probe, optimizer, train, generator)
+        score = float((_predict(probe, dev.vectors) == dev.classes).mean())
+        waited += 1
+        if score > best_score:
+            best_score, best, waited = score, copy.deepcopy(probe.state_dict()), 0
+        if waited == _PATIENCE:
+            break
+    probe.load_state_dict(best)
+    return _predict(probe, test.vectors), best_score
+
+
+def _train_epoch(
+    probe: nn.Module, optimizer: torch.optim.Optimizer, train: LabelledVectors, generator: np.random.Generator
+) -> None:
+    probe.train()
+    count = len(train.classes)
+    # Batches of nearly equal size, so that none is of one vector, which cannot be standardised.
+    for rows in np.array_split(generator.permutation(count), -(-count // _BATCH)):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(probe(_floats(train.vectors[rows])), torch.from_numpy(train.classes[rows]))
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+@torch.no_grad()
+def _predict(probe: nn.Module, vectors: NDArray[np.float16]) -> NDArray[np.int64]:
+    probe.eval()
+    found: list[Any] = [np.zeros(0, np.int64)]
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        found.append(probe(_floats(vectors[start : start + _ROWS_AT_ONCE])).argmax(dim=1).numpy())
+    return np.concatenate(found)
+
+
+def _floats(vectors: NDArray[np.float16]) -> Tensor:
+    return torch.from_numpy(vectors.astype(np.float32))
 
 
 def is_probe(path: Path) -> bool:
     """Return whether a folder is one that a probe wrote."""
-    return ProbeLayout(path).data.is_file()
+    return (path / DATA).is_file()
 
 
 def probe_tags(
@@ -67,9 +215,8 @@ def probe_tags(
         OutputError: If the output exists, or an unfinished one is of other data or another model.
     """
     reporter = reporter or SilentReporter()
-    files = files.resolved(reading, reporter)
-    read = [path for path in (files.data, files.dev, files.test) if path is not None]
-    with _claimed(output, read, embedder, force=force) as open_work:
+    files = find_files(files, reporter)
+    with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:
         dataset = load_dataset(files, reading, reporter)
         if dataset.scheme:
             raise CorpusError(
@@ -77,90 +224,49 @@ def probe_tags(
             )
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
-        beside = _word2vec_beside(word2vec, embedder, reporter)
         texts = read_texts(dataset, embedder, reporter)
-        parts = open_work([text.sentences for part in texts.values() for [text] in part])
-        cache = cached_vectors(texts, embedder, parts, reporter)
-        beside = beside and read_alike(beside, embedder, sentences_of(chain(*texts.values())))
-        report = _TagProbe(dataset, texts, files.seed, reporter).report(
-            cache, beside, _facts(embedder, dataset.parts())
-        )
-        report.write(output)
-    return report
-
-
-def probe_senses(
-    path: Path,
-    embedder: ElmoEmbedder,
-    output: Path,
-    *,
-    texts: Path | None = None,
-    encoding: str = "auto",
-    word2vec: Path | None = None,
-    force: bool = False,
-    reporter: Reporter | None = None,
-) -> ProbeReport:
-    """Give each occurrence of a word the sense of the most similar other one, by the vectors of each layer alone.
-
-    Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the
-    five words on either side are averaged.
-
-    Args:
-        path: Marked words, as `read_senses` reads them.
-        embedder: The bundle.
-        output: The folder to write.
-        texts: The folder of the files that a table names; None for its own folder.
-        encoding: Encoding of the file, or auto.
-        word2vec: As for `probe_tags`.
-        force: As for `probe_tags`.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If the data cannot be read, or no word has two senses.
-        OutputError: If the output exists, or an unfinished one is of other data or another model.
-    """
-    reporter = reporter or SilentReporter()
-    read = [each for each in (path, texts) if each is not None]
-    with _claimed(output, read, embedder, force=force) as open_work:
-        marked = _ambiguous(read_senses(path, texts, encoding), path, reporter)
-        beside = _word2vec_beside(word2vec, embedder, reporter)
-        places = _places(marked, embedder)
-        sentences = [tokens for tokens, _ in places]
-        beside = beside and read_alike(beside, embedder, sentences)
-        cache = VectorCache.on_disk(open_work(sentences) / "vectors", embedder, sentences, reporter)
-        report = _report_senses(marked, places, cache, beside, _facts(embedder, {"occurrences": marked}))
+        sentences = list(sentences_of(chain(*texts.values())))
+        beside = word2vec_beside(word2vec, embedder, sentences, reporter)
+        cache = open_vectors(work, embedder, sentences, reporter, force=force)
+        facts = facts_of(embedder, dataset.parts())
+        report = _TagProbe(dataset, texts, files.seed, reporter).report(cache, beside, facts)
         report.write(output)
     return report
 
 
 @contextmanager
-def _claimed(
-    output: Path, read: Sequence[Path], embedder: ElmoEmbedder, *, force: bool
-) -> Iterator[Callable[[Sequence[Any]], Path]]:
-    """Reserve the output; give a function that returns the folder of unfinished work, which is removed at the end."""
-    parts = parts_of(output)
-
-    def open_work(sentences: Sequence[Any]) -> Path:
-        digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
-        open_trainings(parts, {"sentences": digest, **embedder.identity()}, force=force)
-        return parts
-
-    with claimed_output(output, [*read, embedder.bundle.path], is_probe, force=force):
-        yield open_work
-        remove(parts)
+def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
+    """Reserve the output of a probe; yield the folder of unfinished work, which is removed at the end."""
+    work = WorkFolder.of(output)
+    with claimed_output(output, inputs, is_probe, force=force):
+        yield work
+        work.remove()
 
 
-def _word2vec_beside(path: Path | None, embedder: ElmoEmbedder, reporter: Reporter) -> Word2Vec | None:
+def open_vectors(
+    work: WorkFolder, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter, *, force: bool
+) -> VectorCache:
+    """Compute the vectors of sentences, unless the folder has those of the same sentences and model."""
+    digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
+    work.open({"sentences": digest, **embedder.identity()}, force=force)
+    return VectorCache.on_disk(work.path / "vectors", embedder, sentences, reporter)
+
+
+def word2vec_beside(
+    path: Path | None, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter
+) -> Word2Vec | None:
+    """Return the word2vec vectors of the words of sentences that stand beside the layers; None if there are none."""
     if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
         reporter.note(
             f"{embedder.bundle.path} has no word2vec vectors to stand beside its layers. Name a model or run that has"
             " them: --word2vec PATH"
         )
         return None
-    return Word2Vec.load(path or embedder.bundle.path)
+    return read_alike(Word2Vec.load(path or embedder.bundle.path), embedder, sentences)
 
 
-def _facts(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Return what the figures of a probe say of model and data."""
     bundle = embedder.bundle
     return {
         "model": {"path": str(bundle.path), "digest": bundle.digest},
@@ -232,111 +338,3 @@ class _TagProbe:
 
 def _tokens(text: UnitText) -> list[str]:
     return [token for sentence in text.sentences for token in sentence]
-
-
-def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> list[MarkedWord]:
-    """Return the occurrences of words that have two senses at least."""
-    senses: dict[str, set[str]] = defaultdict(set)
-    for each in marked:
-        senses[each.word].add(each.sense)
-    found = [each for each in marked if len(senses[each.word]) > 1]
-    if not found:
-        raise CorpusError(f"{path}: no word occurs in two senses, so there is nothing to tell apart.")
-    num_words = sum(len(each) > 1 for each in senses.values())
-    reporter.note(
-        f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses;"
-        f" {len(marked) - len(found):,} of words with one sense are left out."
-    )
-    return found
-
-
-def _places(marked: Sequence[MarkedWord], embedder: ElmoEmbedder) -> list[Place]:
-    """Return the sentence of each marked word, and the positions of the tokens that it consists of or overlaps."""
-    reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
-    return [
-        (tuple(map(forms.known_form, each.tokens)), np.array([each.position]))
-        if each.tokens
-        else _raw_place(each, reader, embedder)
-        for each in marked
-    ]
-
-
-def _raw_place(marked: MarkedWord, reader: TextReader, embedder: ElmoEmbedder) -> Place:
-    text, start = marked.text, 0
-    for sentence in reader.sentences(marked.text):
-        if start <= marked.start and marked.end <= start + len(sentence):
-            text = sentence
-            break
-        start += len(sentence)
-    else:  # the word goes over the end of a sentence
-        start = 0
-    line = embedder.prepare(text)
-    inside = (line.offsets[:, 0] + start < marked.end) & (line.offsets[:, 1] + start > marked.start)
-    return tuple(line.tokens), np.flatnonzero(inside)
-
-
-def _report_senses(
-    marked: Sequence[MarkedWord],
-    places: Sequence[Place],
-    cache: VectorCache,
-    word2vec: Word2Vec | None,
-    facts: Mapping[str, Any],
-) -> ProbeReport:
-    def probed(name: str, layer: int | None, vectors: NDArray[np.float32]) -> Probed:
-        return Probed(name=name, layer=layer, rows=_right_rows(marked, nearest_senses(marked, vectors)))
-
-    others = []
-    if word2vec is not None:
-        around = [_around(word2vec, tokens, positions) for tokens, positions in places]
-        others.append(probed("word2vec of the words around", None, np.stack(around)))
-    for layer in range(cache.vectors.shape[1]):
-        vectors = [
-            cache.vectors[cache.first_rows[tokens] + positions, layer].astype(np.float32).mean(axis=0)
-            if len(positions)
-            else np.zeros(cache.vectors.shape[2], np.float32)
-            for tokens, positions in places
-        ]
-        others.append(probed(f"layer {layer}", layer, np.stack(vectors)))
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for each in marked:
-        counts[each.word][each.sense] += 1
-    frequent = [min(counts[each.word], key=lambda sense: (-counts[each.word][sense], sense)) for each in marked]
-    baseline = Probed(name="most frequent sense of the word", layer=None, rows=_right_rows(marked, frequent))
-    return ProbeReport(
-        what=f"sense of an occurrence, {len(counts)} words", baseline=baseline, others=others, facts=facts
-    )
-
-
-def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([(each.sense == sense, 1.0) for each, sense in zip(marked, found, strict=True)], np.float64)
-
-
-def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return for each occurrence the sense of the most similar other occurrence of its word.
-
-    Args:
-        marked: The occurrences; each word has two at least.
-        vectors: Their vectors, float32, shape (N, D).
-    """
-    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    of_word: dict[str, list[int]] = defaultdict(list)
-    for number, each in enumerate(marked):
-        of_word[each.word].append(number)
-    found = [""] * len(marked)
-    for numbers in of_word.values():
-        similarities = units[numbers] @ units[numbers].T
-        np.fill_diagonal(similarities, -np.inf)
-        for number, nearest in zip(numbers, similarities.argmax(axis=1), strict=True):
-            found[number] = marked[numbers[nearest]].sense
-    return found
-
-
-def _around(word2vec: Word2Vec, tokens: Sequence[str], positions: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the mean vector of the words around a word, float32, shape (P,); zeros if there are none."""
-    if not len(positions):
-        return np.zeros(word2vec.dimension, np.float32)
-    first, last = int(positions[0]), int(positions[-1])
-    around = [*tokens[max(0, first - _WINDOW_WORDS) : first], *tokens[last + 1 : last + 1 + _WINDOW_WORDS]]
-    vectors = word2vec.table[word2vec.rows(around)].astype(np.float32)
-    found: NDArray[np.float32] = vectors.sum(axis=0) / max(1, len(around))
-    return found

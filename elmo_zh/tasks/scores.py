@@ -1,24 +1,35 @@
-"""Scores of predictions: accuracy and F1 of classes, F1 of spans, correlation of numbers.
+"""Scores of predictions, and intervals of their differences by the paired bootstrap (Efron and Tibshirani 1993).
 
-Tests compare them with scikit-learn, seqeval and SciPy, which this module does without, so that `task` needs no extra.
+Tests compare the scores with scikit-learn, seqeval and SciPy, which this module does without: `task` needs no extra.
+For the bootstrap, examples are drawn with replacement, the same ones for both models, and the whole score is computed
+again from what each example adds to it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.tasks.data.schemes import spans_of
+from elmo_zh.config.task_settings import HeadSettings, Reading
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.tasks.examples import Example, spans_of
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
+from elmo_zh.tasks.read_labelled import read_labelled
+from elmo_zh.tasks.task_model import TaskModel
+
+Rows = NDArray[np.float64]
+# Draws of a score that is a ratio of sums, and of a rank correlation, which has to be sorted anew for each.
+_DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
+_CHUNK_NUMBERS = 2**22
 
 
 def confusion_matrix(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return how often each label (row) was predicted as each label (column); others are left out.
-
-    Returns:
-        int64, shape (K, K).
-    """
+    """Return how often each label (row) was predicted as each label (column), shape (K, K); others are left out."""
     numbers = {label: number for number, label in enumerate(labels)}
     found = np.zeros((len(labels), len(labels)), np.int64)
     for pair, count in Counter(zip(gold, predicted, strict=True)).items():
@@ -43,11 +54,9 @@ def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, An
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
-    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and those of each type in `by_label`.
+    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and for each type in `by_label`.
 
-    Args:
-        gold: The tags of each text, of any scheme.
-        predicted: The predicted ones. A span counts if its borders and its type are right.
+    A span counts if its borders and its type are right. Tags may be of any scheme.
     """
     correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
@@ -96,3 +105,203 @@ def _prf(correct: int, found: int, wanted: int) -> dict[str, Any]:
 
 def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
+
+
+def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
+    """Return the name of the score that decides when to stop: accuracy, macro_f1, f1 of spans, or spearman."""
+    if settings.kind == "tag":
+        return "f1" if marks_spans else "accuracy"
+    return "spearman" if settings.regression else settings.metric
+
+
+def score_predictions(
+    examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
+) -> dict[str, Any]:
+    """Return the scores of predictions: of classes, numbers, spans, or tags that mark no spans."""
+    first = predictions[0]
+    if isinstance(first, TagPrediction):
+        gold, found = [example.labels for example in examples], [_tags(each) for each in predictions]
+        if marks_spans:
+            return score_spans(gold, found)
+        return score_classes(*([tag for tags in each for tag in tags] for each in (gold, found)))
+    labels = [example.labels[0] for example in examples]
+    if isinstance(first, NumberPrediction):
+        values = [each.value for each in predictions if isinstance(each, NumberPrediction)]
+        return score_numbers([float(label) for label in labels], values)
+    return score_classes(labels, [each.label for each in predictions if isinstance(each, ClassPrediction)])
+
+
+def confusable_labels(
+    examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
+) -> tuple[list[str], list[str]]:
+    """Return the true and the predicted labels that a confusion matrix counts: for spans the type of each unit."""
+    gold: list[str] = []
+    found: list[str] = []
+    for example, prediction in zip(examples, predictions, strict=True):
+        if isinstance(prediction, TagPrediction):
+            gold += [_type(tag) if marks_spans else tag for tag in example.labels]
+            found += [_type(tag) if marks_spans else tag for tag in prediction.tags]
+        elif isinstance(prediction, ClassPrediction):
+            gold.append(example.labels[0])
+            found.append(prediction.label)
+    return gold, found
+
+
+def _tags(prediction: Prediction) -> list[str]:
+    return prediction.tags if isinstance(prediction, TagPrediction) else []
+
+
+def _type(tag: str) -> str:
+    return tag[2:] or tag
+
+
+def score_examples(
+    model: TaskModel, data: Path, reading: Reading, reporter: Reporter
+) -> tuple[str, int, dict[str, Any]]:
+    """Return the main metric, the number of examples, and the scores of a trained task on a labelled file."""
+    description = model.description
+    labelled = read_labelled(data, reading)
+    note = f"{counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
+    reporter.note(f"Reading {labelled.name}: {note}")
+    if reading.kind == "tag" and (
+        bool(labelled.scheme) != description.marks_spans or labelled.by_words != description.by_words
+    ):
+        raise CorpusError(
+            f"{data} has tags of another kind than the task was trained on: words or characters, spans or a tag for"
+            " each. Give data like the training data."
+        )
+    new = {label for example in labelled.examples for label in example.labels} - set(description.labels)
+    if new and not reading.regression:
+        shown = ", ".join(sorted(new)[:10])
+        reporter.warn(f"Labels that the task does not know count as wrong: {shown[:200]}.")
+    predictions = model.predict_examples(labelled.examples)
+    metric = main_metric(description.settings, marks_spans=description.marks_spans)
+    scores = score_predictions(labelled.examples, predictions, marks_spans=description.marks_spans)
+    return metric, len(predictions), scores
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two scores on all test examples, and the ends of its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+def example_rows(
+    examples: Sequence[Example], predictions: Sequence[Prediction], *, metric: str, marks_spans: bool = False
+) -> Rows:
+    """Return what each example adds to the score, float64, shape (N, 2).
+
+    For accuracy these are the right labels and all labels, for the F1 of spans twice the right spans and the predicted
+    plus the true ones: the score is the sum of the first column over that of the second. For numbers they are the true
+    number and the predicted one; for macro F1 the true class and the predicted one, numbered from 0 by their names.
+    """
+    classes = {each.label for each in predictions if isinstance(each, ClassPrediction)}
+    classes |= {example.labels[0] for example in examples}
+    numbers = {name: number for number, name in enumerate(sorted(classes))}
+
+    def row(example: Example, prediction: Prediction) -> tuple[float, float]:
+        if isinstance(prediction, NumberPrediction):
+            return float(example.labels[0]), prediction.value
+        if isinstance(prediction, TagPrediction):
+            return _tag_row(example, prediction, marks_spans)
+        if metric == "macro_f1":
+            return numbers[example.labels[0]], numbers[prediction.label]
+        return float(prediction.label == example.labels[0]), 1.0
+
+    rows = [row(example, each) for example, each in zip(examples, predictions, strict=True)]
+    return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def _tag_row(example: Example, prediction: TagPrediction, marks_spans: bool) -> tuple[float, float]:
+    if not marks_spans:
+        right = sum(gold == found for gold, found in zip(example.labels, prediction.tags, strict=True))
+        return float(right), float(len(example.labels))
+    gold, found = set(spans_of(example.labels)[0]), set(spans_of(prediction.tags)[0])
+    return 2.0 * len(gold & found), float(len(gold) + len(found))
+
+
+def score_rows(rows: Rows, *, metric: str) -> float:
+    """Return the score of all examples."""
+    if metric == "spearman":
+        return rank_correlation(rows[:, 0], rows[:, 1])
+    return float(_ratios(_summands(rows[None], metric)[0].sum(axis=0)))
+
+
+def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metric: str, seed: int) -> Difference:
+    """Return how much the first model scores higher than the second, with a percentile interval of 95%.
+
+    Args:
+        first: The rows of the first model, one array (N, 2) for each of its trainings; their scores are averaged.
+        second: Those of the second model, for the same examples in the same order.
+        metric: Name of the score.
+        seed: Seed of the draws.
+    """
+    models, generator = (np.stack(first), np.stack(second)), np.random.default_rng(seed)
+    if metric == "spearman":
+        drawn = _draw_ranks(models, generator)
+    else:
+        drawn = _draw_ratios([_summands(model, metric) for model in models], generator)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    ours, others = (np.mean([score_rows(rows, metric=metric) for rows in model]) for model in models)
+    return Difference(float(ours - others), float(low), float(high))
+
+
+def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
+    """Return the difference in each draw; an example that was drawn k times counts k times."""
+    num_examples = models[0].shape[1]
+    chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))
+    found = []
+    for start in range(0, _DRAWS, chunk):
+        size = min(chunk, _DRAWS - start)
+        drawn = generator.integers(num_examples, size=(size, num_examples))
+        drawn += np.arange(size)[:, None] * num_examples
+        counts = np.bincount(drawn.ravel(), minlength=size * num_examples).reshape(size, num_examples)
+        ours, others = (_ratios(_sums(counts.astype(np.float64), model)).mean(axis=0) for model in models)
+        found.append(ours - others)
+    return np.concatenate(found)
+
+
+def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
+    num_examples = models[0].shape[1]
+
+    def score(model: Rows) -> float:
+        return float(np.mean([rank_correlation(rows[:, 0], rows[:, 1]) for rows in model]))
+
+    draws = (generator.integers(num_examples, size=num_examples) for _ in range(_DRAWS_OF_RANKS))
+    return np.array([score(models[0][:, drawn]) - score(models[1][:, drawn]) for drawn in draws])
+
+
+def _summands(models: Rows, metric: str) -> Rows:
+    """Return what is summed up over the examples of S trainings with rows (S, N, 2), float64, shape (S, N, K, 2).
+
+    For macro F1 there are summands for each of K classes: twice 1 if it is rightly predicted, and 1 if it is the true
+    one plus 1 if it is the predicted one. Else K is 1.
+    """
+    if metric != "macro_f1":
+        return models[:, :, None]
+    is_of_class = models[..., None, :] == np.arange(models.max(initial=0) + 1)[:, None]
+    gold, found = is_of_class[..., 0], is_of_class[..., 1]
+    return np.stack([2.0 * (gold & found), gold.astype(np.float64) + found], axis=-1)
+
+
+def _sums(counts: Rows, summands: Rows) -> Rows:
+    """Return the sums of D draws, float64, shape (S, D, K, 2), of which `counts`, (D, N), has the examples' counts."""
+    num_trainings, num_examples, num_classes, _ = summands.shape
+    flat = counts @ summands.reshape(num_trainings, num_examples, 2 * num_classes)
+    return flat.reshape(num_trainings, len(counts), num_classes, 2)
+
+
+def _ratios(sums: Rows) -> Rows:
+    """Return the first number over the second along the last axis, and the mean of those whose second is above 0."""
+    wholes = sums[..., 1]
+    ratios = np.divide(sums[..., 0], wholes, out=np.zeros(wholes.shape), where=wholes > 0)
+    found: Rows = ratios.sum(axis=-1) / np.maximum(1, (wholes > 0).sum(axis=-1))
+    return found

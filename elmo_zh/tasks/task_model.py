@@ -1,7 +1,9 @@
-"""TaskModel: a trained task, which predicts labels of raw text."""
+"""TaskModel: a trained task, which predicts labels of raw text; and task.json, which describes it."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -17,28 +19,139 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
+from elmo_zh.choices import EMBED_PRECISIONS, UNKNOWN_WAYS
+from elmo_zh.config.fields import problems_of_fields
+from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import atomic_path, write_json
 from elmo_zh.run.resumable import claimed_output
-from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.encode_texts import Alphabet, TextEncoder, read_alike
-from elmo_zh.tasks.networks.task_head import TagProbabilities, TaskHead
-from elmo_zh.tasks.predictions import (
-    ClassPrediction,
-    NumberPrediction,
-    Prediction,
-    TagPrediction,
-    tag_prediction,
-)
-from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, is_trained_task, load_description
+from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
+from elmo_zh.tasks.examples import Example
+from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction, tag_prediction
+from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
-from elmo_zh.tasks.units import TextReader, UnitText, sentences_of
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.version import __version__
 
+TASK_FORMAT = 1
 # Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
+
+
+class TaskLayout:
+    """The files of a trained task."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = path / "task.json"
+        self.head = path / "head.safetensors"
+        # The bundle with the biLM that was trained with the network; only with --fine-tune.
+        self.model = path / "model"
+        # The figures of each epoch, one JSON object a line, and their picture.
+        self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
+        # Which label was taken for which; predicted numbers by the true ones.
+        self.confusion, self.scatter = path / "confusion.png", path / "scatter.png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDescription:
+    """The content of task.json.
+
+    Attributes:
+        settings: The choices for the network.
+        sizes: Its sizes.
+        labels: Names of the classes or tags, in the order of the network's outputs; empty for numbers.
+        scheme: In tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans.
+        by_words: Whether units are words; else characters.
+        alphabet: The characters with vectors of their own.
+        mean: Mean of the numbers in training, for regression.
+        scale: Their standard deviation.
+        model: The bundle: its path as it was given, its digest, the input for unknown words and the precision
+            (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of
+            the bundle in the folder, and of the one it started from as `started_from`.
+        training: Seeds, epochs and the other settings of the training, and the names of the files.
+        scores: Scores on the development and test examples, of each seed and of the chosen one.
+        layer_weights: The factor of each layer of ELMo, where it goes in.
+    """
+
+    settings: HeadSettings
+    sizes: Sizes
+    labels: tuple[str, ...]
+    scheme: str
+    by_words: bool
+    alphabet: str
+    mean: float
+    scale: float
+    model: Mapping[str, Any]
+    training: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    layer_weights: Mapping[str, list[float]]
+
+    @property
+    def marks_spans(self) -> bool:
+        """Whether tags mark spans."""
+        return bool(self.scheme)
+
+    def save(self, path: Path) -> None:
+        """Write task.json."""
+        write_json(path, {"format": TASK_FORMAT, "elmo_zh": __version__, **asdict(self)})
+
+
+def is_trained_task(path: Path) -> bool:
+    """Return whether a folder is that of a trained task."""
+    return TaskLayout(path).description.is_file()
+
+
+def load_description(layout: TaskLayout) -> TaskDescription:
+    """Read task.json; raise RunError for a folder without it, and for a damaged file or one of another version."""
+    path = layout.description
+    if not path.is_file():
+        raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["format"] != TASK_FORMAT:
+            raise RunError(f"{path}: format {found['format']}, expected {TASK_FORMAT}. Update elmo-zh.")
+        values = {field.name: found[field.name] for field in fields(TaskDescription)}
+        values["settings"] = HeadSettings(**{**found["settings"], "inputs": tuple(found["settings"]["inputs"])})
+        values["sizes"] = Sizes(**found["sizes"])
+        values["labels"] = tuple(str(label) for label in found["labels"])
+        description = TaskDescription(**values)
+        _require_types(description)
+        return description
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None
+
+
+def _require_types(description: TaskDescription) -> None:
+    """Raise ValueError, KeyError or TypeError for a value that no training has written."""
+    settings, sizes, model = description.settings, description.sizes, description.model
+    needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
+    # Two numbers are those of padding and of unknown characters.
+    needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
+    numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
+    whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)
+    chosen = {
+        "sizes": all(type(number) is int and 0 <= number < 2**31 for each in whole for number in each)
+        and min(sizes.num_outputs, settings.character_dim) > 0
+        and all(size > 0 for name in settings.inputs for size in needed.get(name, [])),
+        "settings": settings.kind in KINDS and not list(problems_of_fields(settings)),
+        "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
+        "numbers": all(isinstance(number, int | float) and math.isfinite(number) for number in numbers),
+        "dropout": 0 <= settings.dropout <= 1,
+        "scheme": description.scheme in ("", *SCHEMES),
+        "alphabet": isinstance(description.alphabet, str),
+        "labels": settings.regression or len(description.labels) == sizes.num_outputs,
+        "model": all(isinstance(model[name], str) for name in ("path", "digest")),
+        "unknown": model.get("unknown", "unk") in UNKNOWN_WAYS,
+        "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
+        "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
+        **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},
+    }
+    if wrong := [name for name, is_right in chosen.items() if not is_right]:
+        raise ValueError(f"{wrong[0]}: not as task fit writes it")
 
 
 class TaskModel:
@@ -58,7 +171,8 @@ class TaskModel:
     ) -> None:
         self.description, self.embedder = description, embedder
         self._head, self._word2vec = head.eval(), word2vec
-        self._alphabet = Alphabet(description.alphabet) if "characters" in description.settings.inputs else None
+        has_characters = "characters" in description.settings.inputs
+        self._characters = KnownCharacters(description.alphabet) if has_characters else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -174,28 +288,18 @@ class TaskModel:
         found: list[Prediction] = []
         for start in range(0, len(examples), _WINDOW_TEXTS):
             found += self._predict(
-                [read_example(self._reader, each) for each in examples[start : start + _WINDOW_TEXTS]]
+                [self._reader.read_example(each) for each in examples[start : start + _WINDOW_TEXTS]]
             )
         return found
 
     def _predict(self, texts: Sequence[Sequence[UnitText]], *, with_probabilities: bool = False) -> list[Prediction]:
         word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
-        encoder = TextEncoder(self._cache(texts), word2vec, self._alphabet)
+        has_elmo = "elmo" in self.description.settings.inputs
+        cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if has_elmo else None
+        encoder = TextEncoder(cache, word2vec, self._characters)
         items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
         found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
         return [as_prediction(self.description, given, each) for given, each in zip(texts, found, strict=True)]
-
-    def _cache(self, texts: Sequence[Sequence[UnitText]]) -> VectorCache | None:
-        if "elmo" not in self.description.settings.inputs:
-            return None
-        return VectorCache.in_memory(self.embedder, sentences_of(texts))
-
-
-def read_example(reader: TextReader, example: Example) -> list[UnitText]:
-    """Return the texts of an example with the units that its labels belong to."""
-    if example.words is not None and example.units is not None:
-        return [reader.read_words(example.texts[0], example.words, example.units)]
-    return [reader.read(text, example.units) for text in example.texts]
 
 
 def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
@@ -216,11 +320,7 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training.
-
-    Raises:
-        BundleError: If no bundle is found, or if one is given although the task has its own.
-    """
+    """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training."""
     if "started_from" in description.model:
         if given is not None:
             raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
@@ -237,11 +337,7 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
-    """Build the network and load its weights.
-
-    Raises:
-        RunError: If the file is missing, damaged or of another network.
-    """
+    """Build the network and load its weights."""
 
     def build() -> TaskHead:
         return TaskHead(

@@ -15,50 +15,24 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.config.task_settings import TrainSettings
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
-from elmo_zh.model.scalar_mix import MIX_LEARNING_RATE, mix_parameter_groups
+from elmo_zh.model.scalar_mix import mix_parameter_groups
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
+from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
-from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.encoders import choose_lstm_precision
-from elmo_zh.tasks.networks.inputs import Batch
-from elmo_zh.tasks.networks.task_head import TaskHead
+from elmo_zh.tasks.layers import Batch, choose_lstm_precision
+from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.vectors import LiveVectors
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
 # Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
 _BATCH_UNITS = 8192
-# Default of `task fit --fine-tune-rate`.
-BILM_LEARNING_RATE = 0.0001
 Target = int | float | list[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainSettings:
-    """The settings for training a network.
-
-    Attributes:
-        epochs: Number of epochs at most.
-        patience: Training ends after so many epochs without a better score on the development examples.
-        batch_size: Texts of a step.
-        learning_rate: Learning rate of Adam.
-        mix_learning_rate: Learning rate of the weights of ELMo's layers.
-        bilm_learning_rate: Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
-    """
-
-    epochs: int = 30
-    patience: int = 5
-    batch_size: int = 32
-    learning_rate: float = 0.001
-    mix_learning_rate: float = MIX_LEARNING_RATE
-    bilm_learning_rate: float | None = None
-
-
-DEFAULT_TRAINING = TrainSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +50,7 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """The outcome of a training.
-
-    Attributes:
-        weights: The weights with the best score on the development examples.
-        bilm_weights: Those of the biLM; empty if it was not trained.
-        lines: The figures of each epoch.
-        best_score: That score.
-    """
+    """The weights with the best score on the development examples, the biLM's if it was trained, and all figures."""
 
     weights: dict[str, Tensor]
     bilm_weights: dict[str, Tensor]
@@ -231,20 +198,19 @@ class _State:
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
         """Return the state in a folder, after filling in modules and optimiser; a new one if there is no sound one."""
-        record = folder / "lines.json"
-        if not has_its_content(record):
+        figures = WorkFolder(folder).figures("lines")
+        if figures is None:
             if folder.is_dir():
                 reporter.warn(f"{folder} is damaged, so this training starts again.")
             return cls([], {})
         modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
         flat = load_tensors(folder / "optimizer.safetensors")
-        of_parameters: dict[int, dict[str, Tensor]] = {}
+        known: dict[int, dict[str, Tensor]] = {}
         for name, value in flat.items():
             number, _, key = name.partition(".")
-            of_parameters.setdefault(int(number), {})[key] = value
-        optimizer.load_state_dict({"state": of_parameters, "param_groups": optimizer.state_dict()["param_groups"]})
-        known = read_sealed(record)
-        return cls(known["lines"], load_tensors(folder / "best.safetensors"), known.get("precision", ""))
+            known.setdefault(int(number), {})[key] = value
+        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
+        return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state; it replaces the one of the epoch before in one step."""
@@ -254,8 +220,8 @@ class _State:
             unfinished.mkdir()
             for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
                 save_file(tensors, unfinished / f"{name}.safetensors")
-            found = {"lines": self.lines, "precision": self.precision}
-            write_sealed(unfinished / "lines.json", found, map(Region.whole, sorted(unfinished.iterdir())))
+            files = list(map(Region.whole, sorted(unfinished.iterdir())))
+            WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
 
     def best_of(self, module: str) -> dict[str, Tensor]:
         """Return the best weights of one of the modules."""

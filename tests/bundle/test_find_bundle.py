@@ -6,7 +6,7 @@ import pytest
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.contexts.index_files import IndexLayout
-from elmo_zh.tasks.task_files import TaskLayout
+from elmo_zh.tasks.task_model import TaskLayout
 
 TRAIN = "make train CORPUS=my-texts/"
 

@@ -15,6 +15,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.contexts.usages import usage_vectors
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.id_store.build import build_id_store
@@ -22,10 +23,9 @@ from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
-from elmo_zh.tasks.networks.task_head import TaskHead
-from elmo_zh.tasks.task_files import TaskDescription, TaskLayout, load_description
-from elmo_zh.tasks.task_model import _load_head
+from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, _load_head, load_description
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

@@ -27,6 +27,7 @@ from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
+from elmo_zh.config.task_settings import Reading
 from elmo_zh.contexts.explore.colourings import PointLabels
 from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.input_texts import input_text
@@ -34,8 +35,8 @@ from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.embed.reduction import load_mix_weights
-from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
-from elmo_zh.tasks.data.senses import read_senses
+from elmo_zh.tasks.probe_senses import read_senses
+from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary

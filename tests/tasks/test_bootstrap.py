@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from elmo_zh.tasks.bootstrap import bootstrap_difference, example_rows, score_rows
-from elmo_zh.tasks.data.examples import Example
+from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, tag_prediction
-from elmo_zh.tasks.score_task import score_predictions
+from elmo_zh.tasks.scores import bootstrap_difference, example_rows, score_predictions, score_rows
 
 UNITS = np.array([[0, 1], [1, 2], [2, 3]], np.int32)
 
@@ -106,7 +105,7 @@ def test_trainings_are_averaged() -> None:
 @pytest.mark.parametrize("of_spans", [False, True])
 def test_intervals_hold_the_truth_nineteen_times_of_twenty(of_spans: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples are drawn from a large population whose difference is known."""
-    monkeypatch.setattr("elmo_zh.tasks.bootstrap._DRAWS", 500)
+    monkeypatch.setattr("elmo_zh.tasks.scores._DRAWS", 500)
     generator = np.random.default_rng(11)
     population = 20_000
     difficulty = generator.random(population)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.tasks.data.schemes import may_follow, spans_of
-from elmo_zh.tasks.networks.crf import CRF
+from elmo_zh.tasks.examples import may_follow, spans_of
+from elmo_zh.tasks.layers import CRF
 
 B, T = 5, 4
 LENGTHS = (4, 1, 3, 0, 2)

@@ -17,17 +17,12 @@ from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError, RunError
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.tasks import prepared_task
-from elmo_zh.tasks.data.datasets import DataFiles
-from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.fit import fit_task
-from elmo_zh.tasks.networks.settings import HeadSettings
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, TagPrediction
-from elmo_zh.tasks.prepared_task import FitJob
 from elmo_zh.tasks.task_model import TaskModel
-from elmo_zh.tasks.train_head import TrainSettings
 
 WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
 
@@ -97,7 +92,7 @@ def trained(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) ->
 def leave_out_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take as long as these trainings."""
     for name in ("curve_figure", "confusion_figure", "save_picture"):
-        monkeypatch.setattr(prepared_task, name, lambda *_: None)
+        monkeypatch.setattr(fit_module, name, lambda *_: None)
 
 
 @pytest.mark.parametrize("kind", ["classify", "tag", "regression"])
@@ -350,7 +345,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1"),
-    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=10**6)), RunError, "has too few bytes"),
+    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "has too few bytes"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),

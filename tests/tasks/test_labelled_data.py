@@ -10,14 +10,19 @@ from pathlib import Path
 import pytest
 from messages import message_of
 
+from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.data.datasets import DataFiles, load_dataset
-from elmo_zh.tasks.data.examples import Example
-from elmo_zh.tasks.data.read_labelled import Reading, iter_pairs, read_labelled
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.examples import Example
+from elmo_zh.tasks.read_labelled import iter_pairs, read_labelled
 
 CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
+
+
+def load(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
+    return load_dataset(find_files(files, reporter), reading, reporter)
 
 
 class Messages(SilentReporter):
@@ -325,7 +330,7 @@ def rows(count: int, copies: int = 1) -> str:
 
 def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows(300, copies=2))
-    datasets = [load_dataset(DataFiles(data=path, seed=seed), CLASSIFY, Messages()) for seed in (1, 1, 2)]
+    datasets = [load(DataFiles(data=path, seed=seed), CLASSIFY, Messages()) for seed in (1, 1, 2)]
     texts = [{part: [e.texts[0] for e in examples] for part, examples in each.parts().items()} for each in datasets]
     assert texts[0] == texts[1] != texts[2]
     for each in texts:
@@ -338,11 +343,11 @@ def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
 def test_a_limit_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows(300))
     told = Messages()
-    num_train = len(load_dataset(DataFiles(data=path), CLASSIFY, told).train)
+    num_train = len(load(DataFiles(data=path), CLASSIFY, told).train)
     assert not any("--limit" in note for note in told.notes)
-    load_dataset(DataFiles(data=path, limit=num_train), CLASSIFY, told)
+    load(DataFiles(data=path, limit=num_train), CLASSIFY, told)
     assert not any("--limit" in note for note in told.notes)
-    load_dataset(DataFiles(data=path, limit=30), CLASSIFY, told)
+    load(DataFiles(data=path, limit=30), CLASSIFY, told)
     assert told.notes[-1] == f"Of the {num_train:,} training examples 30 are used (--limit)."
 
 
@@ -362,7 +367,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     parts = ["train", "Train", "validation", "test", "train", "test ", "dev", "train"]
     path = written(tmp_path, f"a.{form}", rows_of_parts(form, parts))
     messages = Messages()
-    dataset = load_dataset(DataFiles(data=path), CLASSIFY, messages)
+    dataset = load(DataFiles(data=path), CLASSIFY, messages)
     found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
     assert messages.notes[0].endswith("parts in 3 (Split)" if form == "csv" else "parts in Split")
@@ -373,7 +378,7 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
     parts = ["train"] * 60 + ["test"] * 7
     path = written(tmp_path, "a.csv", rows_of_parts("csv", parts))
     messages = Messages()
-    dataset = load_dataset(DataFiles(data=path), CLASSIFY, messages)
+    dataset = load(DataFiles(data=path), CLASSIFY, messages)
     assert [example.texts[0] for example in dataset.test] == [f"{number}好" for number in range(60, 67)]
     assert dataset.dev
     assert {example.part for example in (*dataset.train, *dataset.dev)} == {"train"}
@@ -384,13 +389,13 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
 def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
     data = written(tmp_path, "a.csv", rows_of_parts("csv", ["train", "test", "train", "dev"]))
     dev = written(tmp_path, "b.csv", "text,label\n新,1\n旧,0\n")
-    dataset = load_dataset(DataFiles(data=data, dev=dev), CLASSIFY, Messages())
+    dataset = load(DataFiles(data=data, dev=dev), CLASSIFY, Messages())
     assert (len(dataset.train), len(dataset.dev), len(dataset.test)) == (4, 2, 0)
 
 
 def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
-    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=path), CLASSIFY, Messages()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=path), CLASSIFY, Messages()))
     assert told == (
         f"{path}: row 252 has 'other' where other rows say train, dev or test. Correct it, or remove that column."
     )
@@ -404,7 +409,7 @@ def test_a_column_of_other_words_divides_nothing(tmp_path: Path) -> None:
 def test_limits_are_nested(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows(300))
     chosen = [
-        {example.key for example in load_dataset(DataFiles(data=path, limit=limit), CLASSIFY, Messages()).train}
+        {example.key for example in load(DataFiles(data=path, limit=limit), CLASSIFY, Messages()).train}
         for limit in (30, 100, 10_000)
     ]
     assert [len(each) for each in chosen[:2]] == [30, 100]
@@ -414,14 +419,14 @@ def test_limits_are_nested(tmp_path: Path) -> None:
 def test_a_folder_of_parts(tmp_path: Path) -> None:
     for part, count in (("train", 9), ("valid", 5), ("test", 7)):
         (tmp_path / f"{part}.csv.gz").write_bytes(gzip.compress(rows(count).encode()))
-    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, Messages())
+    dataset = load(DataFiles(data=tmp_path), CLASSIFY, Messages())
     assert [len(part) for part in dataset.parts().values()] == [9, 5, 7]
     (tmp_path / "test2.csv").write_text("")
     (tmp_path / "test-b.csv").write_text("")
-    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path), CLASSIFY, Messages()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path), CLASSIFY, Messages()))
     assert "several files of test examples (test-b.csv, test.csv.gz)" in told
     (tmp_path / "none").mkdir()
-    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path / "none"), CLASSIFY, Messages()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path / "none"), CLASSIFY, Messages()))
     assert "has no file with train in its name. It holds no data." in told
 
 
@@ -429,7 +434,7 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     train = written(tmp_path, "train.csv", "text,label\n好,1\n坏,0\n好,0\n")
     dev = written(tmp_path, "dev.csv", "text,label\n好,1\n新,2\n新的,2\n")
     messages = Messages()
-    load_dataset(DataFiles(data=train, dev=dev), CLASSIFY, messages)
+    load(DataFiles(data=train, dev=dev), CLASSIFY, messages)
     assert messages.warnings == [
         "2 dev labels never occur in training and so count as wrong: 2.",
         "1 of 3 dev texts are training texts too, so their scores are too good.",
@@ -448,11 +453,11 @@ def test_too_little_data(tmp_path: Path, train: str, dev: str | None, problem: s
     files = DataFiles(
         data=written(tmp_path, "train.csv", train), dev=written(tmp_path, "dev.csv", dev) if dev else None
     )
-    assert problem in message_of(CorpusError, lambda: load_dataset(files, CLASSIFY, Messages()))
+    assert problem in message_of(CorpusError, lambda: load(files, CLASSIFY, Messages()))
 
 
 def test_parts_of_different_kinds(tmp_path: Path) -> None:
     train = written(tmp_path, "train.conll", "李 B-PER\n白 I-PER\n\n好 O\n")
     dev = written(tmp_path, "dev.conll", "李白 NN\n来 VV\n\n今天 NN\n")
-    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=train, dev=dev), TAG, Messages()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=train, dev=dev), TAG, Messages()))
     assert "(a tag for each of words, not spans in BIO of characters)" in told

@@ -16,15 +16,25 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.tasks import train_head
-from elmo_zh.tasks.encode_texts import Alphabet, EncodedText, TextEncoder, read_alike
-from elmo_zh.tasks.live_vectors import LiveVectors
-from elmo_zh.tasks.networks.encoders import BiLSTM, MergedBiLSTM, pool_max, pool_mean
-from elmo_zh.tasks.networks.pairs import align
-from elmo_zh.tasks.networks.settings import HeadSettings, Sizes
-from elmo_zh.tasks.networks.task_head import TaskHead
-from elmo_zh.tasks.units import ALONE, FIRST, INSIDE, LAST, NO_TOKEN, TextReader, find_owners
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.encode_texts import (
+    ALONE,
+    FIRST,
+    INSIDE,
+    LAST,
+    NO_TOKEN,
+    EncodedText,
+    KnownCharacters,
+    TextEncoder,
+    TextReader,
+    find_owners,
+    read_alike,
+)
+from elmo_zh.tasks.examples import Example
+from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, pool_max, pool_mean
+from elmo_zh.tasks.task_head import TaskHead, align
+from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 WORDS = ("我", "吃", "苹", "果", "。")
@@ -47,7 +57,7 @@ def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, 
     table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
     table[:3] = 0  # the special tokens
     cache = VectorCache.in_memory(embedder, (sentence for text in read for sentence in text.sentences))
-    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), Alphabet("我吃苹"))
+    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), KnownCharacters("我吃苹"))
     return encoder, [encoder.encode(text) for text in read]
 
 
@@ -235,7 +245,9 @@ def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Pa
     embedder = ElmoEmbedder.load(write_model(tmp_path / "model", TOKENS, words=("我", "，")), "cpu")
     reader = TextReader(embedder, by_words=True)
     units = np.array([(0, 1), (1, 2), (2, 3)], np.int32)
-    assert reader.read_words("我,桃", ["我", ",", "桃"], units).sentences == (("我", "，", "桃"),)
+    example = Example(("我,桃",), ("O", "O", "O"), units, ("我", ",", "桃"))
+    [text] = reader.read_example(example)
+    assert text.sentences == (("我", "，", "桃"),)
 
 
 class _StoppedError(Exception):

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks import probe
-from elmo_zh.tasks.data.senses import MarkedWord, read_senses
-from elmo_zh.tasks.linear_probe import LabelledVectors, fit_linear_probe
-from elmo_zh.tasks.probe import nearest_senses, probe_senses
+from elmo_zh.tasks import probe_senses as senses_module
+from elmo_zh.tasks.probe import LabelledVectors, fit_linear_probe
+from elmo_zh.tasks.probe_senses import MarkedWord, nearest_senses, probe_senses, read_senses
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -90,7 +89,7 @@ def test_vectors_of_another_reading_of_unknown_words_are_not_resumed(monkeypatch
         found: NDArray[np.float16] = np.load(Path(f"{output}.parts", "vectors", "vectors.npy"))
         return found
 
-    monkeypatch.setattr(probe, "_report_senses", stop)
+    monkeypatch.setattr(senses_module, "_report_senses", stop)
     first, second = stopped_vectors("found", "unk"), stopped_vectors("found", "backoff")
     assert (first != second).any()
     np.testing.assert_array_equal(second, stopped_vectors("fresh", "backoff"))

@@ -6,13 +6,18 @@ from pathlib import Path
 import pytest
 from messages import message_of
 
+from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.data.datasets import DataFiles, load_dataset
-from elmo_zh.tasks.data.examples import UnlabelledError
-from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.read_labelled import read_labelled
 
 CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
+
+
+def load(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
+    return load_dataset(find_files(files, reporter), reading, reporter)
 
 
 class Notes(SilentReporter):
@@ -261,7 +266,7 @@ def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
     for other in (".DS_Store", "README.md", "labels.txt", "testing/dev.csv"):
         written(tmp_path, other, "好\n")
     notes = Notes()
-    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, notes)
+    dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
     assert notes.told[0].startswith(f"Not read in {tmp_path}: ")
     assert "labels.txt" in notes.told[0]
@@ -271,27 +276,27 @@ def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> No
     written(tmp_path, "train.csv", rows(*range(60)))
     test = written(tmp_path, "test.csv", "id,text\n0,第100个句子\n")
     notes = Notes()
-    dataset = load_dataset(DataFiles(data=tmp_path), CLASSIFY, notes)
-    assert notes.told[0] == f"{test} has no labels and is not read. To label it: task predict"
+    dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
+    assert f"{test} has no labels and is not read. To label it: task predict" in notes.told
     assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
     assert dataset.test
-    told = message_of(CorpusError, lambda: load_dataset(DataFiles(data=tmp_path, test=test), CLASSIFY, Notes()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test), CLASSIFY, Notes()))
     assert "the column of the label was not found among id, text" in told
 
 
 def test_which_of_several_files(tmp_path: Path) -> None:
     only = written(tmp_path, "one/reviews.csv", rows(*range(60)))
-    assert DataFiles(data=only.parent).resolved(CLASSIFY, Notes()).data == only
+    assert find_files(DataFiles(data=only.parent), Notes()).data == only
     written(tmp_path, "none/neg/1.txt", "坏\n")
-    told = message_of(CorpusError, lambda: DataFiles(data=tmp_path / "none").resolved(CLASSIFY, Notes()))
+    told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "none"), Notes()))
     assert "has no file with train in its name. It holds neg." in told
     written(tmp_path, "many/train.csv", rows(*range(60)))
     for name in ("a.test.csv", "b.test.csv"):
         written(tmp_path, f"many/{name}", rows(100, 101))
-    told = message_of(CorpusError, lambda: DataFiles(data=tmp_path / "many").resolved(CLASSIFY, Notes()))
+    told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "many"), Notes()))
     assert told.endswith("has several files of test examples (a.test.csv, b.test.csv). Give one of them with --test.")
     given = DataFiles(data=tmp_path / "many", test=tmp_path / "many" / "b.test.csv")
-    assert given.resolved(CLASSIFY, Notes()).data.name == "train.csv"
+    assert find_files(given, Notes()).data.name == "train.csv"
 
 
 def test_parquet_is_named(tmp_path: Path) -> None:

@@ -13,13 +13,9 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from elmo_zh import ElmoClassifier, ElmoEmbedder, ElmoTagger, TaskModel
 from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import BundleError, OutputError
-from elmo_zh.tasks.data.datasets import DataFiles
-from elmo_zh.tasks.data.read_labelled import Reading
 from elmo_zh.tasks.fit import fit_task
-from elmo_zh.tasks.networks.settings import HeadSettings
-from elmo_zh.tasks.prepared_task import FitJob
-from elmo_zh.tasks.train_head import TrainSettings
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

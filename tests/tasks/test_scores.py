@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from elmo_zh.tasks.data.schemes import tags_of
+from elmo_zh.tasks.examples import tags_of
 from elmo_zh.tasks.scores import confusion_matrix, score_classes, score_numbers, score_spans
 
 DRAWN = np.random.default_rng(5)

@@ -1,6 +1,5 @@
 """The commands of labelled tasks, typed as users type them."""
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +8,6 @@ from typing import Any
 import pytest
 from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
 from drawn_bundles import add_word2vec, install_model
-
-from elmo_zh.cli import task_fit, task_options, task_predict, task_training
-from elmo_zh.tasks.data import read_labelled, schemes
-from elmo_zh.tasks.data.examples import KINDS
-from elmo_zh.tasks.networks import settings
-from elmo_zh.tasks.networks.settings import INPUTS
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -46,26 +39,12 @@ def write_data(kind: str) -> Path:
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take as long as these trainings."""
     for name in ("curve_figure", "confusion_figure", "save_picture"):
-        monkeypatch.setattr(f"elmo_zh.tasks.prepared_task.{name}", lambda *_: None)
+        monkeypatch.setattr(f"elmo_zh.tasks.fit.{name}", lambda *_: None)
 
 
 def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
     arguments = ("task", "fit", kind, write_data(kind), "--model", sample_run.model, "--output", f"my-{kind}")
     return elmo_zh(*arguments, *QUICK, *options)
-
-
-def test_choices_are_those_of_the_code() -> None:
-    """The command line repeats them, so that --help imports nothing."""
-    assert task_training.KINDS == KINDS
-    assert task_training.INPUTS == INPUTS
-    choices = {option.name: getattr(option.type, "choices", None) for option in task_fit.fit.params}
-    assert choices["encoder"] == settings.ENCODERS
-    assert choices["elmo_at"] == settings.ELMO_PLACES
-    assert choices["head"] == settings.HEADS
-    assert choices["metric"] == settings.METRICS
-    assert task_options.LABELLED_FORMATS == read_labelled.FORMATS
-    assert task_predict.SCHEMES == schemes.SCHEMES
-    assert task_predict.PREDICTION_FORMATS == importlib.import_module("elmo_zh.tasks.predict_file").FORMATS
 
 
 @pytest.mark.parametrize("command", GROUPS["task"])

@@ -83,8 +83,8 @@ def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return None
     found = sorted(set(_SEPARATOR.findall(lines[0])), key=lambda signs: (-len(signs), signs))
-    separator = next((signs for signs in found if len({line.count(signs) for line in lines}) == 1), None)
-    return separator and (line.split(separator) for line in text.whole_lines(LONGEST_CELL))  # type: ignore[return-value]
+    separator = next((signs for signs in found if len({line.count(signs) for line in lines}) == 1), "")
+    return (line.split(separator) for line in text.whole_lines(LONGEST_CELL)) if separator else None
 
 
 class _RowLines:

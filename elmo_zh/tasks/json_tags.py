@@ -1,8 +1,11 @@
-"""Tagging data in JSON lines: a text and spans of its characters.
+r"""Tagging data whose sentences are records: spans of the characters of a text, or lists of tokens and their tags.
 
-Two forms are known. CLUENER's: {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. Lists, as annotation
-programs write them: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The
-text of a span, where it is given, tells whether `end` is the last character or the one after it.
+Spans are CLUENER's, {"text": ..., "label": {type: {surface: [[start, end], ...]}}}; or lists, as annotation programs
+write them: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The text of a
+span, where it is given, tells whether `end` is the last character or the one after it.
+
+Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER", "I-PER"]}, in which the tokens may also be a text with a tag
+for each character; and tables of two columns, whose items are separated by spaces or by \x02.
 """
 
 import json
@@ -11,15 +14,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError, plain_text, shown_names
+from elmo_zh.corpus.readers.records import Row, iter_objects, rows_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
-from elmo_zh.tasks.data.examples import Example, UnlabelledError
-from elmo_zh.tasks.data.json_objects import iter_objects
-from elmo_zh.tasks.data.records import TEXT_NAMES, plain_text, shown_names
-from elmo_zh.tasks.data.schemes import Span, tags_of
+from elmo_zh.tasks.conll import TaggedToken, tagged_examples
+from elmo_zh.tasks.examples import Example, Span, tags_of
 from elmo_zh.text.alignment import identity_spans
 
 _LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")
@@ -27,6 +32,10 @@ _TYPE_NAMES = ("label", "type", "tag", "category", "entity_type", "labels", "类
 _START_NAMES = ("start", "start_idx", "start_offset", "begin", "start_index")
 _END_NAMES = ("end", "end_idx", "end_offset", "end_index")
 _SURFACE_NAMES = ("text", "entity", "word", "name", "mention", "surface")
+_TOKEN_NAMES = ("tokens", "words", "chars", "characters", *TEXT_NAMES)
+_TAG_NAMES = ("ner_tags", "tags", "pos_tags", "upos", "ner", *LABEL_NAMES)
+_ITEM_SEPARATOR = "\x02"
+_SAMPLE_ROWS = 50
 _DIGITS = re.compile(r"\s*-?\d{1,15}\s*")
 _LARGEST = 10**15
 
@@ -50,11 +59,6 @@ class _Sentence:
 
 def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str]]:
     """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read.
-
-    Args:
-        text: The file.
-        text_column: Field of the text; "" if it has to be found.
-        label_column: Field of the spans; "" if it has to be found.
 
     Raises:
         CorpusError: If a field is missing, or a span is outside its text, is not what the file says, or cuts a
@@ -213,3 +217,75 @@ def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
             kept.append(span)
     return sorted(kept)
+
+
+def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> bool:
+    """Return whether the first object of a file has a list of tags."""
+    return next((_fields(record, text_column, label_column) for record in iter_objects(text)), None) is not None
+
+
+def _fields(record: dict[str, Any], text_column: str, label_column: str) -> tuple[str, str] | None:
+    """Return the fields of the tokens and their tags; None if there are none, as in data with spans."""
+    tags = next((name for name in ([label_column] if label_column else _TAG_NAMES) if _is_list(record.get(name))), "")
+    names = [text_column] if text_column else _TOKEN_NAMES
+    tokens = next((name for name in names if name != tags and isinstance(record.get(name), list | str)), "")
+    return (tokens, tags) if tokens and tags and len(record[tokens]) == len(record[tags]) else None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str | int) for each in value)
+
+
+def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
+    """Return the sentences of JSON objects, as `read_conll` does.
+
+    Raises:
+        CorpusError: If an object has not as many tags as tokens, or tags are numbers.
+    """
+    fields: tuple[str, str] | None = None
+    sentences = []
+    for number, record in enumerate(iter_objects(text), start=1):
+        fields = fields or _fields(record, text_column, label_column)
+        tokens, tags = (record.get(name) for name in fields or ("", ""))
+        sentences.append(_sentence(f"{text.name}: record {number}", tokens, tags))
+    return tagged_examples(text.name, [rows for rows in sentences if rows])
+
+
+def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
+    if not isinstance(tokens, list | str) or not isinstance(tags, list) or len(tokens) != len(tags):
+        counts = [len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags)]
+        raise CorpusError(f"{where} has {counts[0]} tokens and {counts[1]} tags, expected a tag for each. Correct it.")
+    wrong = next((tag for tag in tags if not isinstance(tag, str) or not tag.strip()), None)
+    if wrong is not None:
+        raise CorpusError(f"{where} has the tag {wrong!r}, expected a name such as B-PER. Write the names of the tags.")
+    if not all(isinstance(token, str) and token for token in tokens):
+        raise CorpusError(f"{where} has an empty token, or one that is no text. Correct it.")
+    return [TaggedToken(token, tag.strip()) for token, tag in zip(tokens, tags, strict=True)]
+
+
+def is_table_of_lists(text: DecodedText) -> bool:
+    """Return whether each of the first rows, but for the names of columns, has as many tags as tokens, and many."""
+    rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
+    rows = rows[1:] if rows and _is_header(rows[0]) else rows
+    are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)
+    return bool(rows) and are_alike and sum(len(row[0]) > 1 for row in rows) > len(rows) / 2
+
+
+def _items(row: Row) -> list[list[str]]:
+    return [
+        cell.split(_ITEM_SEPARATOR) if _ITEM_SEPARATOR in cell else list(filter(None, cell.split(" "))) for cell in row
+    ]
+
+
+def _is_header(row: Sequence[Sequence[str]]) -> bool:
+    return bool(row[-1]) and row[-1][0].lower() in LABEL_NAMES
+
+
+def read_table_of_lists(text: DecodedText) -> tuple[list[Example], list[str], bool]:
+    """Return the sentences of a table with a sentence and its tags in each row, as `read_conll` does."""
+    sentences = []
+    for number, row in enumerate(map(_items, rows_of(text, "tsv")), start=1):
+        if any(row) and not (number == 1 and _is_header(row)):
+            tokens, tags = row if len(row) == 2 else (row[0], [])
+            sentences.append(_sentence(f"{text.name}: row {number}", tokens, tags))
+    return tagged_examples(text.name, sentences)

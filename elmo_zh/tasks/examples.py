@@ -1,4 +1,4 @@
-"""Tags that mark spans: BIO, BMES and BIOES, and the spans that they mark.
+"""Labelled examples, and the tags that mark spans in them: BIO, BMES and BIOES.
 
 A span is (first unit, unit after the last, type). Inside this program spans are always marked by BIOES tags (Ratinov
 and Roth 2009, who call them BILOU). Tags are read as conlleval does: a tag that does not continue a span begins one.
@@ -6,20 +6,61 @@ and Roth 2009, who call them BILOU). Tags are read as conlleval does: a tag that
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.config.task_settings import SCHEMES
 from elmo_zh.errors import CorpusError
 
 Span = tuple[int, int, str]
-
-# The letters of each scheme: the first unit of a span, one inside, the last, and the only one.
-_LETTERS: dict[str, tuple[str, str, str, str]] = {
-    "BIO": ("B", "I", "I", "B"),
-    "BMES": ("B", "M", "E", "S"),
-    "BIOES": ("B", "I", "E", "S"),
-}
-SCHEMES = tuple(_LETTERS)
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One labelled example.
+
+    Attributes:
+        texts: The raw text; two of them in a pair.
+        labels: The one label of the text or pair; in tagging one label a unit.
+        units: In tagging the units that have labels, characters or words: the first character of each in the text and
+            the one after its last, int32, shape (n, 2).
+        words: In tagging of words the words as the file has them, which are not segmented again.
+        part: The part that the file names for the example, train, dev or test; "" if it names none.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    units: NDArray[np.int32] | None = None
+    words: tuple[str, ...] | None = None
+    part: str = ""
+
+    @property
+    def key(self) -> str:
+        """The texts without their labels: equal for copies of an example."""
+        return "\t".join(self.texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """The examples of one file.
+
+    Attributes:
+        name: Name of the file.
+        examples: The examples in order.
+        scheme: In tagging how labels mark spans: BIO, BMES or BIOES; "" if each unit has a label of its own.
+        by_words: In tagging whether the units are words.
+        notes: How the file was read, and what is unusual in it, for people.
+    """
+
+    name: str
+    examples: Sequence[Example]
+    scheme: str = ""
+    by_words: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def marks_span(tag: str) -> bool:
@@ -29,14 +70,10 @@ def marks_span(tag: str) -> bool:
 
 
 def detect_scheme(tags: Iterable[str], name: str) -> str:
-    """Return the scheme of a file's tags; "" if they mark no spans, such as parts of speech.
-
-    Args:
-        tags: All tags of the file.
-        name: The file, for messages.
+    """Return the scheme of all tags of a file; "" if they mark no spans, such as parts of speech.
 
     Raises:
-        CorpusError: If some tags belong to no scheme or to two.
+        CorpusError: If some tags belong to no scheme or to two; it names the file.
     """
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
@@ -51,7 +88,7 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
             f"{name}: the tag {unknown[0][:40]!r} belongs to no scheme, though others such as"
             f" {next(tag for tag, match in parsed.items() if match)!r} mark spans. Expected O and BIO, BMES or BIOES."
         )
-    for scheme, known in _LETTERS.items():
+    for scheme, known in SCHEMES.items():
         if letters <= set(known):
             return scheme
     raise CorpusError(
@@ -89,7 +126,7 @@ def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> lis
     >>> tags_of([(0, 3, "PER"), (4, 5, "LOC")], 5, "BMES")
     ['B-PER', 'M-PER', 'E-PER', 'O', 'S-LOC']
     """
-    first, inside, last, only = _LETTERS[scheme]
+    first, inside, last, only = tuple(SCHEMES[scheme])
     tags = [OUTSIDE] * num_units
     for start, end, kind in spans:
         suffix = f"-{kind}" if kind else ""

@@ -3,16 +3,17 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
+from elmo_zh.corpus.readers.labelled_records import PART_WORDS, UnlabelledError, part_named
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.data.examples import Example, Labelled, UnlabelledError
-from elmo_zh.tasks.data.part_names import PART_WORDS, part_named
-from elmo_zh.tasks.data.read_labelled import Reading, read_labelled
+from elmo_zh.tasks.examples import Example, Labelled
+from elmo_zh.tasks.read_labelled import read_labelled
 
 # Fraction of the texts that a split takes for each.
 DEV_FRACTION = TEST_FRACTION = 0.1
@@ -31,7 +32,7 @@ class Dataset:
         test: What is scored at the end; empty if there is none.
         scheme: In tagging the scheme of the data, "" for tags that mark no spans.
         by_words: In tagging whether the units are words.
-        files: The files that were read.
+        files: The files that were read, by the part that they hold.
     """
 
     train: Sequence[Example]
@@ -39,7 +40,7 @@ class Dataset:
     test: Sequence[Example]
     scheme: str
     by_words: bool
-    files: tuple[Path, ...]
+    files: Mapping[str, Path]
 
     def parts(self) -> dict[str, Sequence[Example]]:
         """Return the examples by the name of their part."""
@@ -50,50 +51,30 @@ class Dataset:
         return tuple(sorted({label for example in self.train for label in example.labels}))
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataFiles:
-    """The files that hold the examples, and how they are divided.
+def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
+    """Return the files that a folder holds.
 
-    Attributes:
-        data: A file of examples; or a folder of files that have train, dev and test in their names, or of one file.
-            Without other files, a column of a file that says train, dev or test divides its examples.
-        dev: A file of development examples; else they are taken from `data`.
-        test: A file of test examples; else, without `dev`, they are taken from `data`.
-        seed: Seed of the split.
-        limit: Use this many of the training examples at most.
+    Raises:
+        CorpusError: If the folder has no file of training examples, or several.
     """
-
-    data: Path
-    dev: Path | None = None
-    test: Path | None = None
-    seed: int = 1
-    limit: int | None = None
-
-    def resolved(self, reading: Reading, reporter: Reporter) -> "DataFiles":
-        """Return the files that a folder holds; a file of test examples without labels is left out.
-
-        Raises:
-            CorpusError: If the folder has no file of training examples, or several.
-        """
-        if not self.data.is_dir():
-            return self
-        files = sorted(path for path in self.data.iterdir() if _may_be_data(path))
-        given = {"dev": self.dev, "test": self.test}
-        train, dev, test = (given.get(part) or _part_of_folder(self.data, files, part) for part in PART_WORDS)
-        if not (train or dev or test) and len(files) == 1:
-            [train] = files
-        if train is None:
-            folders = sorted(path for path in self.data.iterdir() if path.is_dir())
-            raise CorpusError(
-                f"{self.data} has no file with train in its name. It holds {_listed(files or folders) or 'no data'}."
-                " Give the file of labelled examples: a table, JSON lines or CoNLL."
-            )
-        others = [path for path in files if path not in (train, dev, test)]
-        if others:
-            reporter.note(f"Not read in {self.data}: {_listed(others)}")
-        if self.test is None:
-            test = _if_labelled(test, reading, reporter)
-        return replace(self, data=train, dev=dev, test=test)
+    folder = files.data
+    if not folder.is_dir():
+        return files
+    inside = sorted(path for path in folder.iterdir() if _may_be_data(path))
+    given = {"dev": files.dev, "test": files.test}
+    train, dev, test = (given.get(part) or _part_of_folder(folder, inside, part) for part in PART_WORDS)
+    if not (train or dev or test) and len(inside) == 1:
+        [train] = inside
+    if train is None:
+        folders = sorted(path for path in folder.iterdir() if path.is_dir())
+        raise CorpusError(
+            f"{folder} has no file with train in its name. It holds {_listed(inside or folders) or 'no data'}."
+            " Give the file of labelled examples: a table, JSON lines or CoNLL."
+        )
+    others = [path for path in inside if path not in (train, dev, test)]
+    if others:
+        reporter.note(f"Not read in {folder}: {_listed(others)}")
+    return replace(files, data=train, dev=dev, test=test, has_found_test=files.test is None)
 
 
 def _may_be_data(path: Path) -> bool:
@@ -124,29 +105,24 @@ def _part_named(words: Sequence[str]) -> str:
     return next((part for part in map(part_named, words) if part), "")
 
 
-def _if_labelled(test: Path | None, reading: Reading, reporter: Reporter) -> Path | None:
-    """Return a file of test examples, or None if they have no labels."""
-    try:
-        if test is not None:
-            read_labelled(test, reading)
-    except UnlabelledError:
-        reporter.note(f"{test} has no labels and is not read. To label it: task predict")
-        return None
-    return test
-
-
-def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
+def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
     """Read, split and check the data of a task.
+
+    Args:
+        files: Its files, after `find_files`.
+        reading: How they are read.
+        reporter: Receives notes and warnings.
+        needs_test: Test on the file of development examples if there is no other.
 
     Raises:
         CorpusError: If a file cannot be read, the parts do not fit together, or there is too little data.
     """
-    files = files.resolved(reading, reporter)
-    given = {"train": files.data, "dev": files.dev, "test": files.test}
-    read = {part: read_labelled(path, reading) for part, path in given.items() if path is not None}
-    for labelled in read.values():
+    read = _read_parts(files, reading, reporter)
+    if needs_test and "dev" in read and "test" not in read:
+        read["test"] = read.pop("dev")
         reporter.note(
-            f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
+            f"There is no file of test examples, so {Path(read['test'].name).name} is tested on; a tenth of"
+            f" {files.data.name} decides when to stop."
         )
     _require_alike(read)
     parts = _divide({part: list(labelled.examples) for part, labelled in read.items()}, files.seed, reporter)
@@ -159,10 +135,26 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter) -> Data
         test=parts.get("test", []),
         scheme=read["train"].scheme,
         by_words=read["train"].by_words,
-        files=tuple(path for path in given.values() if path is not None),
+        files={part: Path(labelled.name) for part, labelled in read.items()},
     )
     _check(dataset, reading, reporter)
     return dataset
+
+
+def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[str, Labelled]:
+    """Return what each file holds; test examples that were found in a folder are left out if they have no labels."""
+    read: dict[str, Labelled] = {}
+    for part, path in files.paths().items():
+        try:
+            read[part] = read_labelled(path, reading)
+        except UnlabelledError:
+            if not (part == "test" and files.has_found_test):
+                raise
+            reporter.note(f"{path} has no labels and is not read. To label it: task predict")
+            continue
+        notes = "; ".join(read[part].notes)
+        reporter.note(f"Reading {read[part].name}: {counted(len(read[part].examples), 'example')}; {notes}")
+    return read
 
 
 def _require_alike(read: dict[str, Labelled]) -> None:

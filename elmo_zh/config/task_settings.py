@@ -1,0 +1,212 @@
+"""The settings of labelled tasks: data, network and training; commands, Python and manifests take them from here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.config.fields import option
+
+KINDS = ("classify", "tag", "pairs")
+INPUTS = ("word2vec", "elmo", "characters")
+LABELLED_FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
+# How tags mark spans, with the letters for the first unit of a span, one inside, the last, and the only one.
+SCHEMES = {"BIO": "BIIB", "BMES": "BMES", "BIOES": "BIES"}
+# Default of `task fit --fine-tune-rate`.
+BILM_LEARNING_RATE = 0.0001
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFiles:
+    """The files that hold the examples, and how they are divided.
+
+    Attributes:
+        data: A file of examples; or a folder of files that have train, dev and test in their names, or of one file.
+            Without other files, a column of a file that says train, dev or test divides its examples.
+        has_found_test: Whether `test` was found in a folder, and is left out if it has no labels.
+    """
+
+    data: Path = Path()
+    dev: Path | None = option(
+        None,
+        "File of development examples, which decide when to stop. Default: a tenth of DATA is set aside.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
+    test: Path | None = option(
+        None,
+        "File of test examples, which are scored at the end. Default: a tenth of DATA is set aside, but nothing if"
+        " --dev is given.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
+    limit: int | None = option(None, "Use at most N of the training examples.", least=1, metavar="N")
+    seed: int = option(1, "Seed of the split and of the training.", least=0, most=2**31)
+    has_found_test: bool = False
+
+    def paths(self) -> dict[str, Path]:
+        """Return the files by the part of the data that they hold."""
+        found = {"train": self.data, "dev": self.dev, "test": self.test}
+        return {part: path for part, path in found.items() if path is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The settings for reading files of labelled data.
+
+    Attributes:
+        kind: One of `KINDS`.
+        regression: Labels are numbers.
+        encoding: Encoding of the files, or auto.
+    """
+
+    kind: str = ""
+    regression: bool = False
+    encoding: str = "auto"
+    text_columns: tuple[str, ...] = option(
+        (),
+        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen by the"
+        " names and the content of the columns.",
+        names=("--text-column",),
+        metavar="NAME",
+    )
+    label_column: str = option(
+        "",
+        "Name, or number from 1, of the column or field with the label. Default: chosen by the names and the content"
+        " of the columns.",
+        metavar="NAME",
+    )
+    format: str = option(
+        "auto",
+        "Format of the labelled files; auto detects it for each file.",
+        choices=LABELLED_FORMATS,
+        names=("--input-format",),
+    )
+    skips_unlabelled: bool = option(
+        False,
+        "Leave out rows with an empty label, of classes and pairs. Default: they are an error.",
+        names=("--skip-unlabelled",),
+    )
+
+    @property
+    def num_texts(self) -> int:
+        """Number of texts of an example."""
+        return 2 if self.kind == "pairs" else 1
+
+    def columns(self, *, with_label: bool = True) -> tuple[str, ...]:
+        """Return the wanted columns: of the texts, then of the label; "" for one that has to be found."""
+        texts = (*self.text_columns, "", "")[: self.num_texts]
+        return (*texts, self.label_column) if with_label else texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSettings:
+    """The settings of a network.
+
+    Attributes:
+        kind: One of `KINDS`.
+        inputs: What a unit is made of, some of `INPUTS`; empty where the data and the model are to choose.
+        character_dim: Length of the vectors of characters; the place in the word has a fifth of it.
+        dropout: Probability with which each number of an input or output of the LSTMs is dropped in training.
+        mix_penalty: Lambda of the paper: factor of the L2 penalty on the weights of the layers.
+    """
+
+    kind: str = ""
+    head: str = option(
+        "bilstm",
+        "Network for classify: a BiLSTM, or a linear model on the mean of the vectors.",
+        choices=("bilstm", "linear"),
+    )
+    encoder: str = option(
+        "single",
+        "LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus"
+        " the output of the first.",
+        choices=("single", "merged"),
+    )
+    inputs: tuple[str, ...] = ("word2vec", "elmo")
+    elmo_at: str = option(
+        "input",
+        "Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
+        choices=("input", "output", "both"),
+    )
+    regression: bool = option(False, "Predict numbers; the labels must be numbers.")
+    metric: str = option(
+        "accuracy",
+        "Score of classes that decides when to stop and is compared: accuracy, or macro_f1, the mean F1 of the classes,"
+        " for labels where one class is far more frequent.",
+        choices=("accuracy", "macro_f1"),
+    )
+    hidden_dim: int = option(200, "Cells of each direction of the LSTMs.", least=1, most=4096, names=("--hidden",))
+    character_dim: int = 50
+    dropout: float = 0.5
+    mix_penalty: float = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """The settings for training a network.
+
+    Attributes:
+        mix_learning_rate: Learning rate of the weights of ELMo's layers.
+        bilm_learning_rate: Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
+    """
+
+    epochs: int = option(30, "Largest number of epochs.", least=1)
+    patience: int = option(
+        5, "Stop after this many epochs without a better score on the development examples.", least=1
+    )
+    batch_size: int = option(32, "Texts, or pairs of texts, in each step.", least=1)
+    learning_rate: float = option(
+        0.001,
+        "Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",
+        above=0,
+        most=1,
+    )
+    mix_learning_rate: float = 0.01
+    bilm_learning_rate: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitJob:
+    """The data and settings of a training.
+
+    Attributes:
+        files: The labelled data.
+        reading: How it is read.
+        settings: The network.
+        training: How it is trained.
+        num_seeds: Number of trainings, whose seeds are consecutive; the best on the development examples is kept.
+    """
+
+    files: DataFiles
+    reading: Reading
+    settings: HeadSettings
+    training: TrainSettings = TrainSettings()
+    num_seeds: int = 1
+
+    def seeds(self) -> range:
+        """Return the seeds of the trainings."""
+        return range(self.files.seed, self.files.seed + self.num_seeds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionForm:
+    """How predictions are written, and which columns of a table are the texts of a pair."""
+
+    format: str = option(
+        "jsonl",
+        "Write JSON lines, a table of labels or spans (tsv), or a line for each unit with its tag (conll).",
+        choices=("jsonl", "tsv", "conll"),
+    )
+    scheme: str | None = option(
+        None, "Write the tags of conll in this scheme. Default: that of the training data.", choices=tuple(SCHEMES)
+    )
+    probabilities: bool = option(
+        False,
+        "With tags, also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
+    )
+    text_columns: tuple[str, ...] = option(
+        (),
+        "The column of each text of a pair, by its name or its number from 1; give the option twice. Without it, the"
+        " columns are chosen by their names and their content.",
+        names=("--text-column",),
+        metavar="NAME",
+    )

@@ -1,0 +1,268 @@
+"""Texts and labels in tables and JSON: the columns or fields that hold them, and the part of the data of a record."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.readers.columns import Rows, cells_of, guessed_columns, has_header, known_columns, pair_in
+from elmo_zh.corpus.readers.records import Row, Table, iter_objects, rows_between_signs, rows_of
+from elmo_zh.errors import CorpusError
+
+# Words for the parts of data, in names of files and in a column; testa and testb are CoNLL's.
+PART_WORDS = {
+    "train": {"train", "training", "trainset"},
+    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
+    "test": {"test", "testing", "testset", "testb"},
+}
+_SAMPLE_RECORDS = 200
+# Least fraction of the rows without a header that have as many columns as most, and how many rows have to show it.
+_ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
+_QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the columns by tabs."
+
+
+class UnlabelledError(CorpusError):
+    """A file has texts but no labels, as published test examples often have."""
+
+
+def part_named(word: str) -> str:
+    """Return the part that a word in lower case stands for; "" if for none."""
+    return next((part for part, words in PART_WORDS.items() if word in words), "")
+
+
+@dataclass(frozen=True)
+class LabelledRecord:
+    """A row or an object: how messages call it, its texts (and its label), and the part of the data that it names."""
+
+    what: str
+    cells: tuple[str, ...]
+    part: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its texts, if it has a label too."""
+        return self.cells[:-1]
+
+    @property
+    def label(self) -> str:
+        """Its label; "" if that is empty."""
+        return self.cells[-1].strip()
+
+
+def labelled_records(
+    text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True
+) -> tuple[Iterator[LabelledRecord], str]:
+    """Return the records of a file with the cells that are wanted, and a note on which ones these are."""
+    open_records = _open_objects if kind == "jsonl" else _open_table
+    opened = open_records(text, kind, reading, with_label)
+    part_field = opened.find_parts() if with_label else None
+
+    def record(number: int, values: Mapping[str, Any]) -> LabelledRecord:
+        where = f"{text.name}: {opened.what} {number}"
+        cells = opened.cells(where, values)
+        return LabelledRecord(
+            f"{opened.what} {number}", cells, _part_of(where, values, part_field) if part_field else ""
+        )
+
+    note = opened.note + (f", parts in {opened.shown[part_field]}" if part_field else "")
+    return (record(*each) for each in opened.records), note
+
+
+def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
+    cell = _text_of(values.get(field)) or ""
+    part = part_named(cell.strip().lower())
+    if not part:
+        raise CorpusError(
+            f"{where} has {cell[:40]!r} where other rows say train, dev or test. Correct it, or remove that column."
+        )
+    return part
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Opened:
+    """The records of a file as dicts, of which the first have been read, and the fields of the texts and the label.
+
+    Attributes:
+        what: row or record.
+        shown: How messages call each field.
+        sample: Cells of the first records, in the order of `shown`.
+        fields: The fields of the texts and, for labelled data, of the label.
+        num_texts: How many of them are texts.
+        records: All records with their numbers.
+        note: How the file was read.
+    """
+
+    what: str
+    shown: Mapping[str, str]
+    sample: Rows
+    fields: Sequence[str]
+    num_texts: int
+    records: Iterator[tuple[int, Mapping[str, Any]]]
+    note: str
+
+    def find_parts(self) -> str | None:
+        """Return an unused field that says train, dev or test in each record; None if there is none."""
+        for place, field in enumerate(self.shown):
+            cells = cells_of(self.sample, place)
+            if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):
+                return field
+        return None
+
+    def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the texts and the label of a record; raise CorpusError for one that is not as the others."""
+        check = _cells_of_row if self.what == "row" else _cells_of_object
+        return check(self, where, values)
+
+
+def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool) -> _Opened:
+    rows = rows_between_signs(text) or rows_of(text, kind)
+    table = Table(text, rows, lambda _, row: not any(cell.strip() for cell in row))
+    sample = [row for _, row in table.sample]
+    if not sample:
+        raise CorpusError(f"{text.name}: it has no rows. Give a table with a text and a label in each row.")
+    columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
+    counts = Counter(map(len, sample))
+    if not is_named and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
+        raise CorpusError(f"{text.name}: its rows have {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
+    names = table.names(has_header=is_named)[: len(sample[0]) if is_named else table.width]
+    number, first = table.sample[0]
+    shown = {
+        name: f"{place + 1} ({first[place].strip()})" if is_named else f"{place + 1}"
+        for place, name in enumerate(names)
+    }
+    if max(columns) >= len(first):
+        raise _short_row(f"{text.name}: row {number}", len(first), columns)
+    fields = [names[column] for column in columns]
+    note = f"columns {', '.join(shown[field] for field in fields)}{'' if is_named else ', no header'}"
+    return _Opened(
+        what="row",
+        shown=shown,
+        sample=sample[1:] if is_named else [],
+        fields=fields,
+        num_texts=reading.num_texts,
+        records=table.records(has_header=is_named),
+        note=note,
+    )
+
+
+def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_label: bool) -> tuple[list[int], bool]:
+    """Return the columns of the texts and the label, and whether the first row names them."""
+    num_texts, wanted = reading.num_texts, reading.columns(with_label=with_label)
+    header, told = [cell.strip() for cell in sample[0]], list(filter(None, reading.columns()))
+    for column in told:
+        if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
+            raise CorpusError(
+                f"{name} has no column {column!r}. Its first row is: {shown_names(header)}."
+                " Give one of these names, or a number from 1."
+            )
+    known = known_columns(sample, num_texts, with_label=with_label)
+    guess = known or guessed_columns(sample[1:] or sample, num_texts, with_label=with_label)
+    if guess is None and len(header) == 1 < len(wanted) and not told:
+        raise UnlabelledError(
+            f"{name}: its first row has one column ({header[0][:40]!r}), expected {len(wanted)}, separated"
+            " by tabs, commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
+        )
+    found: list[int] = []
+    for place, column in enumerate(wanted):
+        guessed = guess[place] if guess is not None and place < len(guess) else None
+        if column:
+            found.append(int(column) - 1 if column.isdecimal() else header.index(column))
+        elif guessed is not None:
+            found.append(guessed)
+        else:
+            raise _not_found(name, "column", header, place, num_texts)
+    is_named = known is not None or any(not column.isdecimal() for column in told)
+    return found, is_named or (with_label and len(sample) > 2 and has_header(sample, label=found[-1]))
+
+
+def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
+    """Return the error for a text or label that no column or field is known to hold."""
+    what = "label" if place == num_texts else "text"
+    number = f", or by number from 1: --{what}-column {place + 1}" if kind == "column" else ""
+    pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
+    advice = f"It has the two texts of a pair, {' and '.join(pair)}: use task fit pairs, or name" if pair else "Name"
+    return (UnlabelledError if what == "label" else CorpusError)(
+        f"{name}: the {kind} of the {what} was not found among {shown_names(names)}. {advice} it: --{what}-column NAME"
+        + number
+    )
+
+
+def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
+    return CorpusError(
+        f"{where} has {num_columns} columns, expected at least {max(columns) + 1}. Correct it, or name"
+        " the columns: --text-column, --label-column"
+    )
+
+
+def _cells_of_row(opened: _Opened, where: str, values: Mapping[str, str]) -> tuple[str, ...]:
+    num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
+    if num_filled > len(opened.shown):
+        raise CorpusError(f"{where} has {num_filled} columns, expected {len(opened.shown)}. {_QUOTE_CELLS}")
+    if any(field not in values for field in opened.fields):
+        raise _short_row(where, len(values), [[*opened.shown].index(field) for field in opened.fields])
+    return tuple(values[field] for field in opened.fields)
+
+
+def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: bool) -> _Opened:
+    records = enumerate(iter_objects(text), start=1)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    if not sample:
+        raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
+    names, num_texts = list(sample[0][1]), reading.num_texts
+    cells = [[_text_of(record.get(name)) or "" for name in names] for _, record in sample]
+    known = known_columns([names, *cells], num_texts, with_label=with_label)
+    fields = []
+    for place, name in enumerate(reading.columns(with_label=with_label)):
+        column = known[place] if known else None
+        if not name and column is None:
+            if not any(isinstance(value, str) for _, record in sample for value in record.values()):
+                raise CorpusError(
+                    f"{text.name}: the fields {shown_names(names)} hold lists or objects, expected a text and a label"
+                    ' such as {"text": "...", "label": "..."}. Convert it.'
+                )
+            raise _not_found(text.name, "field", names, place, num_texts)
+        fields.append(name or names[int(column or 0)])
+    return _Opened(
+        what="record",
+        shown={name: name for name in names},
+        sample=cells,
+        fields=fields,
+        num_texts=num_texts,
+        records=chain(sample, records),
+        note=f"fields {', '.join(fields)}",
+    )
+
+
+def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    cells = []
+    for place, field in enumerate(opened.fields):
+        value, is_label = values.get(field), place == opened.num_texts
+        if is_label and isinstance(value, list) and len(value) > 1:
+            raise CorpusError(f"{where} has {len(value)} labels in {field}, expected one.")
+        # A label that is null is an empty one; a field that is missing may be a mistaken name.
+        cell = "" if is_label and field in values and value is None else _text_of(value)
+        if cell is None:
+            what = "no field" if value is None else "neither text nor a number in"
+            raise CorpusError(f"{where} has {what} {field}. Correct it.")
+        cells.append(cell)
+    return tuple(cells)
+
+
+def _text_of(value: Any) -> str | None:
+    """Return a string, a number or the strings of a list, separated by spaces, as text; None for anything else."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return " ".join(value)
+    return plain_text(value)
+
+
+def plain_text(value: Any) -> str | None:
+    """Return a string or a number of JSON as text; None for anything else."""
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return the first names of columns or fields in one line, each cut after 20 characters."""
+    return ", ".join(" ".join(name.split())[:20] for name in names[:8])

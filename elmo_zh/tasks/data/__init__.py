@@ -1,1 +1,0 @@
-"""Labelled data: read from tables, JSON lines and CoNLL, checked, and split."""

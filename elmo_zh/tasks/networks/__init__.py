@@ -1,1 +1,0 @@
-"""The networks of tasks, one file each, on the vectors of a bundle."""

@@ -1,0 +1,290 @@
+"""Probe each layer of a model alone: senses of marked words by the nearest neighbour.
+
+Marked words are a table of places in texts, or JSON lines of segmented sentences.
+"""
+
+import csv
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.unknown_rate import TokenForms
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.tasks.encode_texts import TextReader
+from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
+from elmo_zh.tasks.vectors import VectorCache
+
+# word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
+_WINDOW_WORDS = 5
+COLUMNS = ("file", "line", "start", "end", "word", "sense")
+_TARGET = "<target>"
+_LONGEST_LINE = 2**20
+
+
+# The tokens of a sentence, and the positions of those that a marked word consists of or overlaps.
+Place = tuple[tuple[str, ...], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedWord:
+    """One occurrence of a word.
+
+    Attributes:
+        word: The word.
+        sense: Its sense here.
+        text: The raw line that it is in; "" if the sentence is segmented.
+        start: Its first character in the line.
+        end: The one after its last.
+        tokens: The segmented sentence; empty if the line is raw.
+        position: The position of the word among the tokens, from 0.
+    """
+
+    word: str
+    sense: str
+    text: str = ""
+    start: int = 0
+    end: int = 0
+    tokens: tuple[str, ...] = ()
+    position: int = 0
+
+
+def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
+    """Read the marked words of a file, compressed or not.
+
+    Args:
+        path: A table with the columns `COLUMNS`, separated by tabs; or JSON lines with context (the tokens, of which
+            <target> may stand for the word), target_word, target_position (from 0) and sense (a string, or a list).
+        texts: The folder of the files that the table names; None for its own folder.
+        encoding: Encoding of the file, or auto.
+
+    Raises:
+        CorpusError: If the file or a text cannot be read, or does not have this form.
+    """
+    found: list[MarkedWord] = []
+    for source in find_sources([str(path)]).sources:
+        for text in decoded_files(source, encoding, PassedOver()):
+            is_json = text.head(_LONGEST_LINE).lstrip().startswith("{")
+            found += _read_objects(text) if is_json else _read_table(text, texts or path.parent)
+    if not found:
+        raise CorpusError(f"{path}: it has no marked words.")
+    return found
+
+
+def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
+    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+        if line.strip():
+            try:
+                yield _object(json.loads(line))
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                raise CorpusError(
+                    f"{text.name}: line {number} is no marked word ({error!r:.60}). Expected an object with context (a"
+                    " list of tokens), target_word, target_position and sense."
+                ) from None
+
+
+def _object(found: dict[str, Any]) -> MarkedWord:
+    context, position, word, sense = (found[key] for key in ("context", "target_position", "target_word", "sense"))
+    if not isinstance(context, list) or not isinstance(position, int) or not 0 <= position < len(context):
+        raise ValueError("target_position is no position in context")
+    if context[position] not in (_TARGET, word):
+        raise ValueError(f"{context[position]!r} at target_position, expected {word!r}")
+    senses = [sense] if isinstance(sense, str) else sense
+    if not word or not senses:
+        raise ValueError("an empty word or sense")
+    # Tokens that are nothing but space are left out.
+    sides = context[:position], context[position + 1 :]
+    before, after = ([str(token) for token in side if str(token).strip()] for side in sides)
+    return MarkedWord(word=word, sense="|".join(map(str, senses)), tokens=(*before, word, *after), position=len(before))
+
+
+def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
+    lines_of: dict[str, Sequence[str]] = {}
+    rows = csv.reader(text.whole_lines(_LONGEST_LINE), delimiter="\t", quoting=csv.QUOTE_NONE)
+    head = next(rows, [])
+    if tuple(head) != COLUMNS:
+        raise CorpusError(
+            f"{text.name}: the columns are {', '.join(head)[:60]!r}, expected {', '.join(COLUMNS)}, separated by tabs,"
+            " or JSON lines."
+        )
+    for number, row in enumerate(rows, start=2):
+        where = f"{text.name}: line {number}"
+        if len(row) != len(COLUMNS) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
+            raise CorpusError(f"{where} has not the cells {', '.join(COLUMNS)}. Correct or remove it.")
+        name, word, sense = row[0], row[4], row[5]
+        line, start, end = map(int, row[1:4])
+        if name not in lines_of:
+            lines_of[name] = _lines(texts, name, where)
+        raw = lines_of[name][line] if line < len(lines_of[name]) else ""
+        if not word or raw[start:end] != word:
+            raise CorpusError(
+                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at {start} to {end}, expected {word!r}."
+                " Correct it, or name the folder of the texts with --text."
+            )
+        yield MarkedWord(word=word, sense=sense, text=raw, start=start, end=end)
+
+
+def _lines(folder: Path, name: str, where: str) -> Sequence[str]:
+    path = folder / name
+    if not path.is_file():
+        raise CorpusError(f"{where}: the text {path} does not exist. Name its folder with --text.")
+    return list(iter_lines(path))
+
+
+def probe_senses(
+    path: Path,
+    embedder: ElmoEmbedder,
+    output: Path,
+    *,
+    texts: Path | None = None,
+    encoding: str = "auto",
+    word2vec: Path | None = None,
+    force: bool = False,
+    reporter: Reporter | None = None,
+) -> ProbeReport:
+    """Give each occurrence of a word the sense of the most similar other one, by the vectors of each layer alone.
+
+    Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the
+    five words on either side are averaged.
+
+    Args:
+        path: Marked words, as `read_senses` reads them.
+        embedder: The bundle.
+        output: The folder to write.
+        texts: The folder of the files that a table names; None for its own folder.
+        encoding: Encoding of the file, or auto.
+        word2vec: As for `probe_tags`.
+        force: As for `probe_tags`.
+        reporter: Receives messages and progress.
+
+    Raises:
+        CorpusError: If the data cannot be read, or no word has two senses.
+        OutputError: If the output exists, or an unfinished one is of other data or another model.
+    """
+    reporter = reporter or SilentReporter()
+    read = [path, *([texts] if texts else []), embedder.bundle.path]
+    with claimed_probe(output, read, force=force) as work:
+        marked = _ambiguous(read_senses(path, texts, encoding), path, reporter)
+        places = _places(marked, embedder)
+        sentences = [tokens for tokens, _ in places]
+        beside = word2vec_beside(word2vec, embedder, sentences, reporter)
+        cache = open_vectors(work, embedder, sentences, reporter, force=force)
+        report = _report_senses(marked, places, cache, beside, facts_of(embedder, {"occurrences": marked}))
+        report.write(output)
+    return report
+
+
+def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> list[MarkedWord]:
+    """Return the occurrences of words that have two senses at least."""
+    senses: dict[str, set[str]] = defaultdict(set)
+    for each in marked:
+        senses[each.word].add(each.sense)
+    found = [each for each in marked if len(senses[each.word]) > 1]
+    if not found:
+        raise CorpusError(f"{path}: no word occurs in two senses, so there is nothing to tell apart.")
+    num_words = sum(len(each) > 1 for each in senses.values())
+    reporter.note(
+        f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses;"
+        f" {len(marked) - len(found):,} of words with one sense are left out."
+    )
+    return found
+
+
+def _places(marked: Sequence[MarkedWord], embedder: ElmoEmbedder) -> list[Place]:
+    """Return the sentence of each marked word, and the positions of the tokens that it consists of or overlaps."""
+    reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
+    return [
+        (tuple(map(forms.known_form, each.tokens)), np.array([each.position]))
+        if each.tokens
+        else _raw_place(each, reader, embedder)
+        for each in marked
+    ]
+
+
+def _raw_place(marked: MarkedWord, reader: TextReader, embedder: ElmoEmbedder) -> Place:
+    text, start = marked.text, 0
+    for sentence in reader.sentences(marked.text):
+        if start <= marked.start and marked.end <= start + len(sentence):
+            text = sentence
+            break
+        start += len(sentence)
+    else:  # the word goes over the end of a sentence
+        start = 0
+    line = embedder.prepare(text)
+    inside = (line.offsets[:, 0] + start < marked.end) & (line.offsets[:, 1] + start > marked.start)
+    return tuple(line.tokens), np.flatnonzero(inside)
+
+
+def _report_senses(
+    marked: Sequence[MarkedWord],
+    places: Sequence[Place],
+    cache: VectorCache,
+    word2vec: Word2Vec | None,
+    facts: Mapping[str, Any],
+) -> ProbeReport:
+    def probed(name: str, layer: int | None, vectors: NDArray[np.float32]) -> Probed:
+        return Probed(name=name, layer=layer, rows=_right_rows(marked, nearest_senses(marked, vectors)))
+
+    others = []
+    if word2vec is not None:
+        around = [_around(word2vec, tokens, positions) for tokens, positions in places]
+        others.append(probed("word2vec of the words around", None, np.stack(around)))
+    for layer in range(cache.vectors.shape[1]):
+        vectors = [
+            cache.vectors[cache.first_rows[tokens] + positions, layer].astype(np.float32).mean(axis=0)
+            if len(positions)
+            else np.zeros(cache.vectors.shape[2], np.float32)
+            for tokens, positions in places
+        ]
+        others.append(probed(f"layer {layer}", layer, np.stack(vectors)))
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in marked:
+        counts[each.word][each.sense] += 1
+    frequent = [min(counts[each.word], key=lambda sense: (-counts[each.word][sense], sense)) for each in marked]
+    baseline = Probed(name="most frequent sense of the word", layer=None, rows=_right_rows(marked, frequent))
+    return ProbeReport(
+        what=f"sense of an occurrence, {len(counts)} words", baseline=baseline, others=others, facts=facts
+    )
+
+
+def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([(each.sense == sense, 1.0) for each, sense in zip(marked, found, strict=True)], np.float64)
+
+
+def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
+    """Return for each occurrence, with vectors (N, D), the sense of the most similar other one of its word."""
+    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    of_word: dict[str, list[int]] = defaultdict(list)
+    for number, each in enumerate(marked):
+        of_word[each.word].append(number)
+    found = [""] * len(marked)
+    for numbers in of_word.values():
+        similarities = units[numbers] @ units[numbers].T
+        np.fill_diagonal(similarities, -np.inf)
+        for number, nearest in zip(numbers, similarities.argmax(axis=1), strict=True):
+            found[number] = marked[numbers[nearest]].sense
+    return found
+
+
+def _around(word2vec: Word2Vec, tokens: Sequence[str], positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the mean vector of the words around a word, float32, shape (P,); zeros if there are none."""
+    if not len(positions):
+        return np.zeros(word2vec.dimension, np.float32)
+    first, last = int(positions[0]), int(positions[-1])
+    around = [*tokens[max(0, first - _WINDOW_WORDS) : first], *tokens[last + 1 : last + 1 + _WINDOW_WORDS]]
+    vectors = word2vec.table[word2vec.rows(around)].astype(np.float32)
+    found: NDArray[np.float32] = vectors.sum(axis=0) / max(1, len(around))
+    return found

@@ -1,0 +1,181 @@
+"""Read a file of labelled examples of any kind, or the pairs of texts in one without labels."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.names import suffix_of
+from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records
+from elmo_zh.corpus.readers.records import starts_as_objects
+from elmo_zh.corpus.sources import Source, find_sources
+from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
+from elmo_zh.tasks.conll import read_conll
+from elmo_zh.tasks.examples import OUTSIDE, Example, Labelled, detect_scheme, marks_span, spans_of, tags_of
+from elmo_zh.tasks.json_tags import (
+    has_token_lists,
+    is_table_of_lists,
+    read_spans,
+    read_table_of_lists,
+    read_token_lists,
+)
+
+_FORMAT_OF_SUFFIX = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",
+    ".conllu": "conll", ".bio": "conll", ".bmes": "conll", ".bioes": "conll",
+}  # fmt: skip
+# The label of examples on which annotators did not agree, in data of inference.
+_NO_LABEL = "-"
+
+
+def read_labelled(path: Path, reading: Reading) -> Labelled:
+    """Read all examples of a file, compressed or in an archive, in any encoding that `segment` reads.
+
+    Raises:
+        CorpusError: If the file does not exist or cannot be read, or a label is missing or wrong.
+    """
+    if path.is_dir():
+        raise CorpusError(f"{path} is a folder, expected a file of labelled examples.")
+    found: list[Labelled] = []
+    for source in find_sources([str(path)]).sources:
+        for text in decoded_files(source, reading.encoding, PassedOver()):
+            read = _read_tags if reading.kind == "tag" else _read_records
+            labelled = read(text, _format_of(text, reading), reading)
+            if text.encoding.name != "utf-8":
+                labelled = replace(labelled, notes=(f"encoding {text.encoding.name.upper()}", *labelled.notes))
+            found.append(labelled)
+    if not found:
+        raise CorpusError(f"{path}: it holds no file of labelled examples.")
+    return _joined(str(path), found)
+
+
+def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
+    """Return the examples of several files of an archive as one."""
+    if len({(each.scheme, each.by_words) for each in found}) > 1:
+        raise CorpusError(f"{name}: its files have tags of different schemes or units. Give files that are alike.")
+    examples = [example for each in found for example in each.examples]
+    notes = Counter(note for each in found for note in each.notes)
+    return replace(found[0], name=name, examples=examples, notes=tuple(notes))
+
+
+def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
+    """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read.
+
+    Raises:
+        CorpusError: If the file cannot be read, or a column is missing.
+    """
+    for text in decoded_files(source, reading.encoding, PassedOver()):
+        records, _ = labelled_records(text, _format_of(text, reading), reading, with_label=False)
+        yield from (record.cells for record in records)
+
+
+def _format_of(text: DecodedText, reading: Reading) -> str:
+    if reading.format != "auto":
+        return reading.format
+    kind = _FORMAT_OF_SUFFIX.get(suffix_of(text.content.file_name))
+    if kind is None or (kind == "tsv" and reading.kind == "tag"):
+        head = text.head(2**16)
+        if starts_as_objects(head):
+            return "jsonl"
+        if reading.kind == "tag":
+            return "conll"
+        return "tsv" if "\t" in head.partition("\n")[0] else "csv"
+    return kind
+
+
+def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
+    if kind == "csv":
+        raise CorpusError(
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Write a token, a tab and its tag on a"
+            " line, and a blank line after each sentence; or name its format: --input-format conll"
+        )
+    columns = reading.columns()
+    if kind == "jsonl" and not has_token_lists(text, *columns):
+        examples, notes = read_spans(text, *columns)
+        scheme, by_words = "BIOES", False
+    else:
+        if kind == "jsonl":
+            examples, notes, by_words = read_token_lists(text, *columns)
+        elif is_table_of_lists(text):
+            kind = "tsv"
+            examples, notes, by_words = read_table_of_lists(text)
+        else:
+            examples, notes, by_words = read_conll(text, *columns)
+        scheme = detect_scheme(chain.from_iterable(example.labels for example in examples), text.name)
+        if scheme:
+            examples, num_wrong = in_bioes(examples)
+            if num_wrong:
+                wrong = counted(num_wrong, "tag")
+                notes.append(f"{wrong} without a span to continue, read as the start of one, as by conlleval")
+    units = "words" if by_words else "characters"
+    notes.insert(0, f"{kind}, {units}, {f'spans in {scheme}' if scheme else 'a tag for each'}")
+    return Labelled(name=text.name, examples=examples, scheme=scheme, by_words=by_words, notes=tuple(notes))
+
+
+def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
+    """Return examples with BIOES tags, and how many of their tags do not fit the one before."""
+    converted, num_wrong = [], 0
+    for example in examples:
+        spans, wrong = spans_of(example.labels)
+        num_wrong += wrong
+        converted.append(replace(example, labels=tuple(tags_of(spans, len(example.labels)))))
+    return converted, num_wrong
+
+
+def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
+    conll = f"{text.name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv"
+    if kind == "conll":
+        raise CorpusError(conll)
+    found, note = labelled_records(text, kind, reading)
+    records = list(found)
+    if not records:
+        raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
+    labelled = [record for record in records if record.label]
+    if not labelled and (len(records) > 1 or reading.skips_unlabelled):
+        raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
+    notes = [f"{kind}, {note}"]
+    if len(labelled) < len(records):
+        if not reading.skips_unlabelled:
+            raise CorpusError(f"{text.name}: {_explain_unlabelled(records)}")
+        notes.append(f"{len(records) - len(labelled):,} left out: the label is empty")
+    labels = {record.label for record in labelled}
+    if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
+        raise CorpusError(conll)
+    wrong = next((record for record in labelled if reading.regression and not _is_finite(record.label)), None)
+    if wrong is not None:
+        raise CorpusError(f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number.")
+    examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
+    agreed = examples if reading.regression else _with_agreed_label(examples)
+    if len(agreed) < len(examples):
+        notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
+    return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
+
+
+def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:
+    first, *others = [record.what for record in records if not record.label]
+    if not others:
+        return f"{first} has an empty label. Correct it, or leave it out with --skip-unlabelled"
+    more = counted(len(others), "other")
+    return f"{first} and {more} have an empty label. Correct them, or leave them out with --skip-unlabelled"
+
+
+def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
+    """Return the examples without those labelled `_NO_LABEL`, unless that is a label beside other signs, such as +."""
+    others = {example.labels[0] for example in examples} - {_NO_LABEL}
+    if len(others) < 2 or not all(label[0].isalnum() for label in others):
+        return examples
+    return [example for example in examples if example.labels[0] != _NO_LABEL]
+
+
+def _is_finite(label: str) -> bool:
+    try:
+        return math.isfinite(float(label))
+    except ValueError:
+        return False
