@@ -20,6 +20,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError, RunError
 from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.tasks import fit as fit_module
 from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, TagPrediction
 from elmo_zh.tasks.task_model import TaskModel
