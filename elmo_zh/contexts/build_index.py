@@ -98,7 +98,7 @@ def build_index(
     if settings.options.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
-    with claimed_output(output, inputs, is_index, force=force):
+    with claimed_output(output, inputs, is_index, force=force, kind="an index"):
         build = _Build(embedder, texts, output, settings, reporter)
         try:
             report = build.run(engine or ThisProcess(), force=force)

@@ -5,14 +5,12 @@ finished part of consecutive lines, with a digest of the bytes that it vouches f
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import dropwhile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import PARTS, claimed_output, read_json, remove, write_json
-from elmo_zh.run.sealed import Region, has_its_content, read_sealed, write_sealed
 
 __all__ = ["claimed_output"]
 
@@ -64,41 +62,3 @@ def _holds_json(path: Path, value: Mapping[str, Any]) -> bool:
 def as_json(value: Mapping[str, Any]) -> Any:
     """Return a value as it is read again from JSON."""
     return json.loads(json.dumps(value))
-
-
-def finished_parts(folder: Path, first_line: int) -> dict[Path, int]:
-    """Return the records of finished parts in order, each with its number of lines, up to the first gap."""
-    finished: dict[Path, int] = {}
-    for record in sorted(folder.glob("part-*.json")):
-        try:
-            part = read_sealed(record)
-        except ValueError:
-            break
-        if part["first_line"] != first_line:
-            break
-        finished[record] = part["num_lines"]
-        first_line += part["num_lines"]
-    return finished
-
-
-def record_part(folder: Path, first_line: int, num_lines: int, written: Sequence[Region]) -> None:
-    """Record that a part of so many lines from this one on is finished, and where its vectors are."""
-    write_sealed(part_record(folder, first_line), {"first_line": first_line, "num_lines": num_lines}, written)
-
-
-def part_record(folder: Path, first_line: int) -> Path:
-    """Return the path of the record of the part that starts with this line."""
-    return folder / f"part-{first_line:012d}.json"
-
-
-def remove_damaged_parts(folder: Path) -> bool:
-    """Remove the records of parts from the first one on that is damaged, or whose vectors are; return if any was."""
-    damaged = list(dropwhile(has_its_content, sorted(folder.glob("part-*.json"))))
-    for record in reversed(damaged):
-        record.unlink()
-    return bool(damaged)
-
-
-def computed_part(first_line: int, num_lines: int) -> str:
-    """Return the name of the part of these lines that a worker computes, which leaves its vectors as a file."""
-    return f"computed-{first_line:012d}-{num_lines}"
