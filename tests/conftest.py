@@ -1,6 +1,7 @@
 """What the tests share: one small run of the whole pipeline on part of data/sample."""
 
 import faulthandler
+import importlib
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ import pytest
 from contract.command_line import ROOT, SETTINGS, SampleRun, remove_training, run_python
 from contract.warm_python import WarmPython, warm_python
 from hypothesis import HealthCheck, settings
+
+from elmo_zh.hdf5 import foreign, reader_process
 
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
 # among threads costs more than it saves.
@@ -41,6 +44,23 @@ CORPUS_FILES = ("food.txt", "nature.txt")
 @pytest.fixture(autouse=True)
 def _no_model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ELMO_ZH_MODEL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _hdf5_is_read_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting a process for each file takes a fifth of a second; tests/hdf5 and tests/convert do start it."""
+
+    def run_here(wanted: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, str]:
+        reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+        try:
+            for fields, arrays in reader(path, **wanted["arguments"]):
+                reader_process.save(spool, fields, arrays)
+        except Exception as error:
+            return 0, reader_process.described(error)
+        return 0, ""
+
+    if not {"hdf5", "convert"} & set(request.path.parts):
+        monkeypatch.setattr(foreign, "_run", run_here)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 `read_golden` runs in the process that reads foreign files, so nothing here imports torch.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.checks import holds_its_data, own_dataset
 from elmo_zh.hdf5.foreign import read_foreign
-from elmo_zh.hdf5.messages import Message
+from elmo_zh.hdf5.readers import Answer, holds_its_data, own_dataset
 
 # Far more than the three sentences of a bundle have; the bytes are those of all vectors together.
 _MOST_SENTENCES, _MOST_TOKENS, _MOST_CHARACTERS = 100, 1000, 2**16
@@ -38,38 +36,39 @@ def load_golden(path: Path) -> Golden:
     Raises:
         BundleError: If the file is damaged, or is not one of golden sentences.
     """
-    first, *sentences = read_foreign(read_golden, path)
+    found = read_foreign(read_golden, path)
+    sentences = found.fields["sentences"]
     return Golden(
-        texts=[sentence.fields["text"] for sentence in sentences],
-        sentences=[sentence.fields["tokens"] for sentence in sentences],
-        vectors=[np.asarray(sentence.arrays[0], np.float32) for sentence in sentences],
-        tolerance=first.fields["tolerance"],
+        texts=[sentence["text"] for sentence in sentences],
+        sentences=[sentence["tokens"] for sentence in sentences],
+        vectors=[np.asarray(found.array(sentence["name"]), np.float32) for sentence in sentences],
+        tolerance=found.fields["tolerance"],
     )
 
 
-def read_golden(path: Path) -> Iterator[Message]:
-    """Yield the tolerance, then the text, the tokens and the vectors of each sentence."""
+def read_golden(path: Path) -> Answer:
+    """Yield the tolerance, and the text, the tokens and the vectors of each sentence."""
     try:
         yield from _read(path)
     except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BundleError(f"{path} is damaged ({error}). Export or copy the bundle again.") from None
 
 
-def _read(path: Path) -> Iterator[Message]:
+def _read(path: Path) -> Answer:
     with h5py.File(path, "r") as file:
-        names = _names(file)
-        yield Message({"tolerance": float(file.attrs["tolerance"])})
+        sentences, arrays = [], {}
         bytes_left = _MOST_VECTOR_BYTES
-        for name in names:
-            tokens = _read_tokens(own_dataset(file, f"tokens/{name}"))
-            text = _read_text(own_dataset(file, f"texts/{name}"), ())
-            vectors = own_dataset(file, name)
+        for name in _names(file):
+            vectors = arrays[name] = own_dataset(file, name)
             _require_data(vectors)
             # Several names may lead to one dataset, so the file may be smaller than its vectors.
             bytes_left -= vectors.nbytes
             if vectors.dtype.kind != "f" or bytes_left < 0:
                 raise ValueError(f"the vectors of a sentence are {vectors.dtype} {vectors.shape}")
-            yield Message({"text": text, "tokens": tokens}, [vectors[()]])
+            tokens = _read_tokens(own_dataset(file, f"tokens/{name}"))
+            text = _read_text(own_dataset(file, f"texts/{name}"), ())
+            sentences.append({"name": name, "text": text, "tokens": tokens})
+        yield {"tolerance": float(file.attrs["tolerance"]), "sentences": sentences}, arrays
 
 
 def _names(file: Any) -> list[str]:

@@ -14,7 +14,6 @@ from elmo_zh.bundle.weights import load_model
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.hdf5.foreign import start_reader
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
@@ -157,7 +156,6 @@ def load_bundle(path: Path) -> Bundle:
     """
     layout = BundleLayout(path)
     info = _load_info(layout)
-    start_reader()
     _check_digests(layout, info)
     try:
         vocabulary = load_vocabulary(layout.vocab) if layout.vocab.exists() else None

@@ -158,12 +158,13 @@ def load_model(
 
     `token_embeddings` is the file of the dataset `embedding`, if weights.hdf5 lacks it.
     """
-    file = ForeignFile.open(path)
+    wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
+    file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members
     table = weight_table(shape, has_softmax=has_softmax)
     sources = dict.fromkeys((entry.dataset for entry in table), file)
     if token_embeddings is not None:
-        sources["embedding"] = ForeignFile.open(token_embeddings)
+        sources["embedding"] = ForeignFile.open(token_embeddings, {"embedding": wanted["embedding"]})
     _refuse_unknown_datasets(file, sources)
     shapes: dict[ForeignFile, dict[str, tuple[int, ...]]] = {}
     for entry in table:

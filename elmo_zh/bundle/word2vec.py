@@ -181,7 +181,7 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     """Read word2vec.hdf5."""
-    file = ForeignFile.open(path)
+    file = ForeignFile.open(path, {_DATASET: (num_tokens, None)})
     shape = file.datasets.get(_DATASET, {}).get("shape")
     width = shape[1] if shape and len(shape) == 2 else 0
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite

@@ -101,12 +101,7 @@ def model_path(given: Path | None) -> Path:
     Raises:
         BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
     """
-    path = find_bundle(given) if given else default_bundle()
-    from elmo_zh.hdf5.foreign import start_reader
-
-    # It gets ready while this process imports torch.
-    start_reader()
-    return path
+    return find_bundle(given) if given else default_bundle()
 
 
 # No bundle.json comes near this size.

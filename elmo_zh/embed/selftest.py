@@ -150,7 +150,8 @@ def _check_tables(bundle: Bundle) -> Check:
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
     if layout.vocab_embedding.exists():
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
-        if not np.array_equal(ForeignFile.open(layout.vocab_embedding).read_array("embedding", ours.shape), ours):
+        file = ForeignFile.open(layout.vocab_embedding, {"embedding": ours.shape})
+        if not np.array_equal(file.read_array("embedding", ours.shape), ours):
             problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
     rows = f"{len(vocabulary):,} rows, digests as exported"
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)

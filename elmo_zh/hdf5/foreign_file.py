@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.foreign import read_foreign
-from elmo_zh.hdf5.messages import Message
-from elmo_zh.hdf5.readers import describe, name_attributes, read_arrays
+from elmo_zh.hdf5.foreign import Found, read_foreign
+from elmo_zh.hdf5.readers import describe, name_attributes
 
 # Names of one dataset.
 _MOST_NAMES = 2
@@ -22,7 +21,7 @@ _MOST_NAMES = 2
 class ForeignFile:
     """An HDF5 file that may be a stranger's.
 
-        file = ForeignFile.open(path)
+        file = ForeignFile.open(path, {"softmax/b": (30_000,)})
         bias = file.read_array("softmax/b", (30_000,))
 
     Attributes:
@@ -36,17 +35,22 @@ class ForeignFile:
     members: frozenset[str]
     names: Sequence[str]
     datasets: Mapping[str, Mapping[str, Any]]
+    _found: Found
 
     @classmethod
-    def open(cls, path: Path) -> "ForeignFile":
-        """Read what a file holds, and no data.
+    def open(cls, path: Path, arrays: Mapping[str, Sequence[int | None]] | None = None) -> "ForeignFile":
+        """Read what a file holds.
+
+        Args:
+            path: The file.
+            arrays: Shapes of the datasets whose numbers will be read too, by name; None is any size.
 
         Raises:
             BundleError: If it is missing, damaged, unsafe or not HDF5.
         """
-        [message] = read_foreign(describe, path)
-        fields = message.fields
-        return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"])
+        found = read_foreign(describe, path, arrays=dict(arrays or {}))
+        fields = found.fields
+        return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise BundleError unless the file itself holds datasets of these shapes, as plain floats.
@@ -84,62 +88,29 @@ class ForeignFile:
         Raises:
             BundleError: If it is missing, has another shape or type, is stored outside the file, or is not finite.
         """
-        [(_, array)] = self.read_arrays({name: shape})
-        return array
+        return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets of known shapes by name, in the given order; memory is allocated only for data that is stored.
+        """Yield datasets that were asked for when the file was opened, in the given order.
 
         Raises:
             BundleError: As `read_array`.
         """
         self.check_arrays(shapes)
-        in_pieces = [name for name in shapes if "offset" not in self.datasets[name]]
-        pieces = read_foreign(read_arrays, self.path, names=in_pieces) if in_pieces else iter(())
-        for name, shape in shapes.items():
+        for name in shapes:
             with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-                array = self._joined(pieces, name, shape) if name in in_pieces else self._stored(name, shape)
+                array = np.asarray(self._found.array(str(self.datasets[name]["address"])), np.float32)
             if not np.isfinite(array).all():
                 raise BundleError(
                     f"{self.path}: {name} holds numbers that are not finite. Copy or export the file again."
                 )
             yield name, array
-        for _ in pieces:
-            raise self._changed()
-
-    def _joined(self, pieces: Iterator[Message], name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return a dataset from the messages that have its rows."""
-        array = np.empty(shape, np.float32)
-        done = 0
-        while array.size and done < len(array):
-            message = next(pieces, None)
-            if message is None or message.fields.get("name") != name:
-                raise self._changed()
-            [piece] = message.arrays
-            if piece.ndim != len(shape) or piece.shape[1:] != shape[1:] or not 0 < len(piece) <= len(array) - done:
-                raise self._changed()
-            array[done : done + len(piece)] = piece
-            done += len(piece)
-        return array
-
-    def _stored(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return a dataset whose bytes are in the file as they are."""
-        place = self.datasets[name]
-        found = np.empty(shape, np.dtype(place["stored_dtype"]))
-        with self.path.open("rb") as file:
-            file.seek(place["offset"])
-            if file.readinto(found.reshape(-1).view(np.uint8)) != found.nbytes:  # type: ignore[arg-type]
-                raise self._changed()
-        return np.asarray(found, np.float32)
-
-    def _changed(self) -> BundleError:
-        return BundleError(f"{self.path} changed while it was read. Copy or export it again.")
 
 
 def has_attributes(path: Path, names: set[str]) -> bool:
     """Return whether a file is a readable HDF5 file with these root attributes."""
     try:
-        [message] = read_foreign(name_attributes, path)
+        found = read_foreign(name_attributes, path)
     except BundleError:
         return False
-    return names <= set(message.fields["attributes"])
+    return names <= set(found.fields["attributes"])

@@ -1,73 +1,92 @@
-"""The process in which foreign HDF5 files are read: it waits for files, and reads each in a copy of itself with limits.
+"""The process in which one foreign HDF5 file is read: with limits, and without torch.
 
-A file that makes the HDF5 library crash, allocate or loop ends the copy, and nothing else. torch is not imported here.
+A file that makes the HDF5 library crash, allocate or loop ends this process, and nothing else. What a reader finds goes
+to standard output as safetensors, an error to standard error as JSON.
 """
 
 import importlib
-import io
 import json
 import os
 import signal
-import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# Imported before the first file is there, so that each copy has them already: h5py and NumPy.
+import numpy as np
+
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.hdf5 import readers as readers
-from elmo_zh.hdf5.foreign import CRASHED, MOST_BYTES, TOO_SLOW
-from elmo_zh.hdf5.messages import Message, write_message
+from elmo_zh.hdf5.foreign import MOST_BYTES
 
 try:
     import resource
 except ImportError:  # not a Unix: without limits on memory
     resource = None  # type: ignore[assignment]
 
-# A process that has nothing to do ends after this time, by SIGALRM.
-_IDLE_SECONDS = 10
 _MOST_OPEN_FILES = 64
-_CAN_FORK = hasattr(os, "fork")
+# Bytes that are read and sent at a time.
+PIECE_BYTES = 1 << 24
 # Exceptions that h5py raises for damaged files.
 _DAMAGE = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SystemError)
+_TYPES = {"f2": "F16", "f4": "F32", "f8": "F64"}
 
 
-def serve() -> None:
-    """Read the files that standard input names, until it is closed or none has come for a while."""
-    answers = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
-    while request := _next_request():
-        # Imported here, so that each copy has it already.
-        importlib.import_module(request["module"])
-        if not _CAN_FORK:
-            _answer(request, answers)
-            return
-        process = os.fork()
-        if process == 0:
-            _answer_as_copy(request, answers)
-        _, status = os.waitpid(process, 0)
-        if status:
-            is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-            raise SystemExit(TOO_SLOW if is_late else CRASHED)
-
-
-def _next_request() -> dict[str, Any] | None:
-    _set_alarm(_IDLE_SECONDS)
-    line = sys.stdin.buffer.readline()
-    _set_alarm(0)
-    return json.loads(line) if line else None
-
-
-def _answer_as_copy(request: dict[str, Any], answers: BinaryIO) -> None:
-    """Answer and end; this is the copy, which must never return to the loop."""
-    status = 1
-    try:
+def main(request: str) -> None:
+    """Read the file that a request names, and end."""
+    wanted = json.loads(request)
+    reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+    with os.fdopen(1, "wb", closefd=False) as output, os.fdopen(os.dup(2), "w", encoding="utf-8") as told:
         # The C library writes there as it crashes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         _limit()
-        _answer(request, answers)
-        status = 0
-    finally:
-        os._exit(status)
+        try:
+            _set_alarm(wanted["seconds"])
+            for fields, arrays in reader(Path(wanted["path"]), **wanted["arguments"]):
+                save(output, fields, arrays, wanted["seconds"])
+            _set_alarm(0)
+        except BrokenPipeError:
+            return
+        except Exception as error:
+            told.write(described(error))
+
+
+def described(error: Exception) -> str:
+    """Return what this process says of an error: JSON, or the traceback of a fault of this program."""
+    if isinstance(error, ElmoZhError):
+        return json.dumps({"kind": "refused", "error": type(error).__name__, "messages": error.messages})
+    if isinstance(error, MemoryError):
+        return json.dumps({"kind": "too large"})
+    if isinstance(error, _DAMAGE):
+        return json.dumps({"kind": "damaged", "problem": " ".join(str(error).split())[:500]})
+    return traceback.format_exc()
+
+
+def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
+    """Write fields and arrays of floats as safetensors; a dataset of h5py is read some rows at a time.
+
+    Args:
+        output: The stream.
+        fields: Values that JSON can hold.
+        arrays: Datasets or arrays by name.
+        seconds: The most time for each piece; 0 for any.
+    """
+    header: dict[str, Any] = {"__metadata__": {"fields": json.dumps(fields)}}
+    end = 0
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        kind = _TYPES[array.dtype.str[1:]]
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
+    described = json.dumps(header).encode()
+    output.write(len(described).to_bytes(8, "little") + described)
+    for array in arrays.values():
+        num_rows = len(array) if array.size else 0
+        step = max(1, PIECE_BYTES * num_rows // max(1, array.nbytes))
+        for first in range(0, num_rows, step):
+            _set_alarm(seconds)
+            piece = array[first : first + step]
+            _set_alarm(0)
+            output.write(np.ascontiguousarray(piece, piece.dtype.newbyteorder("<")).data)
+    output.flush()
 
 
 def _limit() -> None:
@@ -82,32 +101,6 @@ def _limit() -> None:
         _, hard = resource.getrlimit(limit)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (value, value))
-
-
-def _answer(request: dict[str, Any], answers: BinaryIO) -> None:
-    """Write the messages of the reader that is asked for, then how it ended."""
-    path, seconds = Path(request["path"]), request["seconds"]
-    try:
-        os.chdir(request["folder"])
-        reader = getattr(importlib.import_module(request["module"]), request["function"])
-        _set_alarm(seconds)
-        for message in reader(path, **request["arguments"]):
-            _set_alarm(0)
-            write_message(answers, message)
-            _set_alarm(seconds)
-        _set_alarm(0)
-        end: dict[str, Any] = {"end": "done"}
-    except ElmoZhError as error:
-        end = {"end": "refused", "error": type(error).__name__, "messages": error.messages}
-    except MemoryError:
-        end = {"end": "too large"}
-    except BrokenPipeError:
-        raise
-    except _DAMAGE as error:
-        end = {"end": "damaged", "problem": " ".join(str(error).split())[:500]}
-    except Exception:
-        end = {"end": "failed", "problem": traceback.format_exc()}
-    write_message(answers, Message(end))
 
 
 def _set_alarm(seconds: float) -> None:

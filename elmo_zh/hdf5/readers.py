@@ -1,44 +1,52 @@
-"""The readers of datasets, which run in the process that reads foreign files."""
+"""The readers of datasets, which run in the process that reads foreign files.
 
-from collections.abc import Iterator, Sequence
+Nothing outside a file is touched, and sizes are known before memory is taken.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from elmo_zh.hdf5.checks import dataset_names, holds_its_data, own_dataset, shown_name
-from elmo_zh.hdf5.messages import Message
+from elmo_zh.errors import BundleError
+from elmo_zh.hdf5.foreign import MOST_COMPRESSION
 
-# Bytes that are read and sent at a time.
-_PIECE_BYTES = 1 << 24
+_DEEPEST = 32
+_MOST_OBJECTS = 10_000
 _MOST_ATTRIBUTES = 1000
+_SMALL_BYTES = 1 << 20
+
+Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
-def describe(path: Path) -> Iterator[Message]:
-    """Yield one message: names at the top of the file, and the datasets that are in the file itself.
+def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
+    """Yield the names at the top of a file, the datasets in it, and some arrays of floats by their addresses.
 
-    Raises:
-        BundleError: If groups are nested too deep, or there are too many of them.
+    Args:
+        path: The file.
+        arrays: Shapes of the datasets to yield, by name; None is any size. One of another shape is left out.
     """
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
-        yield Message(
-            {
-                "names": names,
-                "members": [shown_name(name) for name in file.id],
-                "datasets": {name: described for name in names if (described := _describe(file, name))},
-            }
-        )
+        datasets = {name: described for name in names if (described := _describe(file, name))}
+        wanted = {
+            str(datasets[name]["address"]): own_dataset(file, name)
+            for name, shape in arrays.items()
+            if name in datasets and _is_sound(own_dataset(file, name), shape)
+        }
+        members = [shown_name(name) for name in file.id]
+        yield {"names": names, "members": members, "datasets": datasets}, wanted
 
 
-def name_attributes(path: Path) -> Iterator[Message]:
-    """Yield one message: the names of the root attributes. The file may have any number of datasets."""
+def name_attributes(path: Path) -> Answer:
+    """Yield the names of the root attributes. The file may have any number of datasets."""
     with h5py.File(path, "r") as file:
         if len(file.attrs) > _MOST_ATTRIBUTES:
             raise ValueError(f"it has more than {_MOST_ATTRIBUTES:,} attributes")
         # Not as h5py lists them, which fails for names that are not UTF-8.
         names = [h5py.h5a.open(file.id, index=index).name for index in range(len(file.attrs))]
-        yield Message({"attributes": [shown_name(name) for name in names]})
+        yield {"attributes": [shown_name(name) for name in names]}, {}
 
 
 def _describe(file: Any, name: str) -> dict[str, Any] | None:
@@ -56,34 +64,67 @@ def _describe(file: Any, name: str) -> dict[str, Any] | None:
         "num_bytes": dataset.nbytes,
         "holds_its_data": holds_its_data(dataset),
         "address": h5py.h5o.get_info(dataset.id).addr,
-        **_place(dataset),
     }
 
 
-def _place(dataset: Any) -> dict[str, Any]:
-    """Return where the numbers are in the file, and their dtype, if they are stored as they are."""
-    offset = dataset.id.get_offset()
-    is_plain = offset is not None and dataset.dtype.kind == "f"
-    if not is_plain or not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype)):
-        return {}
-    return {"offset": offset, "stored_dtype": dataset.dtype.str}
+def _is_sound(dataset: Any, shape: Sequence[int | None]) -> bool:
+    """Return whether a dataset has floats of this shape, and holds them."""
+    found = dataset.shape
+    is_same = found is not None and len(found) == len(shape)
+    fits = is_same and all(size in (None, own) for size, own in zip(shape, found, strict=True))
+    return fits and dataset.dtype.str[1:] in ("f2", "f4", "f8") and holds_its_data(dataset)
 
 
-def read_arrays(path: Path, names: Sequence[str]) -> Iterator[Message]:
-    """Yield datasets in the given order, some rows at a time; none for one without rows. `name` is in each message.
-
-    Raises:
-        KeyError: If one is missing.
-        ValueError: If one is not in the file as a whole.
-    """
-    with h5py.File(path, "r") as file:
-        for name in names:
-            dataset = own_dataset(file, name)
-            if not holds_its_data(dataset):
-                raise ValueError(f"{name} is not in the file as a whole")
-            if not dataset.size:
+def dataset_names(file: Any, path: Path) -> list[str]:
+    """Return the names of all datasets that hard links lead to, so that nothing outside the file is touched."""
+    found: list[str] = []
+    seen = {h5py.h5o.get_info(file.id).addr}
+    waiting: list[tuple[str, int, Any]] = [("", 0, file)]
+    num_links = 0
+    while waiting:
+        prefix, depth, group = waiting.pop()
+        num_links += len(group)
+        if num_links > _MOST_OBJECTS:
+            raise _unsafe(path, f"holds more than {_MOST_OBJECTS:,} groups and datasets")
+        if depth == _DEEPEST and len(group):
+            raise _unsafe(path, f"has groups nested deeper than {_DEEPEST} levels")
+        for name in group.id:
+            if group.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
                 continue
-            num_rows = dataset.shape[0]
-            piece = max(1, _PIECE_BYTES * num_rows // max(1, dataset.nbytes))
-            for start in range(0, num_rows, piece):
-                yield Message({"name": name}, [dataset[start : start + piece]])
+            # Names may be any bytes; h5py's objects open only those in UTF-8.
+            member = h5py.h5o.open(group.id, name)
+            member_name = prefix + shown_name(name)
+            if isinstance(member, h5py.h5d.DatasetID):
+                found.append(member_name)
+            elif isinstance(member, h5py.h5g.GroupID) and (address := h5py.h5o.get_info(member).addr) not in seen:
+                seen.add(address)
+                waiting.append((f"{member_name}/", depth + 1, h5py.Group(member)))
+    return sorted(found)
+
+
+def shown_name(name: bytes) -> str:
+    """Return a name, with bytes that are not UTF-8 escaped."""
+    return name.decode("utf-8", "backslashreplace")
+
+
+def own_dataset(file: Any, name: str) -> Any:
+    """Return a dataset that is reached without links, which may lead out of the file; raise KeyError if none is."""
+    group = file
+    for part in name.split("/"):
+        if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
+            raise KeyError(name)
+        group = group[part]
+    if not isinstance(group, h5py.Dataset):
+        raise KeyError(name)
+    return group
+
+
+def holds_its_data(dataset: Any) -> bool:
+    """Return whether the data of a dataset is in the file itself, and as much as its shape says."""
+    stored = dataset.id.get_storage_size()
+    held = stored if dataset.compression is None else max(stored * MOST_COMPRESSION, _SMALL_BYTES)
+    return not dataset.external and not dataset.is_virtual and held >= dataset.nbytes
+
+
+def _unsafe(path: Path, problem: str) -> BundleError:
+    return BundleError(f"{path} {problem}, which no model needs. It is not safe.")
