@@ -1,6 +1,7 @@
 """What README and docs say exists: pages, headings, modules, commands, options, settings; translations keep step."""
 
 import importlib.util
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from elmo_zh.cli import cli
 from elmo_zh.config import Config, load_config
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *DOCS]
 CHINESE = [ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").glob("*.md"))]
 # Each translation with its original; the other Chinese pages have none.
@@ -231,15 +233,28 @@ def is_defined(dotted: str) -> bool:
     return any(f'"{dotted}"' in path.read_text(encoding="utf-8") for path in sources)
 
 
-def test_the_architecture_page_names_every_room() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = text.split("| room | what it does |")[1].split("\n## ")[0]
-    named: set[str] = set()
-    for row in table.splitlines()[2:]:
-        if row.startswith("|"):
-            named.update(span.rstrip("/") for span in re.findall(r"`([^`]+)`", row.split("|")[1]))
-    rooms = {path.name for path in (ROOT / "elmo_zh").iterdir() if path.name[0] != "_" and path.suffix in ("", ".py")}
-    assert named - {"model/kernels"} == rooms
+def section_of(page: Path, heading: str) -> str:
+    """The text below a heading, up to the next one of its level."""
+    level = heading.split(" ")[0]
+    return page.read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split(f"\n{level} ")[0]
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    table = section_of(ARCHITECTURE, "## Map").split("| package | what it does |")[1]
+    rows = [row.split("|")[1] for row in table.splitlines()[2:] if row.startswith("|")]
+    named = {span.rstrip("/") for row in rows for span in re.findall(r"`([^`]+)`", row)}
+    assert named == {path.name for path in (ROOT / "elmo_zh").iterdir() if re.fullmatch(r"[a-z]\w*(\.py)?", path.name)}
+    assert len(ARCHITECTURE.read_text(encoding="utf-8").splitlines()) <= 180
+    assert section_of(ARCHITECTURE, "## Glossary").count("\n|") <= 30 + 2
+
+
+@pytest.mark.parametrize(("beginning", "most"), [("### A line: ", 12), ("### A batch: ", 12), ("### A label: ", 20)])
+def test_the_walks_of_the_architecture_page_name_what_there_is(beginning: str, most: int) -> None:
+    [heading] = [line for line in ARCHITECTURE.read_text(encoding="utf-8").splitlines() if line.startswith(beginning)]
+    walk = re.findall(r"^\d+\. `(elmo_zh[\w.]+)`", section_of(ARCHITECTURE, heading), re.MULTILINE)
+    assert 5 < len(walk) <= most
+    for name in walk:
+        assert callable(pkgutil.resolve_name(name)), name
 
 
 def commands_in(text: str) -> Iterator[list[str]]:
