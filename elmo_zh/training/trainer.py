@@ -15,7 +15,7 @@ from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.run.reporter import Progress, Reporter
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring.exact import Figures
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder, DistributedCheckpoints
 from elmo_zh.training.computation import Computation
@@ -136,18 +136,15 @@ class Trainer:
     def measure_step_seconds(self) -> float:
         """Return the duration of a step: the shortest of three trial steps, which are then undone."""
         shortest = math.inf
-        for _ in range(3):
+        for step in range(3):
             started_at = time.monotonic()
             # A loss that is not finite is handled and reported when training reaches that step.
             with suppress(NotFiniteError):
-                self._train_step()
+                factor = self.schedule.learning_rate_factor(step)
+                self._learner.train_step(step, factor, self._stop_signals.average_loss)
             shortest = min(shortest, time.monotonic() - started_at)
-        self._start_over()
-        return shortest
-
-    def _start_over(self) -> None:
         self._learner.start_over()
-        self._position.step = 0
+        return shortest
 
     def train(self) -> None:
         """Train to the end of the schedule.
@@ -164,7 +161,14 @@ class Trainer:
             if self.step == 0:
                 self._evaluate_sample()
             while self.step < self.schedule.num_steps:
-                self._train_step_or_roll_back(progress, tokens_per_step)
+                started_from = self.step
+                try:
+                    loss = self._train_step()
+                except NotFiniteError as error:
+                    self._roll_back(str(error))
+                    progress.update((self.step - started_from) * tokens_per_step)
+                else:
+                    progress.update(tokens_per_step, loss=loss)
                 if signal_number := self._stop_signals.pending():
                     self._stop(signal_number)
 
@@ -175,22 +179,15 @@ class Trainer:
             raise KeyboardInterrupt
         raise SystemExit(128 + signal_number)
 
-    def _train_step_or_roll_back(self, progress: Progress, tokens_per_step: int) -> None:
-        try:
-            self._train_and_save(progress, tokens_per_step)
-        except NotFiniteError as error:
-            failed_step = self.step
-            self._roll_back(str(error))
-            progress.update((self.step - failed_step) * tokens_per_step)
-
-    def _train_and_save(self, progress: Progress, tokens_per_step: int) -> None:
-        """Train one step, and log, evaluate and save what is due after it."""
-        started_at = time.monotonic()
-        loss, norm = self._train_step()
+    def _train_step(self) -> float:
+        """Train one step, and log, evaluate and save what is due after it; return the loss."""
+        started_at, position = time.monotonic(), self._position
+        factor = self.schedule.learning_rate_factor(position.step) * position.learning_rate_scale
+        loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
+        position.step += 1
         self._unlogged.steps += 1
         self._unlogged.seconds += time.monotonic() - started_at
         self._log(loss, norm)
-        progress.update(tokens_per_step, loss=loss)
         figures = None
         is_last = self.step == self.schedule.num_steps
         if is_last or self._is_due(self.config.evaluate_every_tokens):
@@ -198,16 +195,10 @@ class Trainer:
         self._position.elapsed_seconds = time.monotonic() - self._clock
         if is_last or figures or self._is_due(self.config.checkpoint_every_tokens):
             self._save_checkpoint(figures=figures)
+        return loss
 
     def _is_due(self, every_tokens: int) -> bool:
         return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
-
-    def _train_step(self) -> tuple[float, float]:
-        """Train one step; return its loss and the gradient norm before clipping."""
-        factor = self.schedule.learning_rate_factor(self.step) * self._position.learning_rate_scale
-        loss, norm = self._learner.train_step(self.step, factor, self._stop_signals.average_loss)
-        self._position.step += 1
-        return loss, norm
 
     def _roll_back(self, problem: str) -> None:
         """Return to the last checkpoint that was saved on schedule, or to the start, and halve the learning rate."""
@@ -224,7 +215,8 @@ class Trainer:
             )
         step = self.checkpoints.last_regular_step()
         if step is None:
-            self._start_over()
+            self._learner.start_over()
+            position.step = 0
         else:
             self._restore(step)
         self.checkpoints.remove_after(self.step)
