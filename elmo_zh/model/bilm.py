@@ -215,9 +215,6 @@ def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
 def reversal(mask: Tensor) -> Tensor:
     """Return the positions that reverse each sentence by its own length and leave padding where it is.
 
-    Args:
-        mask: True where there is a token, shape (B, T); a sentence's tokens come first.
-
     Returns:
         int64, shape (B, T); applying it twice changes nothing.
     """
@@ -231,10 +228,6 @@ def drop(values: Tensor, fraction: float) -> Tensor:
 
     On a processor torch draws its masks one number at a time; here 16 bits of a fast generator decide on each value, so
     the fraction is exact to 1/65,536. The generator is seeded from torch's, whose seed therefore fixes the masks.
-
-    Args:
-        values: Any shape, float32.
-        fraction: Fraction to drop, from 0 (none) to below 1.
     """
     if fraction == 0:
         return values

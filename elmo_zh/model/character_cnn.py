@@ -157,11 +157,6 @@ class CharacterCNN(nn.Module):
     def encode(self, character_ids: Tensor, words: Tensor | None = None, precision: Precision = FLOAT32) -> Tensor:
         """Return one vector for each word.
 
-        Args:
-            character_ids: Spellings, padded on the right, int64, shape (W, C).
-            words: Vocabulary rows, int64, shape (W,); used only with word embeddings.
-            precision: Precision of matrix products.
-
         Returns:
             float32, shape (W, P).
         """

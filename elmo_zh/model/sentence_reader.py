@@ -57,12 +57,7 @@ class SentenceReader:
     """A biLM's LSTM layers, prepared for inference; later changes of the biLM do not affect it."""
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
-        """Prepare the weights.
-
-        Args:
-            bilm: The model, on the CPU.
-            precision: Precision of matrix products.
-        """
+        """Prepare the weights."""
         self._shape = bilm.shape
         self._layers = [
             [_prepare(layer, direction, precision) for direction in range(2)] for layer in bilm.lstm_layers()

@@ -60,10 +60,6 @@ def evaluate_files(
             Otherwise every sentence starts from the same state.
         device: auto, cpu or cuda.
         reporter: Receives notes and progress.
-
-    Raises:
-        CorpusError: If the files cannot be read or hold no sentence.
-        BundleError: If raw text cannot be segmented as in training, or the bundle has no softmax.
     """
     softmax, _ = bundle.require_probabilities()
     bilm, chosen = bundle.bilm, choose_device(device)

@@ -41,14 +41,7 @@ _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
 
 @torch.no_grad()
 def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, seed: int) -> RowMoves:
-    """Fill a model with a bundle's weights; return where its rows came from.
-
-    Args:
-        model: Model of the bundle's shape with a row for each word of `vocabulary`; changed in place.
-        bundle: Bundle to copy from. If it has no softmax, the softmax is initialised as in a new model.
-        vocabulary: Vocabulary of the model.
-        seed: Random seed.
-    """
+    """Fill a model with a bundle's weights; return where its rows came from."""
     generator = model.initialise(seed)
     source = named_parameters(bundle.bilm, bundle.softmax)
     moves = RowMoves.build(bundle.vocabulary or Vocabulary(SPECIALS), vocabulary)
@@ -132,11 +125,7 @@ class Start:
 
 
 def load_start(run: RunDir) -> Start | None:
-    """Return the weights that a run's training started from, or None if it did not start from a bundle.
-
-    Raises:
-        RunError: If start.json is damaged.
-    """
+    """Return the weights that a run's training started from, or None if it did not start from a bundle."""
     path = run.start / "start.json"
     if not path.exists():
         return None
@@ -149,12 +138,7 @@ def load_start(run: RunDir) -> Start | None:
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
-    """Return the weights that train.init selects, copying them from the bundle unless the run already has them.
-
-    Raises:
-        BundleError: If the bundle cannot be read or trained.
-        RunError: If its model, text settings or words do not fit the run.
-    """
+    """Return the weights that train.init selects, copying them from the bundle unless the run already has them."""
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)

@@ -37,12 +37,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabula
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
-    """Return the step that "best" (lowest held-out perplexity), "last" or a step number refers to.
-
-    Raises:
-        RunError: If there is no such checkpoint.
-        OptionError: If it is none of the three.
-    """
+    """Return the step that "best" (lowest held-out perplexity), "last" or a step number refers to."""
     steps = checkpoints.steps()
     if not steps:
         raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
@@ -69,21 +64,7 @@ def export_checkpoint(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """Write a checkpoint as a bundle with its model card, or in another program's layout.
-
-    Args:
-        run: The run.
-        config: Its settings.
-        step: Step of the checkpoint.
-        output: Folder to write.
-        form: Layout of the files and number type of the weights.
-        force: Replace an existing model.
-        reporter: Receives notes and warnings.
-
-    Raises:
-        OutputError: If `output` exists and is not a bundle, or is a bundle and `force` is off.
-        RunError: If the checkpoint was made for another model or vocabulary.
-    """
+    """Write a checkpoint as a bundle with its model card, or in another program's layout."""
     require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
     source = _load_source(run, config, step, form, reporter)
     require_disk_space(output, least_bytes(source, form))
@@ -178,16 +159,7 @@ _MOST_SOURCES = 50
 
 
 def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return the card of a run's model; it begins with RUN/about.md, if there is one.
-
-    Args:
-        run: The run; its stage records tell of the text and of the training.
-        config: Its settings.
-        source: What the bundle is written from.
-
-    Raises:
-        RunError: If RUN/about.md is not UTF-8.
-    """
+    """Return the card of a run's model; it begins with RUN/about.md, if there is one."""
     records = {
         name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
     }

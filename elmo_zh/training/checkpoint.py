@@ -120,12 +120,7 @@ class CheckpointFolder:
         write_json(self._path(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Read a checkpoint, with or without the tensors that only further training needs.
-
-        Raises:
-            RunError: If a file is missing or damaged.
-            OSError: If it cannot be read.
-        """
+        """Read a checkpoint, with or without the tensors that only further training needs."""
         tensors: dict[str, Mapping[str, Tensor]] = {"optimizer": {}}
         for name in ("model", "optimizer") if with_optimizer else ("model",):
             path = self._path(step) / f"{name}.safetensors"

@@ -114,11 +114,7 @@ class TorchProcessGroup(ProcessGroup):
         self._has_started = False
 
     def choose_device(self, name: str) -> torch.device:
-        """Return the processor, or the GPU whose number is this rank's local rank.
-
-        Raises:
-            RunError: If only some ranks would use a GPU, or a machine has fewer GPUs than ranks.
-        """
+        """Return the processor, or the GPU whose number is this rank's local rank."""
         kind = choose_device(name).type
         with_gpu = [rank for rank, (has_gpu,) in enumerate(self.all_gather_numbers(kind == "cuda")) if has_gpu]
         if kind == "cpu" and not with_gpu:
@@ -224,11 +220,7 @@ SINGLE_PROCESS = ProcessGroup()
 
 @contextmanager
 def joined_process_group(launch: Launch) -> Iterator[TorchProcessGroup]:
-    """Join the process group for the duration of the block; the group is destroyed however the block ends.
-
-    Raises:
-        RunError: If the other ranks cannot be reached, or are lost. On ranks other than 0 the message names the rank.
-    """
+    """Join the process group for the duration of the block; the group is destroyed however the block ends."""
     try:
         with _connection_errors_as(_UNREACHABLE):
             _join()
@@ -339,13 +331,7 @@ def _coalesce(table: nn.Parameter) -> int:
 
 
 def _average_rows(gradient: Tensor, num_rows: Sequence[int], group: ProcessGroup) -> Tensor:
-    """Return the mean of the ranks' sparse gradients.
-
-    Args:
-        gradient: This rank's gradient, coalesced, shape (V, P) or (V,), sparse in its first axis.
-        num_rows: Number of rows of each rank's gradient.
-        group: The process group.
-    """
+    """Return the mean of the ranks' sparse gradients."""
     max_rows = max(num_rows)
     rows, values = (
         torch.cat([padded[:n] for padded, n in zip(group.all_gather(_pad(own, max_rows)), num_rows, strict=True)])

@@ -69,9 +69,7 @@ class BaselineNats:
 def measure_baselines(store: IdStore, seed: int) -> BaselineNats:
     """Return the cost of the held-out text under a unigram and an interpolated Kneser-Ney bigram model.
 
-    Args:
-        store: Training and held-out text. Of more than 20 million training tokens a random sample is counted.
-        seed: Seed of the sample.
+    A random sample of at most MAX_TRAIN_TOKENS training tokens is counted.
     """
     num_tokens = len(store.lexicon.vocabulary)
     train_pairs = pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)

@@ -25,12 +25,6 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
     The vectors go into the token table or, in character mode, which has none, into the softmax. Rows without a word
     vector, including those of the special tokens, are drawn from a normal distribution with the mean and standard
     deviation of the copied rows in each dimension.
-
-    Args:
-        model: Model to initialise in place.
-        seed: Random seed.
-        vectors: Word vectors, scaled as they should be, or None to leave all rows random.
-        bias: Initial bias of the softmax, float32, shape (V,); None leaves it zero.
     """
     generator = model.initialise(seed)
     if vectors is not None and len(vectors.rows):
@@ -92,14 +86,7 @@ class RowMoves:
 
     @torch.no_grad()
     def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
-        """Fill all rows of a table: copied, composed by a `Composition`, or drawn as `fill_rows` does.
-
-        Args:
-            table: Table to fill in place, float32, shape (V, P); or (V,) for a bias, of which composed rows are the
-                mean of their parts.
-            old: Table of the bundle, shape (old V, P) or (old V,).
-            generator: Random generator for the drawn rows.
-        """
+        """Fill all rows of a table: copied, composed by a `Composition`, or drawn as `fill_rows` does."""
         rows, old_rows = (torch.tensor(list(numbers)) for numbers in (self.kept.keys(), self.kept.values()))
         fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
         if not self.composed:

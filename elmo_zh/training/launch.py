@@ -28,11 +28,7 @@ class Launch:
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
-    """Return the rank that the environment gives this process; without one, the only rank.
-
-    Raises:
-        RunError: If variables are missing, not whole numbers, or inconsistent.
-    """
+    """Return the rank that the environment gives this process; without one, the only rank."""
     given = [name for name in _RANK_VARIABLES if environment.get(name)]
     if not given or environment.get("WORLD_SIZE") == "1":
         return Launch()

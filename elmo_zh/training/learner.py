@@ -104,13 +104,12 @@ class Learner:
     ) -> tuple[float, float]:
         """Train one step; return its loss and the gradient norm before clipping.
 
+        If one of them is not finite, raise NotFiniteError; only the position of the streams has changed then.
+
         Args:
             step: Number of the step, from 0.
             learning_rate_factor: Factor of the peak learning rates, from 0 to 1.
             average_loss: Returns the mean of all ranks' losses, given this rank's.
-
-        Raises:
-            NotFiniteError: If the loss or the gradient norm is not finite; only the streams' position has changed then.
         """
         config = self._config
         batch = self._streams.next_batch()

@@ -40,16 +40,7 @@ def predict_memory(
     num_train_tokens: int,
     num_other_words: int = 0,
 ) -> int:
-    """Return the peak memory of a process in bytes, in counting bigrams for the baseline or in training.
-
-    Args:
-        model: The model's settings.
-        train: The training settings.
-        product_bytes: Bytes of a number in matrix products: 4 in float32, 2 in bfloat16.
-        num_tokens: Number of vocabulary rows V.
-        num_train_tokens: Number of tokens of the training text.
-        num_other_words: Number of distinct words outside the vocabulary, in character mode.
-    """
+    """Return the peak memory of a process in bytes, in counting bigrams for the baseline or in training."""
     shape = build_shape(model, num_tokens)
     needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)

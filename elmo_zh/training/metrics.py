@@ -33,11 +33,7 @@ class MetricsFile:
             sync_file(self.path)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all complete lines; a last line that a killed process left unfinished is ignored.
-
-        Raises:
-            RunError: If a line is damaged.
-        """
+        """Return all complete lines; a last line that a killed process left unfinished is ignored."""
         if not self.path.exists():
             return []
         *complete, _ = self.path.read_bytes().split(b"\n")
@@ -105,15 +101,7 @@ class MetricsWithEvents(MetricsFile):
     """A `MetricsFile` that also writes TensorBoard event files: each figure is a curve over the tokens trained."""
 
     def __init__(self, path: Path, folder: Path) -> None:
-        """Check that TensorBoard is installed.
-
-        Args:
-            path: The metrics file.
-            folder: Folder of the event files.
-
-        Raises:
-            RunError: If TensorBoard is not installed.
-        """
+        """Check that TensorBoard is installed."""
         super().__init__(path)
         self._folder = folder
         self._open: SummaryWriter | None = None

@@ -72,16 +72,7 @@ class PackedStreams:
         *,
         by_document: bool = False,
     ) -> None:
-        """Start the streams.
-
-        Args:
-            sentences: Training sentences.
-            batch_size: Number of streams of all ranks (B).
-            unroll_steps: Tokens of each stream in one batch (T).
-            seed: Seed of the order.
-            own_streams: The streams that this rank's batches hold; None for all.
-            by_document: Whether to shuffle documents instead of sentences.
-        """
+        """Start the streams; `own_streams` are those that this rank's batches hold, None for all."""
         self._sentences = sentences
         self._unroll_steps = unroll_steps
         self._own_streams = range(batch_size) if own_streams is None else own_streams

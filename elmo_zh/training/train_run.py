@@ -69,9 +69,6 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     """Train a run's model to the end of its budget, from the start or from the last checkpoint.
 
     All ranks of a process group call this. Only rank 0 reports and writes; the result of the others is empty.
-
-    Raises:
-        RunError: If an input does not fit, there is too little memory, or training fails repeatedly.
     """
     vocabulary = load_vocabulary(run.vocab)
     group.on_rank_0(lambda: _require_counts(run, vocabulary))

@@ -245,11 +245,7 @@ class Trainer:
             self._unlogged = _Pace()
 
     def _evaluate_sample(self) -> Figures | None:
-        """Return, write and report the figures of the held-out sample, if there is one.
-
-        Raises:
-            NotFiniteError: If they are not finite after a step of training.
-        """
+        """Return, write and report the figures of the held-out sample, if there is one."""
         if not len(self._sample):
             return None
         figures = evaluate_heldout(self.model, self._store, self._sample, None, self._group)

@@ -59,10 +59,6 @@ def step_flops(config: Config, rows: int) -> float:
     """Return the FLOPs of matrix products in one training step; backward takes twice those of forward.
 
     Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
-
-    Args:
-        config: Settings of the model and of training.
-        rows: Rows of the vocabulary.
     """
     train, model = config.train, config.model
     flops = step_tokens(train) * forward_flops(model, rows if scores_every_word(train, rows) else train.num_negatives)
@@ -77,14 +73,7 @@ def step_flops(config: Config, rows: int) -> float:
 
 
 def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
-    """Return a learner that is ready to train a new model on sentences of random words.
-
-    Args:
-        config: Settings of the model and of training.
-        lexicon: Lexicon whose words to draw.
-        device: Device to train on.
-        precision: Precision of the matrix products.
-    """
+    """Return a learner that is ready to train a new model on sentences of random words."""
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
     store = draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))

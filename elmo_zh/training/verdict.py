@@ -209,12 +209,7 @@ def _new_run(settings: Mapping[str, float]) -> str:
 
 
 def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
-    """Return the lines that show a verdict as it is stored in a stage record.
-
-    Args:
-        verdict: The fields of a `Verdict`.
-        run: Folder of the run.
-    """
+    """Return the lines that show a verdict as it is stored in a stage record."""
     command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
     return ["Verdict:", *(f"  {line}" for line in (*verdict["findings"], f"{verdict['advice']}: {command}"))]
 
@@ -239,12 +234,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
-    """Report what was trained, what it took, and how well the model predicts compared with the baselines.
-
-    Args:
-        counts: The counts of the stage record.
-        reporter: Receives the lines.
-    """
+    """Report what was trained, what it took, and how well the model predicts compared with the baselines."""
     reporter.note(
         f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
@@ -273,13 +263,7 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
 
 
 def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
-    """Draw training.png of a run.
-
-    Args:
-        run: The run.
-        config: Its settings.
-        counts: The counts of the stage record.
-    """
+    """Draw training.png of a run."""
     model, num_rows = config.model, len(load_vocabulary(run.vocab))
     details = [
         f"{model.mode} mode, {model.num_layers} layers, cell {model.cell_dim}, projection {model.projection_dim};"

@@ -96,11 +96,6 @@ def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
 
     Empty slots count only as far as a window of the widest filter reaches into them: windows of nothing but padding
     all respond alike, so one of them is enough.
-
-    Args:
-        character_ids: Shape (W, C).
-        padding: The character of empty slots.
-        widest: Width of the widest filter (K).
     """
     occurrences = torch.bincount(character_ids.flatten())
     characters, place = occurrences.nonzero()[:, 0], (occurrences > 0).cumsum(dim=0) - 1

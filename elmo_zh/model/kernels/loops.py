@@ -77,16 +77,7 @@ class StepGradients(NamedTuple):
 def loop_forward(
     inputs: Tensor, weights: PreparedWeights, state: LSTMState, starts: SentenceStarts, clips: Clips, trace: Trace
 ) -> None:
-    """Run over time and fill the trace.
-
-    Args:
-        inputs: Shape (T, B, I), in the dtype of products.
-        weights: The layer's weights.
-        state: Carried in.
-        starts: Where sentences start.
-        clips: Largest values of cell state and output.
-        trace: Filled.
-    """
+    """Run over time and fill the trace."""
     output, cell, keep = state.output, state.cell, starts.keep
     width, P = inputs.size(-1), output.size(-1)
     num_steps, is_traced = trace.outputs.size(-3), trace.gates.size(-3) == trace.outputs.size(-3)

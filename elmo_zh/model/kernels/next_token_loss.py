@@ -158,15 +158,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Compute what depends on every score, a row chunk at a time, while it is in the cache; TorchScript-compatible.
-
-    Args:
-        hidden: Outputs, shape (n, P), in the dtype of products.
-        words: The words to score.
-        targets: Those of these outputs.
-        chunk_rows: Rows in a chunk.
-        results: `d_bias` is added to, the others are filled.
-    """
+    """Compute what depends on every score, a row chunk at a time, while it is in the cache; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))

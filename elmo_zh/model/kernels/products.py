@@ -69,15 +69,7 @@ def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool)
 
 
 def multiply_once(left: Tensor, right: Tensor) -> Tensor:
-    """Return left x right by torch's plain product, for one product of two large tensors of the same dtype.
-
-    Args:
-        left: Shape (..., n, I).
-        right: Shape (..., I, O).
-
-    Returns:
-        Shape (..., n, O), in the dtype that the product is computed in.
-    """
+    """Return left x right by torch's plain product, for one product of two large tensors of the same dtype."""
     dtype = computed_dtype(left.dtype, left.device)
     return torch.matmul(left.to(dtype), right.to(dtype))
 
@@ -159,13 +151,7 @@ class InferenceProduct(NamedTuple):
 
 
 def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:
-    """Prepare a matrix.
-
-    Args:
-        matrix: Float32, shape (I, O).
-        bias: Float32, shape (O,), or None.
-        precision: Precision of the product.
-    """
+    """Prepare a matrix."""
     matrix = matrix.detach()
     bias = None if bias is None else bias.detach()
     dtype = precision.dtype
@@ -186,12 +172,7 @@ def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def inference_product(rows: Tensor, product: InferenceProduct) -> Tensor:
-    """Return rows x matrix + bias, float32, shape (n, O); compatible with TorchScript.
-
-    Args:
-        rows: Shape (n, I), in the product's `rows_dtype`.
-        product: Made by `build_inference_product`.
-    """
+    """Return rows x matrix + bias, float32, shape (n, O); compatible with TorchScript."""
     scales = product.scales
     if scales is None:
         return multiply(rows, product.matrix, product.bias, product.is_packed).to(torch.float32)
