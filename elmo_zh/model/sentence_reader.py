@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.model.bilm import BiLM, State, skip_connection
-from elmo_zh.model.kernels.cells import Clips, LSTMState
+from elmo_zh.model.kernels.cells import Clips, InferenceWeights, LSTMState, infer_layer
 from elmo_zh.model.kernels.execution import side_by_side
-from elmo_zh.model.kernels.loops import InferenceWeights, infer_layer
 from elmo_zh.model.kernels.products import build_inference_product
 from elmo_zh.model.kernels.torch_internals import scripted
 from elmo_zh.model.precision import Precision

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmo_zh.cli import main
-from elmo_zh.model.kernels import loops, next_token_loss
+from elmo_zh.model.kernels import cells, next_token_loss
 from elmo_zh.model.kernels.torch_internals import scripted
 from elmo_zh.training import checkpoint, train_run
 from elmo_zh.training.metrics import MetricsFile
@@ -104,7 +104,7 @@ def run(job: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    for loop in (loops.loop_forward, loops.loop_backward, next_token_loss.score_row_chunks):
+    for loop in (cells.loop_forward, cells.loop_backward, next_token_loss.score_row_chunks):
         scripted(loop)
     # Drawing the picture takes longer than training.
     train_run.can_draw = lambda: False

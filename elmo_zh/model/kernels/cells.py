@@ -1,4 +1,6 @@
-"""The LSTM cell: its weights, its state, and one time step, forward and backward; compatible with TorchScript.
+"""The LSTM cell and its loops over time: training forward and backward, and inference. All is TorchScript-compatible.
+
+Shapes are those of one direction; for both at once each begins with 2.
 
 The cell follows TensorFlow 1's LSTMCell with num_proj, as the published biLM uses it: gates in the order input,
 candidate, forget, output; 1 added to the forget gate (here by the caller, with the bias); the cell state clipped before
@@ -10,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from elmo_zh.model.kernels.products import InferenceProduct, inference_product, multiply
 from elmo_zh.model.kernels.torch_internals import (
     clip_gradient,
     fill_sigmoid_gradient,
@@ -120,3 +123,195 @@ def step_backward(
     fill_tanh_gradient(d_cell * i, j, d_z.narrow(-1, D, D))
     fill_sigmoid_gradient(d_cell * before, f, d_z.narrow(-1, 2 * D, D))
     return d_cell.mul_(f)
+
+
+class PreparedWeights(NamedTuple):
+    """A layer's weights as the training loops take them; forward, then backward.
+
+    Attributes:
+        matrix: For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
+        bias: With the forget gate's 1, shape (4D,); None backward.
+        projection: Prepared by `pack`, shape (D, P), or None; backward its transpose.
+        is_packed: The value given to `pack`.
+    """
+
+    matrix: Tensor
+    bias: Tensor | None
+    projection: Tensor | None
+    is_packed: bool
+
+
+class SentenceStarts(NamedTuple):
+    """Places where sentences start from a zero state.
+
+    Attributes:
+        keep: 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
+        may_start: For each step, whether `keep` may hold a 0.
+    """
+
+    keep: Tensor | None
+    may_start: list[bool]
+
+
+class Trace(NamedTuple):
+    """The values of a forward run that the backward run needs.
+
+    Attributes:
+        outputs: h, shape (T, B, P), in the dtype of products.
+        read: [x, h_before], shape (T, B, I + P), in the dtype of products; without a trace one step long.
+        cells: c, shape (T, B, D).
+        tanh_cells: tanh c, shape (T, B, D); without a trace one step long.
+        gates: Shape (T, B, 4D); without a trace one step long.
+    """
+
+    outputs: Tensor
+    read: Tensor
+    cells: Tensor
+    tanh_cells: Tensor
+    gates: Tensor
+
+
+class StepGradients(NamedTuple):
+    """The gradients that the loop itself computes.
+
+    Attributes:
+        inputs: Shape (T, B, I), in the dtype of products.
+        bias: Shape (4D,).
+        z: Gradient of the input of the gates, shape (T, B, 4D), in the dtype of products.
+    """
+
+    inputs: Tensor
+    bias: Tensor
+    z: Tensor
+
+
+def loop_forward(
+    inputs: Tensor, weights: PreparedWeights, state: LSTMState, starts: SentenceStarts, clips: Clips, trace: Trace
+) -> None:
+    """Run over time and fill the trace."""
+    output, cell, keep = state.output, state.cell, starts.keep
+    width, P = inputs.size(-1), output.size(-1)
+    num_steps, is_traced = trace.outputs.size(-3), trace.gates.size(-3) == trace.outputs.size(-3)
+    for step in range(num_steps):
+        place = step if is_traced else 0
+        read_here = trace.read.select(-3, place)
+        read_here.narrow(-1, 0, width).copy_(inputs.select(-3, step))
+        before = read_here.narrow(-1, width, P).copy_(output)
+        if starts.may_start[step] and keep is not None:
+            before.mul_(keep[step])
+            cell = cell * keep[step]
+        z = multiply(read_here, weights.matrix, weights.bias, weights.is_packed).to(cell.dtype)
+        cell_here, tanh_here = trace.cells.select(-3, step), trace.tanh_cells.select(-3, place)
+        given = step_forward(z, cell, clips.cell, trace.gates.select(-3, place), cell_here, tanh_here).to(inputs.dtype)
+        projection = weights.projection
+        if projection is not None:
+            given = multiply(given, projection, None, weights.is_packed)
+        output = trace.outputs.select(-3, step).copy_(given)
+        if projection is not None and clips.output > 0:
+            output.clamp_(-clips.output, clips.output)
+        cell = cell_here
+
+
+def loop_backward(
+    d_outputs: Tensor,
+    weights: PreparedWeights,
+    first_cell: Tensor,
+    starts: SentenceStarts,
+    clips: Clips,
+    trace: Trace,
+    gradients: StepGradients,
+) -> None:
+    """Run back over time and compute the gradients of inputs, of bias and of z.
+
+    Args:
+        d_outputs: In the dtype of products; replaced by the gradient of each h before its clip.
+        weights: The layer's transposed weights.
+        first_cell: The cell state carried in, shape (B, D).
+        starts: As forward.
+        clips: As forward.
+        trace: From the forward run.
+        gradients: That of the bias is added to, the others are filled.
+    """
+    d_inputs, d_z, gates, keep = gradients.inputs, gradients.z, trace.gates, starts.keep
+    width, P = d_inputs.size(-1), d_outputs.size(-1)
+    num_steps = trace.outputs.size(-3)
+    in_state_dtype = torch.empty_like(gates.select(-3, 0))
+    d_cell = torch.zeros_like(first_cell)
+    for back in range(num_steps):
+        step = num_steps - 1 - back
+        d_output, d_z_here = d_outputs.select(-3, step), d_z.select(-3, step)
+        projection = weights.projection
+        if projection is None:
+            d_given = d_output.clone()
+        else:
+            if clips.output > 0:
+                d_output.copy_(clip_gradient(d_output, trace.outputs.select(-3, step), clips.output))
+            d_given = multiply(d_output, projection, None, weights.is_packed)
+        before = trace.cells.select(-3, step - 1) if step > 0 else first_cell
+        if starts.may_start[step] and keep is not None:
+            before = before * keep[step]
+        # Written in the dtype of the state: in place where products have the same.
+        d_z_state = d_z_here if d_z.dtype == gates.dtype else in_state_dtype
+        d_cell = step_backward(
+            d_given.to(gates.dtype), d_cell, gates.select(-3, step), trace.cells.select(-3, step),
+            trace.tanh_cells.select(-3, step), before, clips.cell, d_z_state,
+        )  # fmt: skip
+        gradients.bias.add_(d_z_state.sum(dim=-2))
+        if d_z.dtype != gates.dtype:
+            d_z_here.copy_(d_z_state)
+        d_read = multiply(d_z_here, weights.matrix, None, weights.is_packed)
+        d_inputs.select(-3, step).copy_(d_read.narrow(-1, 0, width))
+        if step > 0:
+            d_before = d_read.narrow(-1, width, P)
+            if starts.may_start[step] and keep is not None:
+                d_cell, d_before = d_cell * keep[step], d_before * keep[step]
+            d_outputs.select(-3, step - 1).add_(d_before)
+
+
+class InferenceWeights(NamedTuple):
+    """One direction of a layer, prepared for inference.
+
+    Attributes:
+        gates: For input and previous output together, (I + P, 4D), with a bias that holds the forget gate's 1.
+        projection: (D, P), or None.
+    """
+
+    gates: InferenceProduct
+    projection: InferenceProduct | None
+
+
+def infer_layer(
+    inputs: Tensor, counts: list[int], weights: InferenceWeights, state: LSTMState, clips: Clips, outputs: Tensor
+) -> None:
+    """Run one direction of a layer over whole sentences; each step computes only sentences that still have a token.
+
+    Args:
+        inputs: The sentences' first tokens, then their second ones and so on, longest sentence first; float32, shape
+            (N, I).
+        counts: Number of sentences that have a token at each step; their sum is N.
+        weights: The layer's weights.
+        state: Carried in, shapes (B, P) and (B, D); replaced by what each sentence carries out.
+        clips: Largest values of cell state and output.
+        outputs: Filled, rows as in the inputs, shape (N, P).
+    """
+    output, cell = state.output, state.cell
+    width, P = inputs.size(1), output.size(1)
+    read = torch.empty([output.size(0), width + P], dtype=weights.gates.rows_dtype)
+    tanh_cell = torch.empty_like(cell)
+    projection = weights.projection
+    first = 0
+    for num_sentences in counts:
+        read_here, cell_here = read.narrow(0, 0, num_sentences), cell.narrow(0, 0, num_sentences)
+        output_here = output.narrow(0, 0, num_sentences)
+        read_here.narrow(1, 0, width).copy_(inputs.narrow(0, first, num_sentences))
+        read_here.narrow(1, width, P).copy_(output_here)
+        z = inference_product(read_here, weights.gates)
+        given = step_forward(z, cell_here, clips.cell, z, cell_here, tanh_cell.narrow(0, 0, num_sentences))
+        if projection is not None:
+            output_here.copy_(inference_product(given.to(projection.rows_dtype), projection))
+            if clips.output > 0:
+                output_here.clamp_(-clips.output, clips.output)
+        else:
+            output_here.copy_(given)
+        outputs.narrow(0, first, num_sentences).copy_(output_here)
+        first += num_sentences

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.cells import Clips, LayerWeights, LSTMState
-from elmo_zh.model.kernels.execution import side_by_side
-from elmo_zh.model.kernels.loops import (
+from elmo_zh.model.kernels.cells import (
+    Clips,
+    LayerWeights,
+    LSTMState,
     PreparedWeights,
     SentenceStarts,
     StepGradients,
@@ -25,6 +26,7 @@ from elmo_zh.model.kernels.loops import (
     loop_backward,
     loop_forward,
 )
+from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply_once, pack
 from elmo_zh.model.kernels.torch_internals import scripted
 

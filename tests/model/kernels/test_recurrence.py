@@ -10,7 +10,7 @@ from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
 from elmo_zh.model.kernels import recurrence
-from elmo_zh.model.kernels.loops import SentenceStarts
+from elmo_zh.model.kernels.cells import SentenceStarts
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM

@@ -13,7 +13,7 @@ import torch
 from contract.command_line import ROOT
 from torch import Tensor
 
-from elmo_zh.model.kernels import loops, next_token_loss, torch_internals
+from elmo_zh.model.kernels import cells, next_token_loss, torch_internals
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.kernels.torch_internals import MEASURED_WITH, packing_works, scripted
 
@@ -27,7 +27,7 @@ def test_they_are_measured_again_with_another_torch() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [loops.loop_forward, loops.loop_backward, loops.infer_layer, next_token_loss.score_row_chunks],
+    [cells.loop_forward, cells.loop_backward, cells.infer_layer, next_token_loss.score_row_chunks],
     ids=lambda function: function.__name__,
 )
 def test_torchscript_takes_it(function: Callable[..., Any]) -> None:
