@@ -70,8 +70,7 @@ def predict(
         raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
     task = load_task(common, task_path, model, device)
     _check_form(task, form)
-    from elmo_zh.run.files import atomic_path
-    from elmo_zh.run.resumable import claimed_output
+    from elmo_zh.run.files import atomic_path, claimed_output
 
     with ExitStack() as stack:
         if output is None:

@@ -25,9 +25,8 @@ from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
-from elmo_zh.run.files import remove
+from elmo_zh.run.files import claimed_output, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.run.resumable import claimed_output
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, DATA, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, load_dataset
@@ -83,7 +82,7 @@ def compare_task(
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
     work = WorkFolder.of(output)
-    with claimed_output(output, read, is_comparison, force=force):
+    with claimed_output(output, read, is_comparison, force=force, kind="a comparison"):
         check_head(job.fit.settings, _INPUTS[BOTH])
         ancestor = _find_ancestor(job, embedder, reporter)
         job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))

@@ -22,9 +22,8 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
 from elmo_zh.pictures.canvas import can_draw, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
-from elmo_zh.run.files import atomic_path, file_digest
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.run.resumable import claimed_output
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
@@ -72,7 +71,8 @@ def fit_task(
     reporter = reporter or SilentReporter()
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)
-    with claimed_output(output, [*files.paths().values(), embedder.bundle.path], is_trained_task, force=force):
+    inputs = [*files.paths().values(), embedder.bundle.path]
+    with claimed_output(output, inputs, is_trained_task, force=force, kind="a trained task"):
         dataset = load_dataset(files, job.reading, reporter)
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:

@@ -23,10 +23,9 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
-from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.files import atomic_path, claimed_output, write_json
 from elmo_zh.run.markdown import table
 from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.run.resumable import claimed_output
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, UnitText, read_alike, read_texts, sentences_of
@@ -238,7 +237,7 @@ def probe_tags(
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
     """Reserve the output of a probe; yield the folder of unfinished work, which is removed at the end."""
     work = WorkFolder.of(output)
-    with claimed_output(output, inputs, is_probe, force=force):
+    with claimed_output(output, inputs, is_probe, force=force, kind="a probe"):
         yield work
         work.remove()
 

@@ -24,8 +24,7 @@ from elmo_zh.config.fields import problems_of_fields
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.run.files import atomic_path, write_json
-from elmo_zh.run.resumable import claimed_output
+from elmo_zh.run.files import atomic_path, claimed_output, write_json
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Sizes
@@ -233,7 +232,7 @@ class TaskModel:
         output = check_path(path, "save", "path", "a folder")
         own = self.embedder.bundle.path
         with (
-            claimed_output(output, [own], is_trained_task, force=force),
+            claimed_output(output, [own], is_trained_task, force=force, kind="a trained task"),
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()
