@@ -327,16 +327,6 @@ def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:
         assert told.startswith(f"Error: {expected}")
 
 
-def test_a_config_file_that_is_missing_or_no_toml(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.toml"
-    told = elmo_zh("vocab", "--run", tmp_path / "run", "--config", missing).only_error()
-    assert told == f"{missing} is missing. Give --config an existing TOML file, such as configs/small.toml."
-    broken = tmp_path / "broken.toml"
-    broken.write_text("[train\n", encoding="utf-8")
-    told = elmo_zh("vocab", "--run", tmp_path / "run", "--config", broken).only_error()
-    assert told.startswith(f"{broken} is not valid TOML: ")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_json_is_one_object_on_stdout(command: str, sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
     answer = elmo_zh(*finished_arguments(command, sample_run, run, tmp_path), "--json")

@@ -1,8 +1,6 @@
 """Settings: the files as shipped, what changes them, and what is said about mistakes."""
 
-import ast
 import dataclasses
-import inspect
 import json
 import tomllib
 from dataclasses import replace
@@ -22,10 +20,9 @@ from elmo_zh.config import (
     render_config,
     result_settings,
     shipped_configs,
-    text_section,
 )
 from elmo_zh.config import schema as schema_module
-from elmo_zh.config.load import SHIPPED_NAMES
+from elmo_zh.config.load import SHIPPED_NAMES, _field_docs
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -46,27 +43,10 @@ def messages_of(path: Path | None, *assignments: str) -> list[str]:
     return list(caught.value.messages)
 
 
-def documented_fields() -> dict[str, dict[str, str]]:
-    """The string under each annotated field of each class, read from the source."""
-    documented: dict[str, dict[str, str]] = {}
-    for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema_module)).body):
-        if not isinstance(node, ast.ClassDef):
-            continue
-        own = documented.setdefault(node.name, {})
-        for field, below in zip(node.body, [*node.body[1:], ast.Pass()], strict=True):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(below, ast.Expr)
-                and isinstance(below.value, ast.Constant)
-            ):
-                own[ast.unparse(field.target)] = str(below.value.value)
-    return documented
-
-
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_setting_has_a_docstring_of_one_line(name: str) -> None:
     section = getattr(Config(), name)
-    documented = documented_fields()[type(section).__name__]
+    documented = _field_docs()[type(section).__name__]
     assert list(documented) == [f.name for f in dataclasses.fields(section)]
     for text in documented.values():
         assert text.strip()
@@ -99,26 +79,16 @@ def test_shipped_configs_load(path: Path) -> None:
             assert config[section][key] == value
 
 
-def test_the_shipped_configurations_are_found() -> None:
+def test_the_four_sizes_are_shipped_in_both_modes(tmp_path: Path) -> None:
     found = shipped_configs()
-    assert tuple(found) == SHIPPED_NAMES
+    sizes = ("tiny", "small", "base", "original")
+    assert tuple(found) == SHIPPED_NAMES == (*sizes, *(f"{size}-char" for size in sizes))
     assert sorted(f"{name}.toml" for name in SHIPPED_NAMES) == sorted(path.name for path in CONFIGS.iterdir())
     assert found["small"] == Config()
-
-
-def test_without_them_there_are_none(tmp_path: Path) -> None:
+    assert all(found[f"{size}-char"].model.mode == "character" for size in sizes)
+    widths = {name: (found[name].model.cell_dim, found[name].model.projection_dim) for name in sizes[1:]}
+    assert widths == {"small": (1024, 256), "base": (2048, 512), "original": (4096, 512)}
     assert shipped_configs(tmp_path / "nowhere") == {}
-
-
-def test_the_four_sizes_are_shipped() -> None:
-    sizes = ("tiny", "small", "base", "original")
-    assert {path.stem for path in SHIPPED} == {f"{size}{kind}" for size in sizes for kind in ("", "-char")}
-    assert all(load_config(Config(), CONFIGS / f"{size}-char.toml", []).model.mode == "character" for size in sizes)
-    sizes = {}
-    for name in ("small", "base", "original"):
-        model = load_config(Config(), CONFIGS / f"{name}.toml", []).model
-        sizes[name] = (model.cell_dim, model.projection_dim)
-    assert sizes == {"small": (1024, 256), "base": (2048, 512), "original": (4096, 512)}
 
 
 def test_small_toml_equals_the_defaults_and_names_every_setting() -> None:
@@ -133,7 +103,7 @@ def test_rendered_settings_explain_each_field() -> None:
     text = render_config(Config())
     assert "# Width of the LSTM cell (D).\ncell_dim = 1024\n" in text
     for name in SECTIONS:
-        for field, explanation in documented_fields()[type(getattr(Config(), name)).__name__].items():
+        for field, explanation in _field_docs()[type(getattr(Config(), name)).__name__].items():
             assert f"# {explanation}\n{field} = " in text
 
 

@@ -1,14 +1,26 @@
 """One pass over segmented text, and what looks odd in it."""
 
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.inspection import Shown
 from elmo_zh.inspection.oddities import find_oddities
-from elmo_zh.inspection.segmented_text import OddCounts, TextSurvey, survey_segmented
+from elmo_zh.inspection.segmented_text import (
+    KINDS,
+    BoundedCounts,
+    KindCounts,
+    OddCounts,
+    TextSurvey,
+    kind_of,
+    kind_of_token,
+    survey_segmented,
+)
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
@@ -113,3 +125,79 @@ def test_what_is_odd_of_sources_and_split() -> None:
         "tokens outside the vocabulary, which is full": 0.2,
     }
     assert oddities(None, coverage=0.8, is_vocabulary_full=False) == {"tokens too rare for the vocabulary": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("characters", "kind"),
+    [
+        ("山〇㐀豈𠀀", "Han"),
+        ("aZéＡ", "Latin"),
+        ("09０٣", "digits"),
+        ("，。！.-+$·", "punctuation"),
+        ("あЖ한\u200b\ufffd"[:4], "other"),
+    ],
+)
+def test_characters(characters: str, kind: str) -> None:
+    assert {kind_of(character) for character in characters} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("token", "kind"),
+    [("卡拉OK", "Han"), ("3G", "Latin"), ("2021", "digits"), ("3.5", "digits"), ("……", "punctuation"), ("あ", "other")],
+)
+def test_tokens(token: str, kind: str) -> None:
+    assert kind_of_token(token) == kind
+
+
+def test_shares_by_hand_add_up_to_one() -> None:
+    counts = KindCounts()
+    counts.add("卡拉OK", 2)
+    counts.add("。", 1)
+    counts.add("12", 1)
+    shares = counts.fractions()
+    assert shares["tokens"] == {"Han": 0.5, "Latin": 0, "digits": 0.25, "punctuation": 0.25, "other": 0}
+    assert shares["characters"] == pytest.approx(
+        {"Han": 4 / 11, "Latin": 4 / 11, "digits": 2 / 11, "punctuation": 1 / 11, "other": 0}
+    )
+    assert all(sum(each.values()) == pytest.approx(1) for each in shares.values())
+    assert KindCounts().fractions() == {what: dict.fromkeys(KINDS, 0.0) for what in ("tokens", "characters")}
+
+
+def test_while_there_is_room_counts_are_exact() -> None:
+    counts = BoundedCounts(3)
+    counts.update("abcabca")
+    assert counts.most_common() == [("a", 3), ("b", 2), ("c", 2)]
+    assert counts.most_common(1) == [("a", 3)]
+
+
+def test_the_rarest_are_dropped_and_reported() -> None:
+    gone: Counter[str] = Counter()
+    counts = BoundedCounts(2, lambda thing, count: gone.update({thing: count}))
+    counts.update("aaabbcd")
+    assert not gone
+    counts.update("e")
+    assert [thing for thing, _ in counts.most_common()] == ["a", "b"]
+    assert gone == {"c": 1, "d": 1, "e": 1}
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=2), max_size=200), st.integers(1, 5))
+def test_nothing_is_lost_on_the_whole_and_nothing_counted_too_high(things: list[str], most: int) -> None:
+    gone: Counter[str] = Counter()
+    counts = BoundedCounts(most, lambda thing, count: gone.update({thing: count}))
+    for thing in things:
+        counts.update([thing])
+    kept = dict(counts.most_common())
+    truth = Counter(things)
+    assert len(kept) <= 2 * most
+    assert Counter(kept) + gone == truth
+    assert all(count <= truth[thing] for thing, count in kept.items())
+
+
+def test_the_frequent_stay_exact_among_many() -> None:
+    chance = random.Random(5)
+    counts = BoundedCounts(100)
+    for _ in range(20_000):
+        counts.update([f"frequent {chance.randrange(10)}", f"rare {chance.randrange(10**9)}"])
+    found = counts.most_common(10)
+    assert all(thing.startswith("frequent") for thing, _ in found)
+    assert sum(count for _, count in found) == 20_000
