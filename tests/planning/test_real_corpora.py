@@ -11,6 +11,10 @@ from elmo_zh.config import TextConfig
 pytestmark = [pytest.mark.interop, needs_data, pytest.mark.slow]
 
 RAW = Path(TEST_DATA or ".") / "data" / "raw"
+KINDS = (
+    "history_modern", "wiki", "news", "novels", "tech", "law_cn", "classical", "dialogue", "law_tw_trad", "reviews",
+    "poetry_trad",
+)  # fmt: skip
 FILES = ("dialogue.txt.xz", "law_cn.txt.xz", "poetry_trad.txt.xz", "reviews.txt.xz", "wiki.txt.xz")
 
 
@@ -25,14 +29,14 @@ def test_a_corpus_of_one_kind(name: str) -> None:
     for figure, error in (("characters", 0), ("tokens", 0.02), ("sentences", 0.03), ("distinct_words", 0.1)):
         assert found[figure] == pytest.approx(truth[figure], rel=error), figure
     assert found["coverage"] == pytest.approx(truth["coverage"], abs=0.012)
-    assert found["bytes.segmented"] == pytest.approx(truth["bytes.segmented"], rel=0.05)
+    assert found["bytes.segmented"] == pytest.approx(truth["bytes.segmented"], rel=0.08)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_folder_of_everything(seed: int) -> None:
     """Eleven files, packed: text of eleven kinds."""
-    found = sample_of(RAW, megabytes=2, seconds=600, seed=seed)
-    # data/README.md of that folder, in millions, by file.
+    found = sample_of(*(RAW / f"{name}.txt.xz" for name in KINDS), megabytes=2, seconds=600, seed=seed)
+    # data/README.md of that folder, in millions, from the largest file to the smallest.
     truth = 1e6 * (10.26 + 4.56 + 4.92 + 3.67 + 3.11 + 2.51 + 1.44 + 1.41 + 1.17 + 1.01 + 0.86)
     assert found.totals["characters"] == pytest.approx(truth, rel=0.005)
 
