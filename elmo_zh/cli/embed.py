@@ -1,6 +1,6 @@
 """The command that writes vectors: embed."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +26,19 @@ from elmo_zh.cli.model_options import (
 )
 from elmo_zh.cli.options import (
     Common,
-    Function,
-    RegisteredName,
     common_options,
     device_option,
     engine_options,
     input_argument,
     input_options,
-    with_options,
+    takes,
 )
 from elmo_zh.config import EmbedConfig
+from elmo_zh.config.fields import option
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.bundle.read import Bundle
     from elmo_zh.embed.dump import DumpReport, DumpSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
@@ -53,95 +51,100 @@ _REMOVED = (
 )
 
 
-def form_options(function: Function) -> Function:
-    """Add the options for the form in which vectors are written."""
-    options = [
-        click.option(
-            "--format",
-            type=RegisteredName(OUTPUT_FORMATS),
-            help="File format to write: HDF5, NumPy arrays (npy), Parquet, JSON lines (jsonl), or word2vec's text"
-            " format with one vector for each word. Default hdf5.",
-        ),
-        click.option(
-            "--layout",
-            type=RegisteredName(HDF5_LAYOUTS),
-            help="HDF5 datasets: one for each line (lines), or one for all, with offsets (packed). Default lines.",
-        ),
-        click.option(
-            "--compression", type=click.Choice(HDF5_COMPRESSIONS), help="Compression of packed HDF5. Default none."
-        ),
-        click.option(
-            "--sentence-index",
-            is_flag=True,
-            help="Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory.",
-        ),
-        click.option(
-            "--by",
-            type=click.Choice(("line", "token")),
-            help="Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
-        ),
-    ]
-    return with_options(function, options)
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions:
+    """The options of the command; None stands for the setting of that name in section embed."""
 
-
-def _build_form(config: EmbedConfig, chosen: dict[str, Any]) -> "OutputForm":
-    from elmo_zh.embed.formats import OutputForm
-
-    return OutputForm(
-        format=chosen["format"] or config.format,
-        layout=chosen["layout"] or config.layout,
-        compression=chosen["compression"] or config.compression,
-        sentence_index=chosen["sentence_index"],
-        by_token=chosen["by"] == "token",
+    output: Path | None = option(
+        None,
+        "File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,"
+        " embeddings.hdf5 in the current folder.",
+        metavar="FILE",
     )
+    split_sentences: bool = option(
+        False, "Split lines into sentences as in training; the output says which line each sentence comes from."
+    )
+    layers: str | None = option(
+        None,
+        "Layers to write: all, their mean, the top one, a number from 0, or a learned mix. Default all.",
+        metavar="all|average|top|N|mix",
+    )
+    mix_weights: Path | None = option(
+        None,
+        'JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
+        path={"dir_okay": False},
+        metavar="FILE",
+    )
+    pool: str | None = option(
+        None, "Write one vector for each line instead of each token. Default none.", choices=("none", *POOL_METHODS)
+    )
+    dtype: str | None = option(None, "Number type of the vectors. Default float32.", choices=VECTOR_DTYPES)
+    format: str | None = option(
+        None,
+        "File format to write: HDF5, NumPy arrays (npy), Parquet, JSON lines (jsonl), or word2vec's text format with"
+        " one vector for each word. Default hdf5.",
+        choices=OUTPUT_FORMATS,
+    )
+    layout: str | None = option(
+        None,
+        "HDF5 datasets: one for each line (lines), or one for all, with offsets (packed). Default lines.",
+        choices=HDF5_LAYOUTS,
+    )
+    compression: str | None = option(None, "Compression of packed HDF5. Default none.", choices=HDF5_COMPRESSIONS)
+    sentence_index: bool = option(
+        False, "Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."
+    )
+    by: str | None = option(
+        None,
+        "Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
+        choices=("line", "token"),
+    )
+    precision: str | None = option(
+        None,
+        "Precision of matrix products; lower is faster and less exact. Default float32.",
+        choices=EMBED_PRECISIONS,
+    )
+    unknown: str | None = option(
+        None,
+        "Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
+        choices=UNKNOWN_WAYS,
+    )
+    shard: str | None = option(None, "", hidden=True)
+
+    def form(self, config: EmbedConfig) -> "OutputForm":
+        """Return the form in which vectors are written."""
+        from elmo_zh.embed.formats import OutputForm
+
+        return OutputForm(
+            format=self.format or config.format,
+            layout=self.layout or config.layout,
+            compression=self.compression or config.compression,
+            sentence_index=self.sentence_index,
+            by_token=self.by == "token",
+        )
+
+    def settings(self, config: EmbedConfig, num_layers: int, *, segmented: bool, stateful: bool) -> "DumpSettings":
+        """Return the settings that turn lines into vectors."""
+        from elmo_zh.embed.dump import DumpSettings
+        from elmo_zh.embed.reduction import load_mix_weights
+
+        return DumpSettings(
+            segmented=segmented,
+            layers=self.layers or config.layers,
+            dtype=self.dtype or config.dtype,
+            pool=self.pool or config.pool,
+            mix_weights=load_mix_weights(self.mix_weights, num_layers) if self.mix_weights else None,
+            stateful=stateful,
+            split_sentences=self.split_sentences,
+        )
 
 
 @click.command()
 @input_argument
 @model_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,"
-    " embeddings.hdf5 in the current folder.",
-)
 @segmented_option
 @input_options
-@click.option(
-    "--split-sentences",
-    is_flag=True,
-    help="Split lines into sentences as in training; the output says which line each sentence comes from.",
-)
-@click.option(
-    "--layers",
-    metavar="all|average|top|N|mix",
-    help="Layers to write: all, their mean, the top one, a number from 0, or a learned mix. Default all.",
-)
-@click.option(
-    "--mix-weights",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help='JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
-)
-@click.option(
-    "--pool",
-    type=click.Choice(("none", *POOL_METHODS)),
-    help="Write one vector for each line instead of each token. Default none.",
-)
-@click.option("--dtype", type=click.Choice(VECTOR_DTYPES), help="Number type of the vectors. Default float32.")
-@form_options
-@click.option(
-    "--precision",
-    type=click.Choice(EMBED_PRECISIONS),
-    help="Precision of matrix products; lower is faster and less exact. Default float32.",
-)
-@click.option(
-    "--unknown",
-    type=click.Choice(UNKNOWN_WAYS),
-    help="Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
-)
-@click.option("--shard", hidden=True)
+@takes(EmbedOptions, "options")
 @stateful_option
 @device_option
 @engine_options
@@ -152,10 +155,10 @@ def embed(
     /,
     files: tuple[str, ...],
     model: Path | None,
-    output: Path | None,
+    segmented: bool,
     stateful: bool,
     device: str | None,
-    **chosen: Any,
+    options: EmbedOptions,
 ) -> None:
     """Write the vectors of each line of a text file.
 
@@ -174,54 +177,38 @@ def embed(
       elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
-    if chosen["shard"]:
+    if options.shard:
         raise ElmoZhError(f"embed --shard {_REMOVED}")
     config = common.resolve()
-    if chosen["split_sentences"] and chosen["segmented"]:
+    if options.split_sentences and segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     if stateful and common.engine != "local":
         raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
     refuse_settings_of_the_model(common, "embed", also="embed")
-    refuse_format_of_segmented(common, segmented=chosen["segmented"])
-    form = _build_form(config.embed, chosen)
+    refuse_format_of_segmented(common, segmented=segmented)
+    form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
     from elmo_zh.embed.jobs import is_single, plan_jobs
 
-    if output is not None and is_single(files):
-        require_matching_suffix(output, form)
+    if options.output is not None and is_single(files):
+        require_matching_suffix(options.output, form)
     with opened_inputs(files, common.console) as sources:
-        jobs = plan_jobs(files, sources, output, output_suffix(form), config.text, segmented=chosen["segmented"])
-        if mix_weights := chosen["mix_weights"]:
-            jobs = [replace(job, also_read=(*job.also_read, mix_weights)) for job in jobs]
+        jobs = plan_jobs(files, sources, options.output, output_suffix(form), config.text, segmented=segmented)
+        if options.mix_weights:
+            jobs = [replace(job, also_read=(*job.also_read, options.mix_weights)) for job in jobs]
         embedder = load_embedder(
             common,
             model_path(model),
             config.embed,
             device,
             stateful=stateful,
-            precision=chosen["precision"],
-            unknown=chosen["unknown"],
+            precision=options.precision,
+            unknown=options.unknown,
         )
-        settings = _build_settings(config.embed, embedder.bundle, stateful, chosen)
+        settings = options.settings(config.embed, embedder.num_layers, segmented=segmented, stateful=stateful)
         with common.choose_engine(config).started(0) as engine:
             _run_jobs(common, embedder, jobs, is_single(files), settings, form, engine)
-
-
-def _build_settings(config: EmbedConfig, bundle: "Bundle", stateful: bool, chosen: dict[str, Any]) -> "DumpSettings":
-    from elmo_zh.embed.dump import DumpSettings
-    from elmo_zh.embed.reduction import load_mix_weights
-
-    path, num_layers = chosen["mix_weights"], bundle.bilm.shape.num_layers + 1
-    return DumpSettings(
-        segmented=chosen["segmented"],
-        layers=chosen["layers"] or config.layers,
-        dtype=chosen["dtype"] or config.dtype,
-        pool=chosen["pool"] or config.pool,
-        mix_weights=load_mix_weights(path, num_layers) if path else None,
-        stateful=stateful,
-        split_sentences=chosen["split_sentences"],
-    )
 
 
 def _run_jobs(
