@@ -42,14 +42,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """Report on a finished index.
-
-    Attributes:
-        path: Its folder.
-        counts: Counts of lines, tokens and unknown tokens of the texts, and of words, occurrences and kept lines.
-        num_bytes: Size of the folder.
-        missing_words: Words of the given list that do not occur as a token.
-    """
+    """The folder of a finished index, its counts and size, and the given words that do not occur as a token."""
 
     path: Path
     counts: dict[str, int]
@@ -73,25 +66,10 @@ def build_index(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> IndexReport:
-    """Write an index of the words of texts. An unfinished one is continued.
+    """Write an index of the words of texts. An unfinished one is continued, unless `force` is given.
 
     Each text is read three times: its bytes for their digest, and its lines for their tokens and to write those kept.
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
-
-    Args:
-        embedder: The model, not a stateful one.
-        texts: The texts.
-        output: The folder to write.
-        settings: What the index holds.
-        force: Replace an existing index, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
-        engine: Runs the computation of the vectors; default this process.
-
-    Raises:
-        ElmoZhError: If the embedder is stateful.
-        CorpusError: If a text cannot be read or changes, or no word occurs often enough.
-        OutputError: If the output exists or does not fit on its disk; if an unfinished one is of other texts, another
-            model or other settings.
     """
     if embedder.is_stateful:
         raise ElmoZhError("An index holds vectors of single sentences. Give an embedder that is not stateful.")

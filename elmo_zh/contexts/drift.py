@@ -178,18 +178,14 @@ def require_comparable(old: ContextIndex, new: ContextIndex, layer: int | None) 
 def moved_lines(
     old: ContextIndex, new: ContextIndex, word: str, layer: int, top: int
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
-    """Return the old and the new lines that show the change of a word best.
+    """Return the old and the new lines that show the change of a word best, at most `top` different ones of each.
 
     They are the occurrences that are most typical of their own text and least of the other: the cosine to the mean of
-    their own text exceeds most that to the mean of the other.
-
-    Returns:
-        Of each index at most `top` different lines, the most telling first. Their cosine is that to the other mean.
+    their own text exceeds most that to the mean of the other, which is the one shown.
     """
     numbers = old.occurrences(word), new.occurrences(word)
     units = [unit_rows(index.vectors_of(own, layer)) for index, own in zip((old, new), numbers, strict=True)]
-    means = [each.mean(axis=0) for each in units]
-    directions = unit_rows(np.stack(means))
+    directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
     first = _distinct(old, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
     return first, _distinct(new, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
 
@@ -208,11 +204,8 @@ def _compare(word: str, counts: tuple[int, int], groups: tuple[Vectors, Vectors]
         new_count=counts[1],
         old_compared=len(groups[0]),
         new_compared=len(groups[1]),
-        apd=distances.apd,
-        old_spread=distances.old_spread,
-        new_spread=distances.new_spread,
+        **asdict(distances),
         excess=distances.excess,
-        prt=distances.prt,
         p=p,
     )
 

@@ -52,13 +52,10 @@ class Distances:
 
 
 def distinct_unit_rows(vectors: NDArray[np.float16]) -> Vectors:
-    """Return the distinct rows, each divided by its norm.
+    """Return the distinct rows in their order, each divided by its norm, float64, shape (n, D).
 
     Equal rows are occurrences in equal sentences: a repeated line is no further evidence. Rows of zeros have no
     direction and are left out.
-
-    Returns:
-        In their order, float64, shape (number of distinct rows, D).
     """
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)

@@ -1,9 +1,10 @@
 """The content of an index: words are counted, occurrences chosen, their lines written, and then their vectors."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,49 +32,26 @@ KEPT_ROWS = "rows.npy"
 
 
 class WordNumbers:
-    """Numbers words in the order in which they appear, and counts them.
+    """The words of the texts in the order in which they appear, with their numbers and counts."""
 
-    Attributes:
-        numbers: The number of each word, spelled in UTF-8.
-    """
-
-    def __init__(self) -> None:
-        self.numbers: dict[bytes, int] = {}
-        self._counts = np.zeros(1024, np.int64)
-
-    def count(self, tokens: Sequence[bytes]) -> None:
-        """Count further tokens."""
-        numbers = self.numbers
-        found = np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int64)
-        if len(numbers) > len(self._counts):
-            self._counts = np.concatenate([self._counts, np.zeros(len(numbers), np.int64)])
-        distinct, counts = np.unique(found, return_counts=True)
-        self._counts[distinct] += counts
+    def __init__(self, counts: Counter[bytes]) -> None:
+        self.numbers = {word: number for number, word in enumerate(counts)}
+        self.words = [word.decode() for word in counts]
+        self.counts = np.fromiter(counts.values(), np.int64, len(counts))
 
     def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
-        """Return the numbers of counted tokens, int64, shape (n,)."""
+        """Return the numbers of tokens, int64, shape (n,)."""
         return np.fromiter(map(self.numbers.__getitem__, tokens), np.int64, len(tokens))
-
-    @property
-    def words(self) -> list[str]:
-        """The words by number."""
-        return [word.decode() for word in self.numbers]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of occurrences of each word, by its number, int64, shape (W,)."""
-        return self._counts[: len(self.numbers)]
 
 
 def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
     """Count the words of all texts, whose tokens are on disk."""
-    words = WordNumbers()
+    counts = Counter[bytes]()
     with reporter.progress("count", unit="tokens") as progress:
-        for each in tokens:
-            for block in each.blocks():
-                words.count(block.tokens)
-                progress.update(len(block.tokens))
-    return words
+        for block in chain.from_iterable(each.blocks() for each in tokens):
+            counts.update(block.tokens)
+            progress.update(len(block.tokens))
+    return WordNumbers(counts)
 
 
 def write_index_text(

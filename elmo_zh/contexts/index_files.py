@@ -27,46 +27,19 @@ OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("sta
 POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
 
 
-@dataclass(frozen=True)
 class IndexLayout:
     """The names of the files in the folder of an index."""
 
-    path: Path
-
-    @property
-    def info(self) -> Path:
-        """Texts, model and settings of the index, and the sizes of the other files."""
-        return self.path / "index.json"
-
-    @property
-    def words(self) -> Path:
-        """`WORD` of each word, sorted by spelling."""
-        return self.path / "words.npy"
-
-    @property
-    def word_text(self) -> Path:
-        """The spellings of the words, in UTF-8, without anything between them."""
-        return self.path / "words.utf8"
-
-    @property
-    def lines(self) -> Path:
-        """`LINE` of each line that holds an occurrence, in the order of the texts."""
-        return self.path / "lines.npy"
-
-    @property
-    def line_text(self) -> Path:
-        """The texts of these lines, in UTF-8, without anything between them."""
-        return self.path / "lines.utf8"
-
-    @property
-    def occurrences(self) -> Path:
-        """`OCCURRENCE` of each occurrence, in the order of the texts."""
-        return self.path / "occurrences.npy"
-
-    @property
-    def postings(self) -> Path:
-        """Numbers of the occurrences, word by word, ascending."""
-        return self.path / "postings.npy"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Texts, model and settings of the index, and the sizes of the other files.
+        self.info = path / "index.json"
+        # `WORD` of each word, sorted by spelling; and the spellings, in UTF-8, without anything between them.
+        self.words, self.word_text = path / "words.npy", path / "words.utf8"
+        # `LINE` of each line that holds an occurrence, in the order of the texts; and their texts, in the same way.
+        self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
+        # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
+        self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
 
     def vectors(self, layer: int) -> Path:
         """Vectors of the occurrences in a layer, float16, shape (N, 2P)."""

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,7 @@ class KeepRule:
     share: float | None = None
 
 
-@dataclass(frozen=True)
-class _Threshold:
+class _Threshold(NamedTuple):
     """Lines below `rank` are kept, and of those equal to it the first `num_equal`."""
 
     rank: int

@@ -44,29 +44,26 @@ def nearest(
         top: How many rows to return, at most.
 
     Returns:
-        Numbers of the rows, int64, and their cosines, float64, shape (n,). Ties go to the first. The
-        cosine of a zero vector is 0.
+        Numbers of the rows, int64, and their cosines, float64, shape (n,). Ties go to the first. The cosine
+        of a zero vector is 0.
     """
-    unit = _unit(query)
-    for rough, error in ((_half_products, _HALF_ERROR), (_float_products, _FLOAT_ERROR)):
-        if rough is _half_products and not _suits_half(norms):
-            continue
-        estimates = rough(vectors, unit) / np.where(norms == 0, np.float32(1), norms)
+    if _suits_half(norms):
+        estimates = _half_products(vectors, _unit(query)) / np.where(norms == 0, np.float32(1), norms)
         num_others = max(0, len(estimates) - top)
         least = np.partition(estimates, num_others)[num_others] if len(estimates) and top else np.float32(0)
-        candidates = np.flatnonzero(estimates >= least - 2 * error)
-        numbers, cosines, largest_error = _compare(candidates, vectors, query, top, estimates)
-        if largest_error <= error:
-            break
-    return numbers, cosines
+        candidates = np.flatnonzero(estimates >= least - 2 * _HALF_ERROR)
+        cosines = _cosines_of(candidates, vectors, query)
+        if np.abs(cosines - estimates[candidates]).max(initial=0) <= _HALF_ERROR:
+            return _largest(candidates, cosines, top)
+    [found] = _nearest_of_some(vectors, norms, query[None], top)
+    return found
 
 
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
     """Return those of some rows with the largest cosines to a vector, as `nearest` does."""
-    found, cosines, _ = _compare(numbers, vectors, query, top)
-    return found, cosines
+    return _largest(numbers, _cosines_of(numbers, vectors, query), top)
 
 
 def nearest_of_each(
@@ -120,32 +117,19 @@ def _half_products(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> N
     return np.asarray(products.numpy().astype(np.float32))
 
 
-def _float_products(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> NDArray[np.float32]:
-    import torch
-
-    products = np.empty(len(vectors), np.float32)
-    given, query = torch.from_numpy(vectors), torch.from_numpy(unit.astype(np.float32))
-    for start in range(0, len(vectors), _BLOCK):
-        products[start : start + _BLOCK] = (given[start : start + _BLOCK].float() @ query).numpy()
-    return products
+def _largest(numbers: Numbers, cosines: Cosines, top: int) -> tuple[Numbers, Cosines]:
+    order = np.lexsort((numbers, -cosines))[:top]
+    return numbers[order], cosines[order]
 
 
-def _compare(
-    candidates: Numbers,
-    vectors: NDArray[np.float16],
-    query: NDArray[np.float32],
-    top: int,
-    estimates: NDArray[np.floating[Any]] | None = None,
-) -> tuple[Numbers, Cosines, float]:
-    """Return the nearest of some rows, their cosines, and the largest error of their estimates."""
+def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32]) -> Cosines:
+    """Return the cosines of rows with a vector."""
     unit = _unit(query)
-    cosines = np.empty(len(candidates))
-    for start in range(0, len(candidates), _BLOCK):
+    cosines = np.empty(len(numbers))
+    for start in range(0, len(numbers), _BLOCK):
         own = slice(start, start + _BLOCK)
-        cosines[own] = _cosines(vectors[candidates[own]], unit)
-    errors = np.abs(cosines - estimates[candidates]) if estimates is not None else cosines[:0]
-    order = np.lexsort((candidates, -cosines))[:top]
-    return candidates[order], cosines[order], float(errors.max(initial=0))
+        cosines[own] = _cosines(vectors[numbers[own]], unit)
+    return cosines
 
 
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:

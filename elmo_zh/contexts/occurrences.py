@@ -146,12 +146,7 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
 
 @dataclass(frozen=True)
 class NeighbourLine:
-    """A neighbour with its line.
-
-    Attributes:
-        neighbour: The neighbour.
-        line: Its line.
-    """
+    """A neighbour with its line."""
 
     neighbour: Neighbour
     line: IndexedLine

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.contexts.keep import KeepRule, write_kept
-from elmo_zh.contexts.line_scorer import LineScore, LineScorer
+from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.contexts.score_lines import LineScoring, ScoredLine, iter_finished_lines
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
@@ -51,19 +51,16 @@ class ScoreCounts:
 
     def add(self, lines: Iterable[ScoredLine]) -> None:
         """Add lines."""
-        for line in lines:
-            self._add(line.score)
-
-    def _add(self, score: LineScore) -> None:
-        self.lines += 1
-        self.empty_lines += not score.num_sentences
-        self.sentences += score.num_sentences
-        self.tokens += score.num_tokens
-        self.unknown += score.num_unknown
-        self.characters += score.num_characters
-        self.forward_nats += score.forward_nats
-        self.backward_nats += score.backward_nats
-        self.spelling_nats += score.spelling_nats
+        for score in (line.score for line in lines):
+            self.lines += 1
+            self.empty_lines += not score.num_sentences
+            self.sentences += score.num_sentences
+            self.tokens += score.num_tokens
+            self.unknown += score.num_unknown
+            self.characters += score.num_characters
+            self.forward_nats += score.forward_nats
+            self.backward_nats += score.backward_nats
+            self.spelling_nats += score.spelling_nats
 
     def figures(self) -> Figures | None:
         """Return what `evaluate` gives for the text; None without a sentence."""
@@ -107,22 +104,13 @@ class ScoreJob:
 
     def rows(self) -> "ScoreRows":
         """Return the form of the table."""
-        return ScoreRows(
-            self.texts,
-            kind=self.kind,
-            by_token=self.scorer.reading.by_token,
-            with_difference=self.other is not None,
-        )
+        by_token, with_difference = self.scorer.reading.by_token, self.other is not None
+        return ScoreRows(self.texts, kind=self.kind, by_token=by_token, with_difference=with_difference)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """The counts of a finished scoring.
-
-    Attributes:
-        counts: Totals of the texts.
-        kept: Number of lines that were kept, if lines were chosen.
-    """
+    """The totals of the texts, and the number of lines that were kept, if lines were chosen."""
 
     counts: ScoreCounts
     kept: int | None = None

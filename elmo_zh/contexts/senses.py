@@ -92,7 +92,7 @@ def find_senses(
         index: The index.
         word: A word of it.
         layer: The layer to compare. Default: the lowest one of the index that knows the context.
-        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.clusters`, perhaps one.
+        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.usages`, perhaps one.
         seed: Seed of k-means.
         top: How many characteristic words to return for each usage, at most.
 

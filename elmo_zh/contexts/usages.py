@@ -72,11 +72,7 @@ def join_directions(own: Floats, around: Floats) -> Floats:
 
     Args:
         own: Vectors of the occurrences of a word, of length 1, float64, shape (n, D).
-        around: For each occurrence, the mean of the other words' unit vectors in its line; zeros if there is no other,
-            float64, shape (n, D).
-
-    Returns:
-        float64, shape (n, 2D).
+        around: The mean of the other words' unit vectors in the line of each; zeros if there is no other, shape (n, D).
     """
     return np.hstack([_directions(own), _directions(around)])
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import accumulate, islice
 from pathlib import Path
 
 from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle
@@ -205,10 +205,8 @@ def _texts_of(subject: Subject) -> Iterator[_OwnText]:
 
 def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Return the first files of a list: those that begin within MOST_TEXT_BYTES."""
-    sizes = [path.stat().st_size for path in paths]
-    starts = [sum(sizes[:number]) for number in range(len(paths))]
-    pairs = takewhile(lambda pair: pair[1] < MOST_TEXT_BYTES, zip(paths, starts, strict=True))
-    return tuple(path for path, _ in pairs)
+    starts = accumulate((path.stat().st_size for path in paths), initial=0)
+    return tuple(path for path, start in zip(paths, starts, strict=False) if start < MOST_TEXT_BYTES)
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:

@@ -5,13 +5,12 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -216,29 +215,17 @@ def _neighbours(
     }
 
 
-@dataclass(frozen=True)
-class PageLine:
-    """A line of a page.
-
-    Attributes:
-        line: The line.
-        tokens: Its tokens with their surprisal, which is NaN if the model has no softmax.
-    """
+class PageLine(NamedTuple):
+    """A line of a page, and its tokens with their surprisal, which is NaN if the model has no softmax."""
 
     line: IndexedLine
     tokens: Sequence[TokenScore]
-
-    @property
-    def words(self) -> list[str]:
-        """The tokens alone."""
-        return [token.token for token in self.tokens]
 
 
 class TokenReader:
     """Reads lines, with the surprisal of each token if the model has a softmax."""
 
     def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
-        """Prepare a model."""
         self._embedder, self._segmented = embedder, segmented
         self._scorer: LineScorer | None = None
         if has_probabilities(embedder):
@@ -288,7 +275,7 @@ def point_substitutes(
     with reporter.progress("substitutes", total=len(points), unit="points") as progress:
         for start in range(0, len(points), _AT_A_TIME):
             chosen = points[start : start + _AT_A_TIME]
-            places = [(lines[point.line].words, point.token) for point in chosen]
+            places = [([each.token for each in lines[point.line].tokens], point.token) for point in chosen]
             found += substitute_records(embedder, places)
             progress.update(len(chosen))
     return found

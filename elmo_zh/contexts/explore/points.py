@@ -41,12 +41,9 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word of a page.
+    """A word of a page, its occurrences that are shown, in the order of the texts, and the usage of each.
 
-    Attributes:
-        word: The word.
-        occurrences: Its occurrences that are shown, in the order of the texts.
-        usages: The usage of each, as `senses` finds them, from 0, the most frequent first, int64, shape (n,).
+    Usages are those of `senses`, from 0, the most frequent first, int64, shape (n,).
     """
 
     word: str
@@ -127,12 +124,7 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
 
 
 class WordMaps(NamedTuple):
-    """The maps of a word in one layer; each is int64, shape (n, 2), within -SCALE and SCALE.
-
-    Attributes:
-        pca: The first two principal components.
-        tsne: t-SNE, which starts from them.
-    """
+    """The first two principal components and a t-SNE map that starts from them; int64, shape (n, 2), within SCALE."""
 
     pca: NDArray[np.int64]
     tsne: NDArray[np.int64]

@@ -51,7 +51,6 @@ class LiveSentences:
     """
 
     def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
-        """Prepare a model."""
         self._index, self._embedder = index, embedder
         self._readers = {True: TokenReader(embedder, device, segmented=True)} if index.is_segmented else {}
         if embedder.bundle.text is not None or not index.is_segmented:
@@ -98,7 +97,6 @@ class ExploreServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, page: str, sentences: LiveSentences, port: int) -> None:
-        """Bind to a port."""
         self.page, self.sentences = page.encode(), sentences
         try:
             super().__init__((HOST, port), _Answers)
