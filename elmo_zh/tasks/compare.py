@@ -334,27 +334,20 @@ def _prediction(example: Example, label: str, marks_spans: bool) -> Prediction:
 
 
 def predict_tfidf(train: Sequence[Example], dev: Sequence[Example], test: Sequence[Example]) -> list[Prediction]:
-    """Return the classes that logistic regression predicts from the characters and pairs of characters of each text.
-
-    The strength of the penalty is the one with the highest accuracy on the development examples. It needs scikit-learn.
-    """
+    """Return the classes that logistic regression predicts from the characters and pairs of characters of each text."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
     if len({example.labels for example in train}) < 2 or not any(example.texts[0] for example in train):
         return predict_majority(train, test, regression=False, marks_spans=False)
     vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
-    features, labels = vectorizer.fit_transform(_texts(train)), _labels(train)
-    dev_features, dev_labels = vectorizer.transform(_texts(dev)), _labels(dev)
+    (texts, labels), (dev_texts, dev_labels) = _columns(train), _columns(dev)
+    features, dev_features = vectorizer.fit_transform(texts), vectorizer.transform(dev_texts)
     models = [LogisticRegression(C=penalty, max_iter=1000).fit(features, labels) for penalty in _PENALTIES]
     best = max(models, key=lambda model: float(model.score(dev_features, dev_labels)))
-    found: list[Any] = best.predict(vectorizer.transform(_texts(test))).tolist()
+    found: list[Any] = best.predict(vectorizer.transform(_columns(test)[0])).tolist()
     return [ClassPrediction(label, {label: 1.0}) for label in found]
 
 
-def _texts(examples: Sequence[Example]) -> list[str]:
-    return [example.texts[0] for example in examples]
-
-
-def _labels(examples: Sequence[Example]) -> list[str]:
-    return [example.labels[0] for example in examples]
+def _columns(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
+    return [example.texts[0] for example in examples], [example.labels[0] for example in examples]

@@ -28,8 +28,6 @@ class Run:
     """One model, trained on a share of the labels from one seed, and tested.
 
     Attributes:
-        seed: Seed of the choice of examples and of the training.
-        num_examples: Number of training examples.
         dev_score: The main score on the development examples; None for a baseline.
         seconds: The duration of the training, without the vectors.
         rows: What each test example adds to the score, float64, shape (N, 2).
@@ -56,15 +54,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """All scores, and the differences to word2vec.
-
-    Attributes:
-        name: Name of the comparison, for titles.
-        metric: Name of the main score (`main_metric`).
-        runs: The trainings.
-        seed: Seed of the bootstrap.
-        facts: Model, data, settings, and the seconds that the vectors took.
-    """
+    """All scores, and the differences to word2vec; `facts` are model, data, settings, and seconds of the vectors."""
 
     name: str
     metric: str

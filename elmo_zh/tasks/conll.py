@@ -41,13 +41,8 @@ class TaggedToken:
 def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
     """Return the sentences of a CoNLL file, notes on how it was read, and whether its units are words.
 
-    Args:
-        text: The file: sentences end at blank lines; columns are separated by tabs, else by spaces.
-        text_column: Number of the token's column from 1; "" for the first, in CoNLL-U the second.
-        label_column: Number of the tag's column from 1; "" for the last, in CoNLL-U the fourth.
-
-    Raises:
-        CorpusError: If a line lacks a column, or a tag is empty.
+    Columns are separated by tabs, else by spaces, and given by their number from 1. Without a number the token is in
+    the first column and the tag in the last one; in CoNLL-U in the second and the fourth.
     """
     sentences = list(_sentences(text, text_column, label_column))
     if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:

@@ -24,15 +24,13 @@ _SHOWN_CLASSES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The examples of a task.
+    """The examples of a task, and the files that they come from.
 
     Attributes:
-        train: What networks learn from.
-        dev: What decides when to stop.
-        test: What is scored at the end; empty if there is none.
+        dev: The examples that decide when to stop.
+        test: The examples that are scored at the end; empty if there are none.
         scheme: In tagging the scheme of the data, "" for tags that mark no spans.
         by_words: In tagging whether the units are words.
-        files: The files that were read, by the part that they hold.
     """
 
     train: Sequence[Example]
@@ -52,11 +50,7 @@ class Dataset:
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Return the files that a folder holds.
-
-    Raises:
-        CorpusError: If the folder has no file of training examples, or several.
-    """
+    """Return the files that a folder holds; raise CorpusError if none, or several, are training examples."""
     folder = files.data
     if not folder.is_dir():
         return files
@@ -106,16 +100,10 @@ def _part_named(words: Sequence[str]) -> str:
 
 
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
-    """Read, split and check the data of a task.
+    """Read, split and check the data of a task, whose files `find_files` has found.
 
-    Args:
-        files: Its files, after `find_files`.
-        reading: How they are read.
-        reporter: Receives notes and warnings.
-        needs_test: Test on the file of development examples if there is no other.
-
-    Raises:
-        CorpusError: If a file cannot be read, the parts do not fit together, or there is too little data.
+    With `needs_test` the file of development examples is tested on if there is no other. Data that does not fit
+    together, or is too little, is a CorpusError.
     """
     read = _read_parts(files, reading, reporter)
     if needs_test and "dev" in read and "test" not in read:
@@ -194,18 +182,15 @@ def _split(
     """Return the parts with fractions of the training examples taken: by text, so that copies are in one part."""
     if not fractions:
         return parts
-    train: list[Example] = []
-    taken: dict[str, list[Example]] = {part: [] for part in fractions}
+    found: dict[str, list[Example]] = {part: [] for part in ("train", *fractions)}
     for example in parts["train"]:
-        place = _place(example, seed, "split")
+        place, chosen = _place(example, seed, "split"), "train"
         for part, fraction in fractions.items():
-            if place < fraction:
-                taken[part].append(example)
-                break
+            if 0 <= place < fraction:
+                chosen = part
             place -= fraction
-        else:
-            train.append(example)
-    parts = {**parts, "train": train, **taken}
+        found[chosen].append(example)
+    parts = {**parts, **found}
     shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
     reporter.note(f"Split by text with seed {seed}: {shown} examples.")
     return parts
@@ -218,13 +203,7 @@ def _place(example: Example, seed: int, purpose: str) -> float:
 
 
 def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
-    """Return some of the examples, in their order; those of a smaller limit are among those of a larger one.
-
-    Args:
-        examples: The examples.
-        limit: How many of them, at most.
-        seed: Which ones.
-    """
+    """Return `limit` of the examples, in their order; those of a smaller limit are among those of a larger one."""
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
 

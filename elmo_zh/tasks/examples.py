@@ -70,11 +70,7 @@ def marks_span(tag: str) -> bool:
 
 
 def detect_scheme(tags: Iterable[str], name: str) -> str:
-    """Return the scheme of all tags of a file; "" if they mark no spans, such as parts of speech.
-
-    Raises:
-        CorpusError: If some tags belong to no scheme or to two; it names the file.
-    """
+    """Return the scheme of all tags of a file; "" if they mark no spans. Tags of no scheme, or of two, are an error."""
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {match[1] for match in parsed.values() if match}

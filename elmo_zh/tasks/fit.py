@@ -79,7 +79,7 @@ def fit_task(
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
         work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
         task = PreparedTask.prepare(job, dataset, embedder, work.path, reporter)
-        trained = [task.train(seed, work.path / f"seed-{seed}") for seed in task.seeds()]
+        trained = [task.train(seed, work.path / f"seed-{seed}") for seed in job.seeds()]
         report = task.write(output, trained)
         work.remove()
     return report
@@ -204,10 +204,6 @@ class PreparedTask:
             scale=scale, texts=texts, items=items, reporter=reporter,
         )  # fmt: skip
 
-    def seeds(self) -> range:
-        """Return the seeds of the trainings."""
-        return self.job.seeds()
-
     def head(self, seed: int) -> TaskHead:
         """Return the network with the first weights of a seed."""
         torch.manual_seed(seed)
@@ -268,7 +264,7 @@ class PreparedTask:
             model={"path": str(bundle.path), "digest": bundle.digest, **reading},
             training={
                 **asdict(job.training),
-                "seeds": list(self.seeds()),
+                "seeds": list(job.seeds()),
                 "files": [path.name for path in self.dataset.files.values()],
                 **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
             },
@@ -280,7 +276,7 @@ class PreparedTask:
         """Write the folder of the best of the trained networks."""
         best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
         by_seed: dict[str, Any] = {}
-        for number, (seed, each) in enumerate(zip(self.seeds(), trained, strict=True)):
+        for number, (seed, each) in enumerate(zip(self.job.seeds(), trained, strict=True)):
             head = self.load(seed, each)
             predictions = {part: self.predictions(head, part) for part in self._scored_parts()}
             scores = {part: self._scores(found, part) for part, found in predictions.items()}
@@ -288,7 +284,7 @@ class PreparedTask:
             if number == best:
                 chosen, chosen_predictions, chosen_scores = head, predictions, scores
         description = self.describe(
-            {"metric": self.metric, "chosen_seed": self.seeds()[best], "seeds": by_seed, **chosen_scores}, chosen
+            {"metric": self.metric, "chosen_seed": self.job.seeds()[best], "seeds": by_seed, **chosen_scores}, chosen
         )
         lines = [line for each in trained for line in each.lines]
         with atomic_path(output) as unfinished:

@@ -58,12 +58,7 @@ class _Sentence:
 
 
 def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str]]:
-    """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read.
-
-    Raises:
-        CorpusError: If a field is missing, or a span is outside its text, is not what the file says, or cuts a
-            character.
-    """
+    """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read."""
     sentences = list(_sentences(text, text_column, label_column))
     if not sentences:
         raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
@@ -132,11 +127,7 @@ def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
 
 
 def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
-    """Return the span with a start, an end, a type and a surface.
-
-    Raises:
-        CorpusError: If one of the values is missing or of another kind.
-    """
+    """Return the span with a start, an end, a type and a surface; raise CorpusError for a wrong or missing value."""
     start, end, kind, surface = values
     if isinstance(kind, list) and len(kind) == 1:
         [kind] = kind
@@ -237,11 +228,7 @@ def _is_list(value: Any) -> bool:
 
 
 def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
-    """Return the sentences of JSON objects, as `read_conll` does.
-
-    Raises:
-        CorpusError: If an object has not as many tags as tokens, or tags are numbers.
-    """
+    """Return the sentences of JSON objects, as `read_conll` does."""
     fields: tuple[str, str] | None = None
     sentences = []
     for number, record in enumerate(iter_objects(text), start=1):

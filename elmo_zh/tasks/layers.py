@@ -20,14 +20,9 @@ from elmo_zh.tasks.examples import may_follow, spans_of
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of a network.
+    """Sizes of a network: L + 1, 2P, P of word2vec (0 if it is no input), characters with a vector, and outputs.
 
-    Attributes:
-        num_layers: L + 1.
-        elmo_dim: 2P.
-        word2vec_dim: P of the word2vec vectors; 0 if they are no input.
-        num_characters: Characters with a vector, the two numbers for padding and for unknown ones included.
-        num_outputs: Number of classes or tags; 1 for a number.
+    Characters include the two numbers for padding and for unknown ones; a number as output is one.
     """
 
     num_layers: int
@@ -257,10 +252,7 @@ class CRF(nn.Module):
     def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """Return the cost of tags, in nats, shape (B,); 0 for a text without units.
 
-        Args:
-            emissions: Score of each tag for each unit, shape (B, T, K).
-            tags: The tags, int64, anything where padded, shape (B, T).
-            mask: True where there is a unit, none after padding, shape (B, T).
+        Emissions are (B, T, K); tags, int64, and the mask of units are (B, T). No unit comes after padding.
         """
         cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
         return cost * mask[:, 0]
@@ -300,16 +292,9 @@ class CRF(nn.Module):
         return found
 
     def tag_probabilities(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the probability of each tag of each unit: that of all sequences that have it there.
+        """Return the probability of each tag of each unit, shape (B, T, K), zeros where padded.
 
         It is the derivative of the log-partition function by the emission of that tag.
-
-        Args:
-            emissions: Score of each tag for each unit, shape (B, T, K).
-            mask: True where there is a unit, none after padding, shape (B, T).
-
-        Returns:
-            Shape (B, T, K), zeros where padded.
         """
         with torch.enable_grad():
             emissions = emissions.detach().requires_grad_()
@@ -318,15 +303,11 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def span_probabilities(self, emissions: Tensor, tags: Sequence[int]) -> list[float]:
-        """Return the probability of each span that BIOES tags of a text mark, in the order of `spans_of`.
+        """Return the probability of each span that the n BIOES tags of a text mark; emissions are (n, K).
 
         Only one sequence of tags marks a span, so its probability is that of all sequences of the text that have these
         tags there: the sum over all beginnings up to its first tag, times the score of its tags, times the sum over all
         endings from its last one, divided by the sum over all sequences.
-
-        Args:
-            emissions: Score of each tag for each of the n units of the text, shape (n, K).
-            tags: The tags, n numbers.
         """
         spans = spans_of([self.tags[tag] for tag in tags])[0]
         if not spans:
@@ -350,13 +331,8 @@ class CRF(nn.Module):
 def _log_sums(starts: Tensor, transitions: Tensor, emissions: Tensor, mask: Tensor) -> Iterator[Tensor]:
     """Yield for each unit the log of the sum over all sequences up to it that end with each tag, T times shape (B, K).
 
-    Each step is a product of probabilities in float64, which is much faster than torch.logsumexp over (B, K, K).
-
-    Args:
-        starts: Score of each tag at the start, float64, shape (K,).
-        transitions: Score of each tag after each, float64, shape (K, K).
-        emissions: Score of each tag for each unit, float64, shape (B, T, K).
-        mask: True where there is a unit, none after padding, shape (B, T). Padding repeats the sums of the last unit.
+    Each step is a product of probabilities in float64, much faster than torch.logsumexp over (B, K, K). Starts are
+    (K,), transitions (K, K), emissions (B, T, K); padding repeats the sums of the last unit.
     """
     factors = transitions.exp()
     # Not by their index: the gradient of each would then be as long as the text.

@@ -42,12 +42,10 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probed:
-    """The scores of one layer, or of vectors that are compared with the layers.
+    """The scores of one layer, or of vectors that are compared with the layers, which have no number.
 
     Attributes:
-        name: Its name.
-        layer: Number of the layer; None for word2vec and the baseline.
-        rows: For each example, a sentence or an occurrence, the right answers and all answers, float64, shape (N, 2).
+        rows: The right answers and all answers of each sentence or occurrence, float64, shape (N, 2).
         dev_score: Accuracy on the development examples, by which the layer is chosen; None if there are none.
     """
 
@@ -64,14 +62,7 @@ class Probed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeReport:
-    """The table of a probe.
-
-    Attributes:
-        what: What is predicted, for the head of the table.
-        baseline: What needs no vectors: the most frequent tag of each word, or its most frequent sense.
-        others: word2vec, if there is one, and the layers.
-        facts: Model, data and counts.
-    """
+    """The table of a probe: a baseline without vectors, word2vec, if there is one, and the layers."""
 
     what: str
     baseline: Probed

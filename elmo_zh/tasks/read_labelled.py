@@ -66,11 +66,7 @@ def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
 
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read.
-
-    Raises:
-        CorpusError: If the file cannot be read, or a column is missing.
-    """
+    """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read."""
     for text in decoded_files(source, reading.encoding, PassedOver()):
         records, _ = labelled_records(text, _format_of(text, reading), reading, with_label=False)
         yield from (record.cells for record in records)

@@ -199,9 +199,9 @@ def example_rows(
 ) -> Rows:
     """Return what each example adds to the score, float64, shape (N, 2).
 
-    For accuracy these are the right labels and all labels, for the F1 of spans twice the right spans and the predicted
-    plus the true ones: the score is the sum of the first column over that of the second. For numbers they are the true
-    number and the predicted one; for macro F1 the true class and the predicted one, numbered from 0 by their names.
+    For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
+    the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted one.
+    For macro F1: the true and the predicted class, numbered from 0 by their names.
     """
     classes = {each.label for each in predictions if isinstance(each, ClassPrediction)}
     classes |= {example.labels[0] for example in examples}
@@ -238,11 +238,7 @@ def score_rows(rows: Rows, *, metric: str) -> float:
 def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metric: str, seed: int) -> Difference:
     """Return how much the first model scores higher than the second, with a percentile interval of 95%.
 
-    Args:
-        first: The rows of the first model, one array (N, 2) for each of its trainings; their scores are averaged.
-        second: Those of the second model, for the same examples in the same order.
-        metric: Name of the score.
-        seed: Seed of the draws.
+    A model has one array of rows (N, 2) for each of its trainings, whose scores are averaged.
     """
     models, generator = (np.stack(first), np.stack(second)), np.random.default_rng(seed)
     if metric == "spearman":

@@ -122,14 +122,8 @@ class PairClassifier(nn.Module):
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
     """Return for each unit of one text the mean of the other's vectors, weighted by a softmax of their products.
 
-    Args:
-        a: Vectors of the first texts, shape (B, T, dimension).
-        b: Vectors of the second texts, shape (B, U, dimension).
-        mask_a: True where there is a unit, shape (B, T).
-        mask_b: True where there is a unit, shape (B, U).
-
-    Returns:
-        Shapes (B, T, dimension) and (B, U, dimension); zeros where the other text has no units.
+    The vectors are a (B, T, dimension) and b (B, U, dimension), and so are the results; zeros where the other text has
+    no units.
     """
     products = a @ b.transpose(1, 2)
     to_b = products.masked_fill(~mask_b[:, None, :], -1e9).softmax(dim=2) * mask_b[:, None, :]
@@ -163,13 +157,7 @@ class Tagger(nn.Module):
 
 @dataclass(frozen=True)
 class TagProbabilities:
-    """The tags of a text of n units, and how probable they are.
-
-    Attributes:
-        tags: Their numbers, n.
-        of_tags: The probability of each of them, n.
-        of_spans: The probability of each span that they mark, in order.
-    """
+    """The numbers of a text's tags, with the probability of each and of each span that they mark, in order."""
 
     tags: list[int]
     of_tags: list[float]
@@ -185,12 +173,10 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
-        """Return the loss of a batch, a number: the mean over its texts, and the penalty of the scalar mixes.
+        """Return the loss of a batch: the mean over its texts, and the penalty of the scalar mixes.
 
-        Args:
-            texts: The texts; two batches for pairs.
-            targets: Numbers of the classes, int64, shape (B,); standardised numbers, float32, shape (B,); or numbers of
-                the tags, int64, shape (B, T).
+        Targets are numbers of classes, int64, (B,); standardised numbers, float32, (B,); or numbers of tags, int64, (B,
+        T). Pairs have two batches of texts.
         """
         outputs = self.network(texts)
         if isinstance(self.network, Tagger):

@@ -69,17 +69,10 @@ def train_head(
     folder: Path,
     reporter: Reporter,
 ) -> TrainedHead:
-    """Train a network, or continue where an interrupted training stopped.
+    """Train a network, or continue where an interrupted training stopped; its state is in `folder`.
 
-    Args:
-        head: The network with its first weights; it is changed.
-        items: The training examples.
-        score: Returns the score of the network on the development examples, more being better.
-        encoder: Makes batches.
-        settings: How to train.
-        seed: Seed of order and dropout.
-        folder: Where the state after each epoch is kept.
-        reporter: Receives the progress.
+    `score` returns the score of the network on the development examples, more being better; `seed` determines order and
+    dropout. The network has its first weights and is changed.
     """
     live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
     groups = mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate)

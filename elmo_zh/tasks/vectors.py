@@ -64,16 +64,9 @@ class VectorCache:
     def on_disk(
         cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
     ) -> "VectorCache":
-        """Compute the vectors of all sentences that are not in the folder yet.
+        """Compute the vectors of all sentences that are not in the folder yet; equal ones are computed once.
 
-        Args:
-            folder: Where the vectors are; made for the same sentences and the same model.
-            embedder: The model.
-            sentences: The sentences; equal ones are computed once.
-            reporter: Receives the progress.
-
-        Raises:
-            OutputError: If they do not fit on the disk.
+        The folder is of the same sentences and model. OutputError if the vectors do not fit on the disk.
         """
         first_rows = number_rows(sentences)
         distinct = list(first_rows)

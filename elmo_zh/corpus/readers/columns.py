@@ -59,15 +59,9 @@ def num_han_of(rows: Rows, column: int) -> int:
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
-    """Return the field whose last key is a known name and that has about as much text as any other field.
+    """Return the field whose last key is a known name and that has about as much text as any other field, else None.
 
     The outermost comes first, then the first of the known names, then the one spelled exactly like it.
-
-    Args:
-        num_han: Number of Han characters in each field of a sample, by path.
-
-    Returns:
-        The path; None if no such field is certain to be the text.
     """
     known = [path for path in num_han if _last_key(path) in KNOWN_NAMES]
     most_known = max((num_han[path] for path in known), default=0)

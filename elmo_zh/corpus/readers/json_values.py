@@ -32,11 +32,7 @@ _END_CHARACTERS = 2**10
 
 
 def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the text of each record (an item of the outermost array) as a document.
-
-    Raises:
-        CorpusError: If the file is not JSON, is nested too deep, or has no text in the field.
-    """
+    """Yield the text of each record (an item of the outermost array) as a document."""
     paths = _paths(text, config, tally)
     num_found = 0
     for _, record in groupby(_values(text, _is_outermost_item), key=itemgetter(0)):
@@ -59,9 +55,6 @@ def read_json_records(text: DecodedText, config: TextConfig, tally: Tally, _pass
     """Yield the text of each record as one line, also of those without text.
 
     Records are the items of the outermost array that holds text of the field, wherever that array is.
-
-    Raises:
-        CorpusError: As for `read_json`.
     """
     paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
@@ -128,9 +121,7 @@ def _values(
 ) -> Iterator[tuple[int, str, str | None]]:
     """Yield number of the record, path and value of every text in the file, and (number, "", None) before each record.
 
-    Args:
-        text: The file.
-        starts_record: Whether a value inside these objects (their current key) and arrays (None) is a record.
+    `starts_record` says of a value inside objects (their current key) and arrays (None) whether it is a record.
     """
     # Imported here, so that a machine that only trains does not need it.
     import ijson

@@ -83,16 +83,12 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """The records of a file as dicts, of which the first have been read, and the fields of the texts and the label.
+    """Records as dicts, of which the first have been read, and their fields of texts and label.
 
     Attributes:
         what: row or record.
         shown: How messages call each field.
         sample: Cells of the first records, in the order of `shown`.
-        fields: The fields of the texts and, for labelled data, of the label.
-        num_texts: How many of them are texts.
-        records: All records with their numbers.
-        note: How the file was read.
     """
 
     what: str

@@ -61,15 +61,10 @@ def shown_row(row: Sequence[str]) -> str:
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields to read and note them in a tally: those that the user named, else the one that is the text.
+    """Return the fields that the user named, else the one that is certainly the text, if there is one.
 
-    Args:
-        named: The names given by the user, as `parse_fields` takes them; empty if none were given.
-        texts: Path and value of each text at the start of a file.
-        tally: Receives the fields, and the other ones with Chinese text unless the user has chosen.
-
-    Returns:
-        The paths; none if no field is certain to be the text.
+    The tally receives them, and the other fields with Chinese text at the start of the file, unless the user has
+    chosen.
     """
     paths = list(parse_fields(named))
     if not paths:

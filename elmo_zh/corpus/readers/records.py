@@ -39,11 +39,7 @@ class Table:
     def __init__(
         self, text: DecodedText, rows: Iterator[Row], is_blank: Callable[[int, Row], bool] = lambda _, row: not row
     ) -> None:
-        """Read the first rows.
-
-        Raises:
-            CorpusError: If the file is not CSV, here or when more is read.
-        """
+        """Read the first rows; a file that is not CSV is a CorpusError, here or when more is read."""
         numbered = enumerate(_checked(text, rows), start=1)
         self._rest = ((number, row) for number, row in numbered if not is_blank(number, row))
         self.sample = list(islice(self._rest, _SAMPLE_ROWS))
@@ -126,14 +122,8 @@ def json_records(
 ) -> Iterator[Any]:
     """Yield the record of each line that is not blank.
 
-    Args:
-        text: The file.
-        advice: What to do about a line that is not JSON.
-        bad: Counts such lines, which are left out; None if they are an error.
-        blank: Counts blank lines.
-
-    Raises:
-        CorpusError: If a line is not JSON.
+    A line that is not JSON is counted in `bad`, else it is an error with the advice. Blank lines are counted in
+    `blank`.
     """
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
