@@ -69,17 +69,19 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> NDArray[np.float6
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return coverage_of(sorted(counts[len(SPECIALS) :], reverse=True), sum(counts[UNKNOWN_ID:]))
-    return _survey_curve(survey) if survey else coverage_of([])
+    return _curve_of_text(survey)
+
+
+def _curve_of_text(survey: TextSurvey | None) -> NDArray[np.float64]:
+    return (
+        coverage_of([count for _, count in survey.tokens.most_common()], survey.num_tokens) if survey else np.zeros(1)
+    )
 
 
 def _is_vocabulary_full(run: RunDir) -> bool:
     """Return whether vocab.size, and not the text, limits the vocabulary."""
     size = run.load_config(None, []).vocab.size
     return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
-
-
-def _survey_curve(survey: TextSurvey) -> NDArray[np.float64]:
-    return coverage_of((count for _, count in survey.tokens.most_common()), survey.num_tokens)
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
@@ -99,10 +101,7 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
 def _draw_coverage(
     curve: NDArray[np.float64], survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
 ) -> str:
-    """Draw coverage.png if there are words and matplotlib is installed; return the picture's path, or nothing.
-
-    With a vocabulary, the curve ends at its size; that of the text goes on, so it is drawn if there is text.
-    """
+    """Draw coverage.png, of the text if there is some, since its curve goes on; return the path, or nothing."""
     if len(curve) < 2:
         return ""
     if not can_draw():
@@ -110,7 +109,7 @@ def _draw_coverage(
         return ""
     vocabulary = None if coverage is None else (len(curve) - 1, coverage)
     if survey is not None:
-        curve = _survey_curve(survey)
+        curve = _curve_of_text(survey)
     detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
     title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
     try:

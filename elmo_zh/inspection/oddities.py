@@ -55,9 +55,7 @@ def find_oddities(
 ) -> list[dict[str, Any]]:
     """Return the oddities of a run: what, count (of them, or a fraction), example, advice.
 
-    Sources and counts are those of the segment stage's record; `coverage` is the fraction of the training tokens that
-    are in the vocabulary, which is full if `vocab.size` limits it. The survey or the coverage is None where there is no
-    training text or no vocabulary.
+    The survey or the coverage is None where there is no training text or no vocabulary.
     """
     found = [*_of_record(sources, counts)]
     if survey is not None and survey.num_tokens:

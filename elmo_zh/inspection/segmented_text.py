@@ -38,11 +38,7 @@ _SIGNS = {
 
 
 class BoundedCounts:
-    """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002).
-
-    A thing that comes again after it was dropped counts from 0, so counts are never too high, and too low by at most
-    the highest count dropped, each time that was done.
-    """
+    """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002); never too high."""
 
     def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
         """Keep the `most` frequent things, for a while twice as many; call `on_drop` with others and their counts."""
@@ -125,19 +121,7 @@ class OddCounts:
 
 @dataclass(kw_only=True)
 class TextSurvey:
-    """Counts and examples of segmented text.
-
-    Attributes:
-        num_sentences, num_tokens: Numbers of sentences and tokens.
-        single_han_tokens: Number of tokens of one Han character.
-        tokens: Counts of the frequent tokens.
-        kinds: Tokens and characters by kind, of all tokens.
-        lengths: Sentences by their number of tokens; the longest are counted together.
-        longest: The longest different tokens, longest first.
-        sentences: Random sentences.
-        repeated: Counts of the frequent sentences.
-        odd: Counts and examples of text that looks odd.
-    """
+    """Counts and examples of segmented text: `tokens` and `repeated` (sentences) hold the frequent ones only."""
 
     num_sentences: int = 0
     num_tokens: int = 0
