@@ -5,7 +5,7 @@ number is known; then the lines that hold one are computed, and their vectors wr
 
 The folder INDEX.parts, from which an interrupted command resumes, holds in the order in which they appear:
 `text-NNNNN/`, the tokens of each text, as `embed` keeps them; `manifest.json` (texts, model and settings); `index/`,
-the finished files of the index, with room for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors
+the finished files of the index, with space for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors
 that other machines have computed; a `part-*.json` after each part of the vectors.
 """
 
@@ -190,7 +190,7 @@ class _Build:
         }
 
     def _write_text(self, read: Sequence[_TextRead], tokens: Sequence[TextTokens]) -> None:
-        """Choose the occurrences, and write everything but the vectors, for which there is room then."""
+        """Choose the occurrences, and write everything but the vectors, for which it leaves space."""
         self._discard_index()
         words = count_words(tokens, self._reporter)
         counts = TokenCounts()
@@ -229,7 +229,7 @@ class _Build:
             self._hints.give("unknown words", line)
 
     def _unknown_words(self, words: WordNumbers) -> dict[str, int]:
-        """Return the unknown words among those of the texts, each with its count."""
+        """Return the unknown words of the texts, each with its count."""
         spelled = words.words
         unknown = np.flatnonzero(self._embedder.find_unknown(spelled)).tolist()
         return {spelled[number]: int(words.counts[number]) for number in unknown}

@@ -117,7 +117,7 @@ def measure_drift(
         words: Compare only these. Default: all words of both.
         by: Measure that is tested and by which words are sorted: excess, apd or prt.
         permutations: Permutations of each word at most.
-        seed: Seed of the permutations; those of a word do not depend on other words.
+        seed: Seed of the permutations; a word's permutations do not depend on other words.
         reporter: Where progress goes.
 
     Raises:

@@ -54,7 +54,7 @@ class ContextIndex:
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were segmented.
         info: The content of index.json.
-        sources: The names of its files: of an archive those of its members, such as texts.zip/old/1.txt.
+        sources: The names of its files; archives are listed by member, such as texts.zip/old/1.txt.
         archives: The names of its archives.
     """
 
@@ -283,7 +283,7 @@ class ContextIndex:
             word: Take only occurrences of this word.
 
         Returns:
-            Descending by cosine; of equal ones the earlier in the texts comes first.
+            Descending by cosine; ties go to the earlier occurrence in the texts.
 
         Raises:
             ElmoZhError: If the index does not have this layer or this word.

@@ -27,7 +27,7 @@ from elmo_zh.text.windows import iter_windows
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
 PART_LINES, PART_TOKENS = 2000, 20_000
-# The file beside those of the unfinished index with the numbers of the rows to compute.
+# The file in the unfinished index with the numbers of the rows to compute.
 KEPT_ROWS = "rows.npy"
 
 

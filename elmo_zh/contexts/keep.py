@@ -25,7 +25,7 @@ class KeepRule:
 
     Attributes:
         below: Lines whose bits per character are below this; with another model, whose difference is.
-        share: This fraction of the lines with a token, those with the lowest; of equal ones the earlier.
+        share: This fraction of the lines with a token, those with the lowest; ties go to the earlier.
     """
 
     below: float | None = None
@@ -133,7 +133,7 @@ def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:
 
 
 def _encoding_of_bytes(text: InputText) -> str:
-    """Return the encoding of a text that was read, if its lines are those of its bytes, split at LF; else ""."""
+    """Return the encoding of a text that was read, if its bytes can be split at LF into its lines; else ""."""
     forms = list(text.tally.forms.elements())
     if len(forms) != 1 or is_archive_name(text.source.file_name):
         return ""

@@ -62,7 +62,7 @@ def nearest(
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return those of some rows with the largest cosines to a vector, as `nearest` does."""
+    """Return the rows, out of some, with the largest cosines to a vector, as `nearest` does."""
     return _largest(numbers, _cosines_of(numbers, vectors, query), top)
 
 

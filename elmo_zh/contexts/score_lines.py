@@ -21,7 +21,7 @@ from elmo_zh.text.windows import iter_windows
 # Lines that are scored together and make a part: little is lost by an interruption, and memory stays bounded.
 PART_LINES = 2048
 PART_CHARACTERS = 200_000
-# Lines whose scores are remembered; if those of tokens are kept, each character counts as one more.
+# Lines whose scores are remembered; with scores of tokens, each character counts as one more.
 MAX_WEIGHT = 200_000
 
 # A score, and the difference from that under the other model.
@@ -58,7 +58,7 @@ class ScoreCache(Generic[Value]):
         self._max_weight, self._weight, self._by_token = max_weight, 0, by_token
 
     def look_up(self, lines: Sequence[str], compute: Callable[[list[str]], Sequence[Value]]) -> list[Value]:
-        """Return the value of each line; `compute` returns those of the lines that are not known, each given once."""
+        """Return the value of each line; `compute` returns the values of unknown lines, each given once."""
         keys = [blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest() for line in lines]
         missing = {key: line for key, line in zip(keys, lines, strict=True) if key not in self._values}
         new = dict(zip(missing, compute(list(missing.values())) if missing else [], strict=True))
@@ -137,7 +137,7 @@ class _Window(NamedTuple):
         return new
 
     def scored(self, cache: ScoreCache[Known], computed: list[Known]) -> list[ScoredLine]:
-        """Return the lines with their scores, given those of the lines that the cache does not know."""
+        """Return the lines with their scores, given the scores of the lines that the cache lacks."""
         known = cache.look_up(self.lines, lambda _: computed)
         return [ScoredLine(*place, *found) for place, found in zip(self.places, known, strict=True)]
 

@@ -1,5 +1,8 @@
 """ContextIndex.build: an index made from Python is the one that the command makes."""
 
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,8 @@ from contexts.texts import LINES, files_of, write_text
 from contract.command_line import elmo_zh
 from messages import Warned, message_of
 
-from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
+from elmo_zh.contexts import DriftOptions, IndexOptions, SenseOptions
 from elmo_zh.errors import ElmoZhError, OutputError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -83,3 +87,15 @@ def test_a_wrong_argument_writes_nothing(embedder: ElmoEmbedder) -> None:
     with pytest.raises(ValueError, match="build: min_count is 0"):
         ContextIndex.build(embedder, write_text(Path("a.txt"), LINES), "index", min_count=0)
     assert [path.name for path in Path().iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("call", "options"),
+    [(ContextIndex.build, IndexOptions), (find_senses, SenseOptions), (measure_drift, DriftOptions)],
+)
+def test_arguments_have_the_defaults_of_the_options(call: Callable[..., object], options: type) -> None:
+    parameters = signature(call).parameters
+    shared = [each for each in fields(options) if each.name in parameters]
+    assert len(shared) > 3
+    for each in shared:
+        assert parameters[each.name].default == each.default

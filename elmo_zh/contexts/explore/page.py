@@ -246,7 +246,7 @@ class TokenReader:
 
 
 def has_probabilities(embedder: ElmoEmbedder) -> bool:
-    """Return whether a model can give surprisal and substitutes: those of other programs often lack the softmax."""
+    """Return whether a model can give surprisal and substitutes: models of other programs often lack the softmax."""
     return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
 
 

@@ -1,4 +1,4 @@
-"""The points of a page: words of an index with those of their occurrences that it shows, their maps and neighbours."""
+"""The points of a page: words of an index, the occurrences that it shows, their maps and neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ COSINE_PARTS = 1000
 class WordPoints:
     """A word of a page, its occurrences that are shown, in the order of the texts, and the usage of each.
 
-    Usages are those of `senses`, from 0, the most frequent first, int64, shape (n,).
+    Usages are numbered as by `senses`, from 0, the most frequent first, int64, shape (n,).
     """
 
     word: str
@@ -64,7 +64,7 @@ class WordPoints:
 def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -> list[WordPoints]:
     """Return the words of a page with their occurrences and usages.
 
-    Without given words, those are taken in which `senses` would find the most usages; of equal ones the most frequent.
+    Without given words, it takes the words in which `senses` would find the most usages; ties go to the most frequent.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -133,7 +133,7 @@ class WordMaps(NamedTuple):
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
     """Return the maps of some vectors.
 
-    Vectors that are all the same, such as those of one word in the token layer, are all at the origin. The same vectors
+    Vectors that are all the same, as for one word in the token layer, are all at the origin. The same vectors
     and seed give the same maps on the same machine.
     """
     from sklearn.manifold import TSNE
