@@ -37,7 +37,7 @@ MOST_COMPRESSION, _ALWAYS_ALLOWED_BYTES = 100, 1 << 26
 _MOST_ERROR_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 # Isolated from the environment and from the current folder, but with the same packages.
-_PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from elmo_zh.hdf5.reader_process import main; main(sys.argv[1])"
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main()"
 # No filters from folders of the system.
 _ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -116,15 +116,18 @@ def _run(request: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, st
     allowed = _ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * (path.stat().st_size if path.is_file() else 0)
     utf8 = ["-X", "utf8"] if sys.flags.utf8_mode else []
     process = subprocess.Popen(  # noqa: S603 - the same Python, and no words of a user
-        [sys.executable, "-I", *utf8, "-c", _PROGRAM, json.dumps(request), *sys.path],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-I", *utf8, "-c", _PROGRAM, *sys.path],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, **_ENVIRONMENT},
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     try:
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(json.dumps(request).encode())
         while piece := process.stdout.read(_PIECE_BYTES):
             allowed -= len(piece)
             if allowed < 0:

@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,9 +32,9 @@ _DAMAGE = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeE
 _TYPES = {"f2": "F16", "f4": "F32", "f8": "F64"}
 
 
-def main(request: str) -> None:
-    """Read the file that a request names, and end."""
-    wanted = json.loads(request)
+def main() -> None:
+    """Read the file that standard input names, and end."""
+    wanted = json.load(sys.stdin)
     reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
     with os.fdopen(1, "wb", closefd=False) as output, os.fdopen(os.dup(2), "w", encoding="utf-8") as told:
         # The C library writes there as it crashes.
