@@ -17,7 +17,9 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
-from elmo_zh.tasks import train_head
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
+from elmo_zh.model.precision_choice import PrecisionChoice
+from elmo_zh.tasks import layers, train_head
 from elmo_zh.tasks.encode_texts import (
     ALONE,
     FIRST,
@@ -32,7 +34,7 @@ from elmo_zh.tasks.encode_texts import (
     read_alike,
 )
 from elmo_zh.tasks.examples import Example
-from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, pool_max, pool_mean
+from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, choose_lstm_precision, pool_max, pool_mean
 from elmo_zh.tasks.task_head import TaskHead, align
 from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
@@ -401,3 +403,17 @@ def test_the_bilstm_is_that_of_torch() -> None:
         assert not found[row, length:].any()
     # Products of training may be in bfloat16.
     torch.testing.assert_close(ours.train()(texts, mask), found, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize(("chosen", "other"), [(BFLOAT16, FLOAT32), (FLOAT32, BFLOAT16)])
+def test_lstms_train_in_the_faster_precision_or_in_the_known_one(
+    monkeypatch: pytest.MonkeyPatch, chosen: Precision, other: Precision
+) -> None:
+    monkeypatch.setattr(layers, "choose_precision", lambda *_: PrecisionChoice(chosen, 1.0))
+    network = MergedBiLSTM(5, 3, 0.0)
+    assert choose_lstm_precision(network, 7) == chosen.name
+    assert network.first.training_precision is network.second.training_precision is chosen
+    # A training that goes on keeps its own.
+    assert choose_lstm_precision(network, 7, other.name) == other.name
+    assert network.first.training_precision is other
+    assert choose_lstm_precision(torch.nn.Linear(5, 3), 7) == ""
