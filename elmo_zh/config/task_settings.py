@@ -16,14 +16,10 @@ BILM_LEARNING_RATE = 0.0001
 
 @dataclass(frozen=True, kw_only=True)
 class DataFiles:
-    """The files that hold the examples, and how they are divided.
+    """The files that hold the examples, and how they are divided."""
 
-    Attributes:
-        data: A file of examples; or a folder of files that have train, dev and test in their names, or of one file.
-            Without other files, a column of a file that says train, dev or test divides its examples.
-        has_found_test: Whether `test` was found in a folder, and is left out if it has no labels.
-    """
-
+    # A file of examples; or a folder of files that have train, dev and test in their names, or of one file. Without
+    # other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
     dev: Path | None = option(
         None,
@@ -40,7 +36,7 @@ class DataFiles:
     )
     limit: int | None = option(None, "Use at most N of the training examples.", least=1, metavar="N")
     seed: int = option(1, "Seed of the split and of the training.", least=0, most=2**31)
-    has_found_test: bool = False
+    has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
         """Return the files by the part of the data that they hold."""
@@ -50,17 +46,11 @@ class DataFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The settings for reading files of labelled data.
+    """The settings for reading files of labelled data."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        regression: Labels are numbers.
-        encoding: Encoding of the files, or auto.
-    """
-
-    kind: str = ""
-    regression: bool = False
-    encoding: str = "auto"
+    kind: str = ""  # One of `KINDS`
+    regression: bool = False  # Labels are numbers
+    encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option(
         (),
         "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen by the"
@@ -99,17 +89,9 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSettings:
-    """The settings of a network.
+    """The settings of a network."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        inputs: What a unit is made of, some of `INPUTS`; empty where the data and the model are to choose.
-        character_dim: Length of the vectors of characters; the place in the word has a fifth of it.
-        dropout: Probability with which each number of an input or output of the LSTMs is dropped in training.
-        mix_penalty: Lambda of the paper: factor of the L2 penalty on the weights of the layers.
-    """
-
-    kind: str = ""
+    kind: str = ""  # One of `KINDS`
     head: str = option(
         "bilstm",
         "Network for classify: a BiLSTM, or a linear model on the mean of the vectors.",
@@ -121,6 +103,7 @@ class HeadSettings:
         " the output of the first.",
         choices=("single", "merged"),
     )
+    # What a unit is made of, some of `INPUTS`; empty where the data and the model are to choose.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = option(
         "input",
@@ -135,19 +118,14 @@ class HeadSettings:
         choices=("accuracy", "macro_f1"),
     )
     hidden_dim: int = option(200, "Cells of each direction of the LSTMs.", least=1, most=4096, names=("--hidden",))
-    character_dim: int = 50
-    dropout: float = 0.5
-    mix_penalty: float = 0.001
+    character_dim: int = 50  # Length of the vectors of characters; the place in the word has a fifth of it
+    dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
+    mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """The settings for training a network.
-
-    Attributes:
-        mix_learning_rate: Learning rate of the weights of ELMo's layers.
-        bilm_learning_rate: Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
-    """
+    """The settings for training a network."""
 
     epochs: int = option(30, "Largest number of epochs.", least=1)
     patience: int = option(
@@ -160,27 +138,20 @@ class TrainSettings:
         above=0,
         most=1,
     )
-    mix_learning_rate: float = 0.01
+    mix_learning_rate: float = 0.01  # Learning rate of the weights of ELMo's layers
+    # Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
     bilm_learning_rate: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
-    """The data and settings of a training.
+    """The data and settings of a training."""
 
-    Attributes:
-        files: The labelled data.
-        reading: How it is read.
-        settings: The network.
-        training: How it is trained.
-        num_seeds: Number of trainings, whose seeds are consecutive; the best on the development examples is kept.
-    """
-
-    files: DataFiles
-    reading: Reading
-    settings: HeadSettings
-    training: TrainSettings = TrainSettings()
-    num_seeds: int = 1
+    files: DataFiles  # The labelled data
+    reading: Reading  # How it is read
+    settings: HeadSettings  # The network
+    training: TrainSettings = TrainSettings()  # How it is trained
+    num_seeds: int = 1  # Number of trainings, whose seeds are consecutive; the best on the development examples is kept
 
     def seeds(self) -> range:
         """Return the seeds of the trainings."""

@@ -50,15 +50,10 @@ State = list[LSTMState]
 
 
 class BiLM(nn.Module):
-    """Two stacks of LSTM layers over one token layer, one reading forward, one reading backward.
+    """Two stacks of LSTM layers over one token layer, one reading forward, one reading backward."""
 
-    Attributes:
-        warm_output: Outputs that sentences start from instead of zeros, shape (L, 2, 1, P), or None.
-        warm_cell: Cell states that sentences start from instead of zeros, shape (L, 2, 1, D), or None.
-    """
-
-    warm_output: Tensor | None
-    warm_cell: Tensor | None
+    warm_output: Tensor | None  # Outputs that sentences start from instead of zeros, shape (L, 2, 1, P), or None
+    warm_cell: Tensor | None  # Cell states that sentences start from instead of zeros, shape (L, 2, 1, D), or None
 
     def __init__(self, shape: BiLMShape) -> None:
         super().__init__()

@@ -23,28 +23,18 @@ _CHUNK_WORDS = 512
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterShape:
-    """The architecture of a character CNN.
+    """The architecture of a character CNN."""
 
-    Attributes:
-        num_characters: Number of character ids; the last one is padding.
-        num_slots: Number of character ids of each word (C), including marks and padding.
-        embedding_dim: Width of a character's embedding (c).
-        filters: (width in characters, number of filters) of each convolution.
-        num_highways: Number of highway layers.
-        activation: relu or tanh, applied to the largest response of each filter.
-        word_dim: Width of a word's own embedding, which precedes the filters' output (ELMoForManyLangs); 0 in the
-            published architecture.
-        is_published: Whether the characters are UTF-8 bytes under the published numbers.
-    """
-
-    num_characters: int
-    num_slots: int
-    embedding_dim: int
-    filters: tuple[tuple[int, int], ...]
-    num_highways: int
-    activation: str
+    num_characters: int  # Number of character ids; the last one is padding
+    num_slots: int  # Number of character ids of each word (C), including marks and padding
+    embedding_dim: int  # Width of a character's embedding (c)
+    filters: tuple[tuple[int, int], ...]  # (width in characters, number of filters) of each convolution
+    num_highways: int  # Number of highway layers
+    activation: str  # relu or tanh, applied to the largest response of each filter
+    # Width of a word's own embedding, which precedes the filters' output (ELMoForManyLangs); 0 in the published
+    # architecture.
     word_dim: int = 0
-    is_published: bool = True
+    is_published: bool = True  # Whether the characters are UTF-8 bytes under the published numbers
 
     @property
     def num_filters(self) -> int:

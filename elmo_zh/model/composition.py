@@ -34,17 +34,12 @@ def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Computes the row of a word from the rows of the known words in it.
+    """Computes the row of a word from the rows of the known words in it."""
 
-    Attributes:
-        table: The rows of the vocabulary, float32, shape (V, P).
-        centre: Their mean, float64, shape (P,).
-        matrix: What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if
-            there is no word to learn from. A word's row is then the mean of its parts'.
-    """
-
-    table: Tensor
-    centre: Tensor
+    table: Tensor  # The rows of the vocabulary, float32, shape (V, P)
+    centre: Tensor  # Their mean, float64, shape (P,)
+    # What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if there is no
+    # word to learn from. A word's row is then the mean of its parts'.
     matrix: Tensor | None
 
     @classmethod

@@ -13,21 +13,13 @@ from elmo_zh.errors import ElmoZhError
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """A precision of matrix products; states, weights and sums keep the dtype of the weights.
+    """A precision of matrix products; states, weights and sums keep the dtype of the weights."""
 
-    Attributes:
-        name: Its name in settings, commands and records.
-        dtype: dtype that the factors of products are rounded to; float32 keeps the dtype of the weights.
-        is_quantised: Whether inference multiplies 8-bit whole numbers instead (`kernels.products`).
-        can_train: Whether training offers it.
-        runs_on_gpu: Whether GPUs offer it.
-    """
-
-    name: str
-    dtype: torch.dtype
-    is_quantised: bool = False
-    can_train: bool = True
-    runs_on_gpu: bool = True
+    name: str  # Its name in settings, commands and records
+    dtype: torch.dtype  # dtype that the factors of products are rounded to; float32 keeps the dtype of the weights
+    is_quantised: bool = False  # Whether inference multiplies 8-bit whole numbers instead (`kernels.products`)
+    can_train: bool = True  # Whether training offers it
+    runs_on_gpu: bool = True  # Whether GPUs offer it
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
         """Return the dtype of products with a weight: for float32 that of an enclosing torch.autocast or its own."""

@@ -24,16 +24,12 @@ from elmo_zh.model.projected_lstm import ProjectedLSTM
 
 @dataclass(frozen=True, eq=False)
 class PackedSentences:
-    """Sentences of a batch, packed by time step; N rows, as many as they have tokens, marks included.
+    """Sentences of a batch, packed by time step; N rows, as many as they have tokens, marks included."""
 
-    Attributes:
-        counts: Number of sentences that have a token at each step.
-        words: The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
-        places: The row of each token but the marks, sentence by sentence, for both LMs, int64, shape (2, M).
-    """
-
-    counts: list[int]
+    counts: list[int]  # Number of sentences that have a token at each step
+    # The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
     words: NDArray[np.int64]
+    # The row of each token but the marks, sentence by sentence, for both LMs, int64, shape (2, M).
     places: NDArray[np.int64]
 
     @classmethod

@@ -22,15 +22,10 @@ MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 @dataclass(frozen=True)
 class Negatives:
-    """Negative samples of one training step.
+    """Negative samples of one training step."""
 
-    Attributes:
-        ids: Distinct vocabulary rows, int64, shape (S,).
-        log_expected: Log of each vocabulary row's expected count in a draw, float32, shape (V,).
-    """
-
-    ids: Tensor
-    log_expected: Tensor
+    ids: Tensor  # Distinct vocabulary rows, int64, shape (S,)
+    log_expected: Tensor  # Log of each vocabulary row's expected count in a draw, float32, shape (V,)
 
     def to(self, device: torch.device) -> "Negatives":
         """Return the same on another device."""

@@ -9,16 +9,11 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class TokenInputs:
-    """Tokens as a token layer takes them.
+    """Tokens as a token layer takes them."""
 
-    Attributes:
-        ids: Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...).
-        spellings: Character ids of the distinct words, int64, shape (W, C); None in token mode.
-        words: Vocabulary rows of those words, int64, shape (W,), for a character CNN with word embeddings.
-    """
-
-    ids: Tensor
-    spellings: Tensor | None = None
+    ids: Tensor  # Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...)
+    spellings: Tensor | None = None  # Character ids of the distinct words, int64, shape (W, C); None in token mode
+    # Vocabulary rows of those words, int64, shape (W,), for a character CNN with word embeddings.
     words: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenInputs":

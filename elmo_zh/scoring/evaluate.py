@@ -25,19 +25,12 @@ _WINDOW_SENTENCES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedText:
-    """Result of an evaluation.
+    """Result of an evaluation."""
 
-    Attributes:
-        figures: The exact figures.
-        num_tokens: Number of words.
-        num_unknown: Number of words outside the vocabulary.
-        unknown_words: These words, each with its count; of very many the most frequent ones.
-    """
-
-    figures: Figures
-    num_tokens: int
-    num_unknown: int
-    unknown_words: Mapping[str, int]
+    figures: Figures  # The exact figures
+    num_tokens: int  # Number of words
+    num_unknown: int  # Number of words outside the vocabulary
+    unknown_words: Mapping[str, int]  # These words, each with its count; of very many the most frequent ones
 
 
 def evaluate_files(

@@ -24,21 +24,13 @@ _MOST_NATS = 700.0
 
 @dataclass(frozen=True, kw_only=True)
 class TextMeasure:
-    """The counts of a text that its perplexity and bits per character are computed from.
+    """The counts of a text that its perplexity and bits per character are computed from."""
 
-    Attributes:
-        num_predictions: Number of predictions in one direction: words and sentence ends.
-        num_tokens: Number of words.
-        num_unknown: Number of words outside the vocabulary.
-        num_characters: Number of characters in the words, plus one for each sentence end.
-        spelling_nats: Cost of spelling the unknown words, in nats.
-    """
-
-    num_predictions: int
-    num_tokens: int
-    num_unknown: int
-    num_characters: int
-    spelling_nats: float
+    num_predictions: int  # Number of predictions in one direction: words and sentence ends
+    num_tokens: int  # Number of words
+    num_unknown: int  # Number of words outside the vocabulary
+    num_characters: int  # Number of characters in the words, plus one for each sentence end
+    spelling_nats: float  # Cost of spelling the unknown words, in nats
 
     def perplexity(self, nats: float) -> float:
         """Return exp(nats per prediction)."""
@@ -168,18 +160,13 @@ def sentence_costs(
 
 @dataclass(frozen=True, eq=False)
 class _Predictions:
-    """The predictions of a batch.
+    """The predictions of a batch."""
 
-    Attributes:
-        nats: The cost of each prediction under the forward LM and under the backward LM, float64, each of shape (M,):
-            step by step, at each step sentence by sentence.
-        predicts: True where a sentence has a prediction, shape (T, B).
-        state: The state after the last token that each LM reads.
-    """
-
+    # The cost of each prediction under the forward LM and under the backward LM, float64, each of shape (M,): step by
+    # step, at each step sentence by sentence.
     nats: tuple[Tensor, Tensor]
-    predicts: Tensor
-    state: State
+    predicts: Tensor  # True where a sentence has a prediction, shape (T, B)
+    state: State  # The state after the last token that each LM reads
 
     def total(self) -> tuple[float, float]:
         """Return the cost of the batch under each LM."""
@@ -202,19 +189,12 @@ class _Predictions:
 
 
 class TopOutputs(NamedTuple):
-    """The outputs that both LMs predict words from, each in its reading order.
+    """The outputs that both LMs predict words from, each in its reading order."""
 
-    Attributes:
-        hidden: Outputs of the top layer, float32, shape (2, T, B, P).
-        targets: The rows to predict, int64, shape (2, T, B).
-        predicts: True where a sentence has a prediction, shape (T, B).
-        state: The state after the last token that each LM reads.
-    """
-
-    hidden: Tensor
-    targets: Tensor
-    predicts: Tensor
-    state: State
+    hidden: Tensor  # Outputs of the top layer, float32, shape (2, T, B, P)
+    targets: Tensor  # The rows to predict, int64, shape (2, T, B)
+    predicts: Tensor  # True where a sentence has a prediction, shape (T, B)
+    state: State  # The state after the last token that each LM reads
 
 
 def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:

@@ -55,16 +55,13 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
 
 @dataclass(frozen=True)
 class Start:
-    """The bundle weights that a run's training starts from, as kept in RUN/start.
+    """The bundle weights that a run's training starts from, as kept in RUN/start."""
 
-    Attributes:
-        path: Folder with start.json, model.safetensors and, if the bundle has them, the word2vec vectors of the run's
-            vocabulary.
-        info: Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by
-            origin; figures of all held-out text once they have been computed.
-    """
-
+    # Folder with start.json, model.safetensors and, if the bundle has them, the word2vec vectors of the run's
+    # vocabulary.
     path: Path
+    # Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by origin;
+    # figures of all held-out text once they have been computed.
     info: dict[str, Any]
 
     @property

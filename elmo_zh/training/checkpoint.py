@@ -24,17 +24,11 @@ CHECKPOINT_FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The contents of a checkpoint.
+    """The contents of a checkpoint."""
 
-    Attributes:
-        state: JSON values: step, position in the streams, held-out figures, description of the model.
-        model: Parameters by name.
-        optimizer: Optimiser state and carried LSTM states by name.
-    """
-
-    state: Mapping[str, Any]
-    model: Mapping[str, Tensor]
-    optimizer: Mapping[str, Tensor]
+    state: Mapping[str, Any]  # JSON values: step, position in the streams, held-out figures, description of the model
+    model: Mapping[str, Tensor]  # Parameters by name
+    optimizer: Mapping[str, Tensor]  # Optimiser state and carried LSTM states by name
 
 
 class CheckpointFolder:

@@ -18,23 +18,14 @@ from elmo_zh.model.precision_choice import choose_precision
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """The chosen device, precision, kernel and number of threads.
+    """The chosen device, precision, kernel and number of threads."""
 
-    Attributes:
-        device: cpu or cuda.
-        precision: Precision of matrix products: float32 or bfloat16.
-        kernel: Products of the time loops: onednn (packed matrices) or torch.
-        num_threads: Number of processor threads of each process.
-        torch_version: Version of torch.
-        bfloat16_speedup: How many times as fast as float32 bfloat16 was when the precision was chosen; None if it was
-            not measured.
-    """
-
-    device: str
-    precision: str
-    kernel: str
-    num_threads: int
-    torch_version: str
+    device: str  # cpu or cuda
+    precision: str  # Precision of matrix products: float32 or bfloat16
+    kernel: str  # Products of the time loops: onednn (packed matrices) or torch
+    num_threads: int  # Number of processor threads of each process
+    torch_version: str  # Version of torch
+    # How many times as fast as float32 bfloat16 was when the precision was chosen; None if it was not measured.
     bfloat16_speedup: float | None = None
 
     @property

@@ -60,19 +60,12 @@ def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.floa
 
 @dataclass(frozen=True)
 class RowMoves:
-    """The origin of each row of a new vocabulary.
+    """The origin of each row of a new vocabulary."""
 
-    Attributes:
-        old: The vocabulary that the rows come from.
-        kept: New row to the old row of the same word, including the special tokens.
-        composed: New row to the old rows of the known words in it, one for each occurrence.
-        num_drawn: Number of words with neither, whose rows are drawn at random.
-    """
-
-    old: Vocabulary
-    kept: Mapping[int, int]
-    composed: Mapping[int, Sequence[int]]
-    num_drawn: int
+    old: Vocabulary  # The vocabulary that the rows come from
+    kept: Mapping[int, int]  # New row to the old row of the same word, including the special tokens
+    composed: Mapping[int, Sequence[int]]  # New row to the old rows of the known words in it, one for each occurrence
+    num_drawn: int  # Number of words with neither, whose rows are drawn at random
 
     @classmethod
     def build(cls, old: Vocabulary, new: Vocabulary) -> "RowMoves":

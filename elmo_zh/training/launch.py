@@ -14,17 +14,11 @@ _RENDEZVOUS_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The rank of a process among those that train one model together.
+    """The rank of a process among those that train one model together."""
 
-    Attributes:
-        rank: Number of the process among all, from 0.
-        size: Number of processes on all machines.
-        local_rank: Number of the process on its machine, from 0.
-    """
-
-    rank: int = 0
-    size: int = 1
-    local_rank: int = 0
+    rank: int = 0  # Number of the process among all, from 0
+    size: int = 1  # Number of processes on all machines
+    local_rank: int = 0  # Number of the process on its machine, from 0
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:

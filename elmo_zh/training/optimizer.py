@@ -18,19 +18,12 @@ MOST_DROPOUT = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The number of training steps and the learning-rate schedule over them.
+    """The number of training steps and the learning-rate schedule over them."""
 
-    Attributes:
-        num_steps: Number of steps in all.
-        warmup_steps: Steps in which the learning rate rises linearly to its peak.
-        kind: Shape of the decay after that: constant, linear or cosine.
-        final_fraction: Fraction of the peak learning rate that a decay ends at.
-    """
-
-    num_steps: int
-    warmup_steps: int
-    kind: str
-    final_fraction: float
+    num_steps: int  # Number of steps in all
+    warmup_steps: int  # Steps in which the learning rate rises linearly to its peak
+    kind: str  # Shape of the decay after that: constant, linear or cosine
+    final_fraction: float  # Fraction of the peak learning rate that a decay ends at
 
     @classmethod
     def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":

@@ -19,17 +19,11 @@ _POOL_SPANS = 1024
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """Input and targets of one training step of both LMs over B streams.
+    """Input and targets of one training step of both LMs over B streams."""
 
-    Attributes:
-        inputs: Input ids that each LM reads, int64, shape (2, T, B).
-        targets: Input ids that each LM has to predict, int64, shape (2, T, B).
-        keep: 0 where a sentence starts, else 1, float32, shape (T, B, 1).
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    keep: Tensor
+    inputs: Tensor  # Input ids that each LM reads, int64, shape (2, T, B)
+    targets: Tensor  # Input ids that each LM has to predict, int64, shape (2, T, B)
+    keep: Tensor  # 0 where a sentence starts, else 1, float32, shape (T, B, 1)
 
 
 class ShuffledOrder:

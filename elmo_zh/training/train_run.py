@@ -46,23 +46,14 @@ Checkpoints = CheckpointFolder | DistributedCheckpoints
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    """Inputs that all parts of the train stage share.
+    """Inputs that all parts of the train stage share."""
 
-    Attributes:
-        run: The run folder.
-        config: The run's settings.
-        vocabulary: The run's vocabulary.
-        store: The run's training and held-out sentences.
-        reporter: Receives notes, warnings and progress; silent on ranks other than 0.
-        group: The process group.
-    """
-
-    run: RunDir
-    config: Config
-    vocabulary: Vocabulary
-    store: IdStore
-    reporter: Reporter
-    group: ProcessGroup
+    run: RunDir  # The run folder
+    config: Config  # The run's settings
+    vocabulary: Vocabulary  # The run's vocabulary
+    store: IdStore  # The run's training and held-out sentences
+    reporter: Reporter  # Receives notes, warnings and progress; silent on ranks other than 0
+    group: ProcessGroup  # The process group
 
 
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:

@@ -48,33 +48,19 @@ class _Position:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSetup:
-    """Inputs of a `Trainer`.
+    """Inputs of a `Trainer`."""
 
-    Attributes:
-        model: Model to train.
-        store: Training and held-out sentences.
-        vocabulary_digest: Digest of the vocabulary that the model and the store belong to.
-        config: Training settings.
-        checkpoints: Folder to save checkpoints in, and to resume from.
-        metrics: File of the training and held-out figures.
-        device: Device to train on.
-        computation: Precision, kernel and threads, as `choose_computation` returned them.
-        reporter: Receives notes, warnings and progress.
-        initialise: Fills a model with the weights that training starts from.
-        group: Process group; a single process by default.
-    """
-
-    model: LanguageModel
-    store: IdStore
-    vocabulary_digest: str
-    config: TrainConfig
-    checkpoints: CheckpointFolder | DistributedCheckpoints
-    metrics: MetricsFile
-    device: torch.device
-    computation: Computation
-    reporter: Reporter
-    initialise: Callable[[LanguageModel], None]
-    group: ProcessGroup = SINGLE_PROCESS
+    model: LanguageModel  # Model to train
+    store: IdStore  # Training and held-out sentences
+    vocabulary_digest: str  # Digest of the vocabulary that the model and the store belong to
+    config: TrainConfig  # Training settings
+    checkpoints: CheckpointFolder | DistributedCheckpoints  # Folder to save checkpoints in, and to resume from
+    metrics: MetricsFile  # File of the training and held-out figures
+    device: torch.device  # Device to train on
+    computation: Computation  # Precision, kernel and threads, as `choose_computation` returned them
+    reporter: Reporter  # Receives notes, warnings and progress
+    initialise: Callable[[LanguageModel], None]  # Fills a model with the weights that training starts from
+    group: ProcessGroup = SINGLE_PROCESS  # Process group; a single process by default
 
 
 class Trainer:

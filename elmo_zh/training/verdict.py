@@ -49,27 +49,16 @@ class Trend(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """Figures of a training that its verdict is based on.
+    """Figures of a training that its verdict is based on."""
 
-    Attributes:
-        train_tokens: Number of tokens of the training text.
-        perplexity: Perplexity of all held-out text, or None if no text is held out.
-        baselines: Perplexity of the same text under the unigram and the bigram model, by name.
-        curve: Tokens trained, and perplexity of the held-out sample after them, in order.
-        unknown_rate: Fraction of the held-out tokens that are outside the vocabulary.
-        num_rows: Number of vocabulary rows.
-        started_from_model: Whether training started from another model.
-        config: The run's settings.
-    """
-
-    train_tokens: int
-    perplexity: float | None
-    baselines: Mapping[str, float]
-    curve: Sequence[tuple[int, float]]
-    unknown_rate: float
-    num_rows: int
-    started_from_model: bool
-    config: Config
+    train_tokens: int  # Number of tokens of the training text
+    perplexity: float | None  # Perplexity of all held-out text, or None if no text is held out
+    baselines: Mapping[str, float]  # Perplexity of the same text under the unigram and the bigram model, by name
+    curve: Sequence[tuple[int, float]]  # Tokens trained, and perplexity of the held-out sample after them, in order
+    unknown_rate: float  # Fraction of the held-out tokens that are outside the vocabulary
+    num_rows: int  # Number of vocabulary rows
+    started_from_model: bool  # Whether training started from another model
+    config: Config  # The run's settings
 
     @property
     def is_vocabulary_full(self) -> bool:
@@ -107,17 +96,11 @@ class TrainingFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Judgement of a training, with advice.
+    """Judgement of a training, with advice."""
 
-    Attributes:
-        findings: Sentences on how good the model is and what limits it.
-        advice: What helps most.
-        command: The command for it; {program} and {run} stand for the program and the run's folder.
-    """
-
-    findings: Sequence[str]
-    advice: str
-    command: str
+    findings: Sequence[str]  # Sentences on how good the model is and what limits it
+    advice: str  # What helps most
+    command: str  # The command for it; {program} and {run} stand for the program and the run's folder
 
 
 def judge(figures: TrainingFigures) -> Verdict:

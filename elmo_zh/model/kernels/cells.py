@@ -22,31 +22,19 @@ from elmo_zh.model.kernels.torch_internals import (
 
 
 class LayerWeights(NamedTuple):
-    """The weights of one layer, both directions.
+    """The weights of one layer, both directions."""
 
-    Attributes:
-        input: Shape (2, I, 4D), I the width of the layer's input.
-        recurrent: Shape (2, P, 4D).
-        bias: Shape (2, 4D), without the forget gate's 1.
-        projection: Shape (2, D, P), or None where P = D.
-    """
-
-    input: Tensor
-    recurrent: Tensor
-    bias: Tensor
-    projection: Tensor | None
+    input: Tensor  # Shape (2, I, 4D), I the width of the layer's input
+    recurrent: Tensor  # Shape (2, P, 4D)
+    bias: Tensor  # Shape (2, 4D), without the forget gate's 1
+    projection: Tensor | None  # Shape (2, D, P), or None where P = D
 
 
 class LSTMState(NamedTuple):
-    """The state that a layer carries from step to step; no gradient flows into a state carried in.
+    """The state that a layer carries from step to step; no gradient flows into a state carried in."""
 
-    Attributes:
-        output: The projected output h, before any skip connection, shape (2, B, P).
-        cell: The cell state c, shape (2, B, D).
-    """
-
-    output: Tensor
-    cell: Tensor
+    output: Tensor  # The projected output h, before any skip connection, shape (2, B, P)
+    cell: Tensor  # The cell state c, shape (2, B, D)
 
     def first(self, num_streams: int) -> "LSTMState":
         """Return the state of the first streams only."""
@@ -126,63 +114,38 @@ def step_backward(
 
 
 class PreparedWeights(NamedTuple):
-    """A layer's weights as the training loops take them; forward, then backward.
+    """A layer's weights as the training loops take them; forward, then backward."""
 
-    Attributes:
-        matrix: For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
-        bias: With the forget gate's 1, shape (4D,); None backward.
-        projection: Prepared by `pack`, shape (D, P), or None; backward its transpose.
-        is_packed: The value given to `pack`.
-    """
-
+    # For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
     matrix: Tensor
-    bias: Tensor | None
-    projection: Tensor | None
-    is_packed: bool
+    bias: Tensor | None  # With the forget gate's 1, shape (4D,); None backward
+    projection: Tensor | None  # Prepared by `pack`, shape (D, P), or None; backward its transpose
+    is_packed: bool  # The value given to `pack`
 
 
 class SentenceStarts(NamedTuple):
-    """Places where sentences start from a zero state.
+    """Places where sentences start from a zero state."""
 
-    Attributes:
-        keep: 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
-        may_start: For each step, whether `keep` may hold a 0.
-    """
-
-    keep: Tensor | None
-    may_start: list[bool]
+    keep: Tensor | None  # 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
+    may_start: list[bool]  # For each step, whether `keep` may hold a 0
 
 
 class Trace(NamedTuple):
-    """The values of a forward run that the backward run needs.
+    """The values of a forward run that the backward run needs."""
 
-    Attributes:
-        outputs: h, shape (T, B, P), in the dtype of products.
-        read: [x, h_before], shape (T, B, I + P), in the dtype of products; without a trace one step long.
-        cells: c, shape (T, B, D).
-        tanh_cells: tanh c, shape (T, B, D); without a trace one step long.
-        gates: Shape (T, B, 4D); without a trace one step long.
-    """
-
-    outputs: Tensor
-    read: Tensor
-    cells: Tensor
-    tanh_cells: Tensor
-    gates: Tensor
+    outputs: Tensor  # h, shape (T, B, P), in the dtype of products
+    read: Tensor  # [x, h_before], shape (T, B, I + P), in the dtype of products; without a trace one step long
+    cells: Tensor  # c, shape (T, B, D)
+    tanh_cells: Tensor  # tanh c, shape (T, B, D); without a trace one step long
+    gates: Tensor  # Shape (T, B, 4D); without a trace one step long
 
 
 class StepGradients(NamedTuple):
-    """The gradients that the loop itself computes.
+    """The gradients that the loop itself computes."""
 
-    Attributes:
-        inputs: Shape (T, B, I), in the dtype of products.
-        bias: Shape (4D,).
-        z: Gradient of the input of the gates, shape (T, B, 4D), in the dtype of products.
-    """
-
-    inputs: Tensor
-    bias: Tensor
-    z: Tensor
+    inputs: Tensor  # Shape (T, B, I), in the dtype of products
+    bias: Tensor  # Shape (4D,)
+    z: Tensor  # Gradient of the input of the gates, shape (T, B, 4D), in the dtype of products
 
 
 def loop_forward(
@@ -269,15 +232,11 @@ def loop_backward(
 
 
 class InferenceWeights(NamedTuple):
-    """One direction of a layer, prepared for inference.
+    """One direction of a layer, prepared for inference."""
 
-    Attributes:
-        gates: For input and previous output together, (I + P, 4D), with a bias that holds the forget gate's 1.
-        projection: (D, P), or None.
-    """
-
+    # For input and previous output together, (I + P, 4D), with a bias that holds the forget gate's 1.
     gates: InferenceProduct
-    projection: InferenceProduct | None
+    projection: InferenceProduct | None  # (D, P), or None
 
 
 def infer_layer(

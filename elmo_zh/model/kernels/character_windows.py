@@ -70,21 +70,14 @@ def _end_table(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Endings:
-    """The distinct endings of some words: the empty one, then those of one character, of two, and so on.
+    """The distinct endings of some words: the empty one, then those of one character, of two, and so on."""
 
-    Attributes:
-        characters: The distinct characters of the words, ascending, int64, shape (A,).
-        windows: The first characters of each ending, as indexes of `characters`, A after its end, int64, shape (E, K).
-        shorter: The ending without its first character, int64, shape (E,); for the empty one itself.
-        bounds: First ending of each length, from length 1, and the number of endings.
-        words: The ending that is the whole word, int64, shape (W,).
-    """
-
-    characters: Tensor
+    characters: Tensor  # The distinct characters of the words, ascending, int64, shape (A,)
+    # The first characters of each ending, as indexes of `characters`, A after its end, int64, shape (E, K).
     windows: Tensor
-    shorter: Tensor
-    bounds: list[int]
-    words: Tensor
+    shorter: Tensor  # The ending without its first character, int64, shape (E,); for the empty one itself
+    bounds: list[int]  # First ending of each length, from length 1, and the number of endings
+    words: Tensor  # The ending that is the whole word, int64, shape (W,)
 
     def by_length(self) -> list[slice]:
         """Return the slice of the endings of each length, from 1."""

@@ -22,19 +22,12 @@ MIN_CHUNK_ROWS = 64
 
 
 class ScoredWords(NamedTuple):
-    """The S words that predictions are scored against.
+    """The S words that predictions are scored against."""
 
-    Attributes:
-        to_scores: The words' weights, shape (P, S), prepared by `pack`.
-        to_outputs: The transposed weights, shape (S, P), prepared by `pack`.
-        bias: Shape (S,).
-        is_packed: The value given to `pack`.
-    """
-
-    to_scores: Tensor
-    to_outputs: Tensor
-    bias: Tensor
-    is_packed: bool
+    to_scores: Tensor  # The words' weights, shape (P, S), prepared by `pack`
+    to_outputs: Tensor  # The transposed weights, shape (S, P), prepared by `pack`
+    bias: Tensor  # Shape (S,)
+    is_packed: bool  # The value given to `pack`
 
 
 def _prepare_words(weight: Tensor, bias: Tensor, dtype: torch.dtype) -> ScoredWords:
@@ -44,19 +37,12 @@ def _prepare_words(weight: Tensor, bias: Tensor, dtype: torch.dtype) -> ScoredWo
 
 
 class Targets(NamedTuple):
-    """The correct words of N predictions.
+    """The correct words of N predictions."""
 
-    Attributes:
-        columns: In full softmax each target's column, int64, shape (N,); else empty.
-        scores: In sampled softmax each target's own score, shape (N,); else empty.
-        hit_rows: Predictions whose target was drawn as a negative too, int64, shape (H,).
-        hit_columns: The column of that negative, int64, shape (H,).
-    """
-
-    columns: Tensor
-    scores: Tensor
-    hit_rows: Tensor
-    hit_columns: Tensor
+    columns: Tensor  # In full softmax each target's column, int64, shape (N,); else empty
+    scores: Tensor  # In sampled softmax each target's own score, shape (N,); else empty
+    hit_rows: Tensor  # Predictions whose target was drawn as a negative too, int64, shape (H,)
+    hit_columns: Tensor  # The column of that negative, int64, shape (H,)
 
     def of_rows(self, start: int, stop: int) -> "Targets":
         """Return the targets of some of the predictions, `hit_rows` counted from the first of them."""
@@ -67,42 +53,26 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of outputs, words and targets' own scores, and the cost of each prediction.
+    """Gradients of outputs, words and targets' own scores, and the cost of each prediction."""
 
-    Attributes:
-        hidden: Shape (N, P).
-        weight: Shape (S, P).
-        bias: Shape (S,).
-        target: In sampled softmax, shape (N,); else empty.
-        cost: Shape (N,).
-    """
-
-    hidden: Tensor
-    weight: Tensor
-    bias: Tensor
-    target: Tensor
-    cost: Tensor
+    hidden: Tensor  # Shape (N, P)
+    weight: Tensor  # Shape (S, P)
+    bias: Tensor  # Shape (S,)
+    target: Tensor  # In sampled softmax, shape (N,); else empty
+    cost: Tensor  # Shape (N,)
 
 
 class SpanResults(NamedTuple):
-    """The results for n consecutive predictions.
+    """The results for n consecutive predictions."""
 
-    Attributes:
-        probable: exp(score - highest), shape (n, S), in the dtype of products.
-        weighted: The outputs divided by their row's total, shape (n, P), in the dtype of products: dividing the narrow
-            factor of the following product saves a pass over the wide one.
-        d_hidden: Gradient of the outputs, shape (n, P).
-        d_bias: Gradient of the words' bias, shape (S,).
-        d_target: Gradient of the targets' own scores, shape (n,); empty in full softmax.
-        cost: Shape (n,).
-    """
-
-    probable: Tensor
+    probable: Tensor  # exp(score - highest), shape (n, S), in the dtype of products
+    # The outputs divided by their row's total, shape (n, P), in the dtype of products: dividing the narrow factor of
+    # the following product saves a pass over the wide one.
     weighted: Tensor
-    d_hidden: Tensor
-    d_bias: Tensor
-    d_target: Tensor
-    cost: Tensor
+    d_hidden: Tensor  # Gradient of the outputs, shape (n, P)
+    d_bias: Tensor  # Gradient of the words' bias, shape (S,)
+    d_target: Tensor  # Gradient of the targets' own scores, shape (n,); empty in full softmax
+    cost: Tensor  # Shape (n,)
 
 
 def _differentiate(

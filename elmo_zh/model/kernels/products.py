@@ -133,21 +133,13 @@ class _Affine(torch.autograd.Function):
 
 
 class InferenceProduct(NamedTuple):
-    """A matrix prepared for inference.
+    """A matrix prepared for inference."""
 
-    Attributes:
-        matrix: As `multiply`, or the quantised product, takes it; shape (I, O).
-        bias: One number a column, float32, shape (O,), or None.
-        scales: One number a column, float32, shape (O,); int8 only.
-        is_packed: Whether the matrix is in the library's own layout.
-        rows_dtype: dtype of the rows that it is multiplied with.
-    """
-
-    matrix: Tensor
-    bias: Tensor | None
-    scales: Tensor | None
-    is_packed: bool
-    rows_dtype: torch.dtype
+    matrix: Tensor  # As `multiply`, or the quantised product, takes it; shape (I, O)
+    bias: Tensor | None  # One number a column, float32, shape (O,), or None
+    scales: Tensor | None  # One number a column, float32, shape (O,); int8 only
+    is_packed: bool  # Whether the matrix is in the library's own layout
+    rows_dtype: torch.dtype  # dtype of the rows that it is multiplied with
 
 
 def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:

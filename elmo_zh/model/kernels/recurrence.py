@@ -32,31 +32,18 @@ from elmo_zh.model.kernels.torch_internals import scripted
 
 
 class Call(NamedTuple):
-    """One run forward, flat as custom operators and autograd functions take it.
+    """One run forward, flat as custom operators and autograd functions take it."""
 
-    Attributes:
-        inputs: Shape (2, T, B, I), in the dtype of matrix products.
-        input_weight: Shape (2, I, 4D).
-        recurrent_weight: Shape (2, P, 4D).
-        bias: Shape (2, 4D), without the forget gate's 1.
-        projection: Shape (2, D, P), or None where P = D.
-        output: The output carried in, shape (2, B, P); no gradient reaches it.
-        cell: The cell state carried in, shape (2, B, D); no gradient reaches it.
-        keep: 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
-        cell_clip: Largest absolute value of the cell state; 0 means none.
-        output_clip: Largest absolute value of the output; 0 means none.
-    """
-
-    inputs: Tensor
-    input_weight: Tensor
-    recurrent_weight: Tensor
-    bias: Tensor
-    projection: Tensor | None
-    output: Tensor
-    cell: Tensor
-    keep: Tensor | None
-    cell_clip: float
-    output_clip: float
+    inputs: Tensor  # Shape (2, T, B, I), in the dtype of matrix products
+    input_weight: Tensor  # Shape (2, I, 4D)
+    recurrent_weight: Tensor  # Shape (2, P, 4D)
+    bias: Tensor  # Shape (2, 4D), without the forget gate's 1
+    projection: Tensor | None  # Shape (2, D, P), or None where P = D
+    output: Tensor  # The output carried in, shape (2, B, P); no gradient reaches it
+    cell: Tensor  # The cell state carried in, shape (2, B, D); no gradient reaches it
+    keep: Tensor | None  # 0 where a sentence starts from zero state, else 1, shape (T, B, 1). None keeps all.
+    cell_clip: float  # Largest absolute value of the cell state; 0 means none
+    output_clip: float  # Largest absolute value of the output; 0 means none
 
     @property
     def weights(self) -> LayerWeights:
