@@ -10,13 +10,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 
 def composed_rows(tokens: Sequence[str], table: NDArray[Any], words: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Return the row of each word by least squares, in which the penalty is further rows of the system.
-
-    Args:
-        tokens: The vocabulary.
-        table: Its rows, shape (V, P).
-        words: Words outside the vocabulary, each with a known word in it.
-    """
+    """Return the row of each word by least squares, in which the penalty is further rows of the system."""
     rows = dict(zip(tokens, np.asarray(table, np.float64), strict=True))
     known = tokens[len(SPECIALS) :]
     centre = np.mean(list(rows.values()), axis=0)

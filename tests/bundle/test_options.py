@@ -100,15 +100,6 @@ def test_without_a_vocabulary_the_options_say_how_many_rows_a_softmax_has() -> N
     assert "n_tokens_vocab" not in options_of(CHARACTERS, TRAINING, None)
 
 
-@pytest.mark.parametrize("found", [261, 262])
-def test_both_ways_to_count_characters_are_understood_and_one_is_written(found: int) -> None:
-    options = written(CHARACTERS)
-    options["char_cnn"]["n_characters"] = found
-    shape = parse_shape(options, PATH, V)
-    assert shape == CHARACTERS
-    assert written(shape)["char_cnn"]["n_characters"] == 262
-
-
 @pytest.mark.parametrize(("key", "value"), [("n_characters", 262), ("n_highway", 0)])
 def test_what_old_files_leave_out(key: str, value: int) -> None:
     options = written(CHARACTERS)

@@ -451,15 +451,6 @@ def test_other_clips_and_no_skip_connections(tmp_path: Path, out: Path) -> None:
 # A vocabulary without <UNK>
 
 
-def test_a_vocabulary_without_unk_is_refused_in_token_mode(tmp_path: Path, out: Path) -> None:
-    vocab = ["<S>", "</S>", "我", *VOCAB[3:]]
-    source = Published(characters=False, vocab=vocab).write(tmp_path / "source")
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    expected = f"{source / 'vocab.data'}: the first three lines are ['<S>', '</S>', '我'], expected ['<S>', '</S>', '<"
-    assert told.startswith(expected)
-    assert not out.exists()
-
-
 def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, out: Path) -> None:
     model = Published(characters=True, vocab=["good", "Why", "，"])
     source = model.write(tmp_path / "source", vocab="vocab_test.txt")

@@ -11,7 +11,6 @@ from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, run_bilm
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import ElmoZhError
 
 # Known words and unknown ones, equal sentences, an empty one, and one that is longer than the others together.
@@ -76,10 +75,6 @@ def test_neither_order_nor_batch_matter(sample_run: SampleRun, embedder: ElmoEmb
     assert_all_close(small.embed_tokens(SENTENCES), expected, 1e-6)
     assert_all_close(embedder.embed_tokens(SENTENCES[::-1])[::-1], expected, 1e-6)
     assert_all_close([embedder.embed_tokens([words])[0] for words in SENTENCES], expected, 1e-6)
-
-
-def test_vectors_kept_do_not_keep_their_batch(embedder: ElmoEmbedder) -> None:
-    assert all(vectors.base is None for vectors in embedder.embed_tokens(SENTENCES))
 
 
 def test_a_stateful_embedder_equals_the_oracle_that_carries_its_state(
@@ -174,10 +169,6 @@ def assert_outputs(found: dict[str, Any], expected: dict[str, Any]) -> None:
 EQUAL = [1 / 3] * 3
 
 
-def test_outputs_of_lists_of_words(embedder: ElmoEmbedder) -> None:
-    assert_outputs(embedder.outputs(SENTENCES), outputs_expected(embedder, SENTENCES, EQUAL))
-
-
 def test_outputs_of_strings_split_on_spaces(embedder: ElmoEmbedder) -> None:
     strings = ["我 喜欢  吃 ", "", " 花　开 了"]
     split = [["我", "喜欢", "吃"], [], ["花　开", "了"]]
@@ -194,10 +185,10 @@ def test_outputs_of_padded_lists(embedder: ElmoEmbedder) -> None:
         assert_outputs(found, outputs_expected(embedder, words, EQUAL))
 
 
-def test_outputs_with_weights_for_the_layers(embedder: ElmoEmbedder) -> None:
-    weights = [0.5, -2.0, 3.0]
+@pytest.mark.parametrize("weights", [None, [0.5, -2.0, 3.0]])
+def test_outputs_of_lists_of_words(embedder: ElmoEmbedder, weights: Any) -> None:
     found = embedder.outputs(SENTENCES, layer_weights=weights)
-    assert_outputs(found, outputs_expected(embedder, SENTENCES, weights))
+    assert_outputs(found, outputs_expected(embedder, SENTENCES, weights or EQUAL))
 
 
 def test_outputs_of_no_sentences_and_of_empty_ones(embedder: ElmoEmbedder) -> None:
@@ -226,31 +217,6 @@ def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> 
 def test_weights_that_do_not_fit(embedder: ElmoEmbedder, weights: Any, shape: str) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我"]], layer_weights=weights))
     assert found == f"layer_weights has shape {shape}, expected (3,)."
-
-
-def test_bfloat16_is_close(sample_run: SampleRun, embedder: ElmoEmbedder) -> None:
-    rounded = ElmoEmbedder.load(sample_run.model, "cpu", "bfloat16").embed_tokens(SENTENCES)
-    assert {vectors.dtype for vectors in rounded} == {np.dtype("float32")}
-    exact = embedder.embed_tokens(SENTENCES)
-    largest = max(np.abs(vectors).max(initial=0) for vectors in exact)
-    difference = max(np.abs(a - b).max(initial=0) for a, b in zip(rounded, exact, strict=True))
-    assert 1e-4 * largest < difference < 0.02 * largest
-
-
-def test_an_embedder_beside_another_precision_keeps_its_own(sample_run: SampleRun) -> None:
-    """Though they share the biLM of their bundle."""
-    bundle = load_bundle(sample_run.model)
-    embedders = [ElmoEmbedder(bundle, "cpu", precision) for precision in ("float32", "bfloat16", "float32")]
-    exact, rounded, again = (embedder.embed_tokens(SENTENCES) for embedder in embedders)
-    assert_all_close(again, exact, 0)
-    assert np.abs(rounded[0] - exact[0]).max() > 1e-4
-    assert_all_close(embedders[1].embed_tokens(SENTENCES), rounded, 0)
-
-
-@pytest.mark.parametrize("precision", ["float16", "", "Float32"])
-def test_another_precision_is_refused(embedder: ElmoEmbedder, precision: str) -> None:
-    found = message_of(ElmoZhError, lambda: ElmoEmbedder(embedder.bundle, "cpu", precision))
-    assert found == f"ElmoEmbedder: precision is {precision!r}, expected float32, bfloat16 or int8"
 
 
 def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> None:

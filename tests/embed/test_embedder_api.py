@@ -24,7 +24,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.embedder import EmbeddedSentence
 from elmo_zh.embed.sentence_vectors import SentenceVectors
-from elmo_zh.errors import BundleError, ElmoZhError
+from elmo_zh.errors import BundleError
 from elmo_zh.model.sentence_reader import PackedSentences
 from elmo_zh.text import windows
 
@@ -437,19 +437,6 @@ def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, pr
     assert (cosines.mean(axis=1) >= 0.999).all()
     assert cosines.min() > 0.99
     assert not np.array_equal(exact, found)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"unknown": "drop"}, "ElmoEmbedder: unknown is 'drop', expected unk or backoff"),
-        ({"precision": "int4"}, "ElmoEmbedder: precision is 'int4', expected float32, bfloat16 or int8"),
-        ({"device": "cuda:1"}, "device cuda:1: expected auto, cpu or cuda."),
-        ({"device": "gpu"}, "device gpu: expected auto, cpu or cuda."),
-    ],
-)
-def test_settings_that_are_not_known(bundles: dict[str, Path], settings: dict[str, str], message: str) -> None:
-    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(bundles["token"], **settings)) == message
 
 
 def test_a_cut_word_has_the_vector_of_what_is_read_of_it(bundles: dict[str, Path]) -> None:

@@ -21,7 +21,7 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
-from elmo_zh.embed.selftest import find_neighbours, run_selftest
+from elmo_zh.embed.selftest import find_neighbours
 from elmo_zh.errors import ConfigError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
@@ -372,23 +372,17 @@ def test_a_model_with_a_warm_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("characters", [None, CHARACTERS])
-def test_a_model_whose_text_was_already_segmented(tmp_path: Path, characters: CharacterShape | None) -> None:
-    """The stored sentences hold no space, so that each is one word."""
+@pytest.mark.parametrize("segmenter", ["whitespace", "character"])
+def test_a_model_of_another_segmenter(tmp_path: Path, segmenter: str, characters: CharacterShape | None) -> None:
+    """The stored sentences hold no space, so to `whitespace` each is one word."""
     shape = replace(SHAPE, characters=characters)
-    write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter="whitespace")))
+    write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter=segmenter)))
     assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
 
 
 def test_a_model_of_another_language(tmp_path: Path) -> None:
     """In token mode none of the stored sentences' words is known, and one unknown word is like another."""
     write_bundle(tmp_path / "model", random_source(SHAPE, words=("the", "of", "and", "to", "in", "a", ".")))
-    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
-
-
-@pytest.mark.parametrize("characters", [None, CHARACTERS])
-def test_a_model_whose_text_was_split_into_characters(tmp_path: Path, characters: CharacterShape | None) -> None:
-    shape = replace(SHAPE, characters=characters)
-    write_bundle(tmp_path / "model", random_source(shape, text=TextConfig(segmenter="character")))
     assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == []
 
 
@@ -412,101 +406,46 @@ def no_rjieba() -> dict[str, str]:
     raise ConfigError("No rjieba.")
 
 
-def drop_tokens(file: h5py.File) -> None:
-    del file["tokens"]
-
-
-def drop_sentences(file: h5py.File) -> None:
-    for name in ("0", "1", "2"):
-        del file["tokens"][name]
-
-
-def drop_vectors(file: h5py.File) -> None:
-    del file["1"]
-
-
-def drop_texts(file: h5py.File) -> None:
-    del file["texts"]
-
-
-def drop_tolerance(file: h5py.File) -> None:
-    del file.attrs["tolerance"]
-
-
-def empty_sentence(file: h5py.File) -> None:
-    del file["tokens/0"]
-    file.create_dataset("tokens/0", data=[], dtype=h5py.string_dtype())
-
-
-def link_vectors(file: h5py.File) -> None:
-    del file["1"]
-    file["1"] = h5py.ExternalLink("weights.hdf5", "embedding")
-
-
-def link_tokens(file: h5py.File) -> None:
-    del file["tokens"]
-    file["tokens"] = h5py.ExternalLink("other.hdf5", "tokens")
-
-
-def claim_external(file: h5py.File) -> None:
-    del file["1"]
-    file.create_dataset("1", (3, 5, 8), np.float32, external=[("weights.hdf5", 0, 480)])
-
-
-def claim_terabytes(file: h5py.File) -> None:
-    del file["1"]
-    file.create_dataset("1", (3, 10**6, 10**6), np.float32)
-
-
 def claim_virtual(file: h5py.File) -> None:
-    del file["1"]
     layout = h5py.VirtualLayout((7, 5), np.float32)
     layout[:] = h5py.VirtualSource("weights.hdf5", "embedding", (7, 5))
     file.create_virtual_dataset("1", layout)
 
 
-def claim_many_tokens(file: h5py.File) -> None:
-    del file["tokens/1"]
-    file.create_dataset("tokens/1", (10**9,), h5py.string_dtype())
+STRINGS = h5py.string_dtype()
+# What is removed, and what takes its place.
+DAMAGES: dict[str, tuple[str, Callable[[h5py.File], object]]] = {
+    "no tokens": ("tokens", lambda file: None),
+    "no vectors": ("1", lambda file: None),
+    "no texts": ("texts", lambda file: None),
+    "no tolerance": ("", lambda file: file.attrs.pop("tolerance")),
+    "a sentence without a number": ("", lambda file: file.move("tokens/0", "tokens/first")),
+    "no sentences": ("tokens", lambda file: file.create_group("tokens")),
+    "an empty sentence": ("tokens/0", lambda file: file.create_dataset("tokens/0", data=[], dtype=STRINGS)),
+    "linked vectors": ("1", lambda file: file.update({"1": h5py.ExternalLink("weights.hdf5", "embedding")})),
+    "linked tokens": ("tokens", lambda file: file.update(tokens=h5py.ExternalLink("other.hdf5", "tokens"))),
+    "vectors elsewhere": (
+        "1",
+        lambda file: file.create_dataset("1", (3, 5, 8), np.float32, external=[("weights.hdf5", 0, 480)]),
+    ),
+    "virtual vectors": ("1", claim_virtual),
+    "terabytes": ("1", lambda file: file.create_dataset("1", (3, 10**6, 10**6), np.float32)),
+    "many tokens": ("tokens/1", lambda file: file.create_dataset("tokens/1", (10**9,), STRINGS)),
+    "many sentences": ("", lambda file: file.update({f"tokens/{number}": ["我"] for number in range(3, 107)})),
+    "long tokens": (
+        "tokens/1",
+        lambda file: file.create_dataset("tokens/1", data=["长" * 2**12] * 17, dtype=STRINGS),
+    ),
+}
 
 
-def claim_many_sentences(file: h5py.File) -> None:
-    for number in range(3, 107):
-        file[f"tokens/{number}"] = ["我"]
-
-
-def long_tokens(file: h5py.File) -> None:
-    del file["tokens/1"]
-    file.create_dataset("tokens/1", data=["长" * 2**12] * 17, dtype=h5py.string_dtype())
-
-
-def name_sentence(file: h5py.File) -> None:
-    file.move("tokens/0", "tokens/first")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        drop_tokens,
-        drop_vectors,
-        drop_tolerance,
-        name_sentence,
-        drop_sentences,
-        empty_sentence,
-        drop_texts,
-        link_vectors,
-        link_tokens,
-        claim_external,
-        claim_virtual,
-        claim_terabytes,
-        claim_many_tokens,
-        claim_many_sentences,
-        long_tokens,
-    ],
-)
-def test_stored_sentences_that_are_damaged(model: Path, change: Callable[[h5py.File], None]) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_stored_sentences_that_are_damaged(model: Path, damage: str) -> None:
+    name, replace_it = DAMAGES[damage]
     with h5py.File(model / "golden.hdf5", "a") as file:
-        change(file)
+        if name:
+            del file[name]
+        replace_it(file)
     sign(model)
     answer = elmo_zh("selftest", model)
     assert answer.only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
@@ -558,8 +497,3 @@ def test_neighbours_in_a_tiny_vocabulary(tmp_path: Path, words: tuple[str, ...])
     found = find_neighbours(load_bundle(tmp_path / "model"))
     expected = {word: tuple(other for other in words if other != word) for word in words}
     assert {entry.word: entry.neighbours for entry in found} == expected
-
-
-def test_checks_as_a_function(sample_run: SampleRun) -> None:
-    checks = run_selftest(load_bundle(sample_run.model), "cpu")
-    assert [(check.name, check.passed) for check in checks] == [(name, True) for name in ALL]

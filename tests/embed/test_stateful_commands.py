@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, SampleRun, elmo_zh
+from contract.command_line import PROJECTION, SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_TOKENS, Interrupted, assert_close, embed, read_dump, write_lines
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import BilmState, run_bilm
@@ -27,10 +27,13 @@ def test_a_model_trained_with_carried_state_is_warned_of_once(
     info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
     (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
     source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
+    force = ["--force"] if command == "embed" else []
     answer = elmo_zh(command, source, "--segmented", "--model", model, "--quiet")
     assert answer.status == 0
     assert answer.stderr.startswith("Warning: This model was trained with carried state, but")
     assert answer.stderr.count("\n") == 1
+    answer = elmo_zh(command, source, "--segmented", "--stateful", "--model", model, "--quiet", *force)
+    assert (answer.status, answer.stderr) == (0, "")
 
 
 def test_stateful_carries_the_state_from_line_to_line(
@@ -107,15 +110,6 @@ def test_an_unfinished_output_is_not_continued_with_the_other_kind_of_state(
     assert_close(vectors[3], vectors[0])
 
 
-def test_one_layer_of_a_stateful_output(sample_run: SampleRun, source: Path) -> None:
-    stateful = ElmoEmbedder.load(sample_run.model, stateful=True)
-    embed(sample_run, source, "--segmented", "--stateful", "--layers", "top", "--dtype", "float16")
-    vectors, _, _ = read_dump(source.with_name("file.txt.hdf5"))
-    for vector, every in zip(vectors, stateful.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        assert vector.dtype == np.float16
-        np.testing.assert_allclose(vector, every[LAYERS], rtol=2**-10, atol=1e-6)
-
-
 def stateful_figures(model: Path, files: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
     """The oracle's perplexities; each file starts from zeros, and the mark that is predicted last is not read."""
     reference = oracle.load_bundle(model)
@@ -152,15 +146,3 @@ def test_evaluate_with_carried_state(sample_run: SampleRun, tmp_path: Path, monk
     for name in ("forward_perplexity", "backward_perplexity"):
         assert abs(from_zeros[name] / found[name] - 1) > 3e-4
     assert from_zeros["num_predictions"] == found["num_predictions"]
-
-
-@pytest.mark.parametrize("command", ["embed", "evaluate"])
-def test_a_model_trained_with_carried_state_is_not_warned_of_where_it_is_carried(
-    sample_run: SampleRun, tmp_path: Path, command: str
-) -> None:
-    model = shutil.copytree(sample_run.model, tmp_path / "model")
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
-    (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
-    source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
-    answer = elmo_zh(command, source, "--segmented", "--stateful", "--model", model, "--quiet")
-    assert (answer.status, answer.stderr) == (0, "")

@@ -217,13 +217,6 @@ def test_subwords_are_what_a_regular_expression_finds(word: str, words: set[str]
     assert all(subword in words and subword != word for subword in subwords)
 
 
-def test_every_subword_is_the_longest_that_fits_there() -> None:
-    vocabulary = Vocabulary((*SPECIALS, "a", "ab", "abc", "cd", "d"))
-    assert vocabulary.find_subwords("abcd") == ["abc", "d"]
-    assert vocabulary.find_subwords("xabcd") == ["abc", "d"]
-    assert vocabulary.find_subwords("abxcd") == ["ab", "cd"]
-
-
 def test_a_very_long_word_is_searched_in_proportion_to_its_length() -> None:
     """If all parts of it were looked up, there would be two thousand million."""
     assert VOCABULARY.find_subwords("桃" * 60_000 + "苹果") == ["苹", "果"]

@@ -35,18 +35,12 @@ LINES = ("我们 今天 吃 苹果 。", "", "今天 我们 。", "苹果 苹果
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files are fuzzed.
-
-    Attributes:
-        path: The folder.
-        files: The files that are replaced, one at a time.
-        read: Reads all of it.
-        prepare: Called when a file was replaced: as one who makes a folder to do harm makes its digests right.
-    """
+    """A folder whose files are fuzzed."""
 
     path: Path
     files: Sequence[Path]
     read: Callable[[], object]
+    # Called when a file was replaced: as one who makes a folder to do harm makes its digests right.
     prepare: Callable[[Path], object] = lambda path: None
 
 

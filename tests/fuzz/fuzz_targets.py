@@ -59,11 +59,7 @@ class FindingError(Exception):
 
 
 def attempt(target: Target, data: bytes, folder: Path) -> bool:
-    """Read bytes; return whether they were read, not refused.
-
-    Raises:
-        FindingError: If they were refused in any other way than by known problems of one line each.
-    """
+    """Read bytes; return whether they were read, not refused."""
     try:
         target.read(data, folder)
     except MemoryError as error:

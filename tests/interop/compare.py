@@ -33,18 +33,10 @@ class InteropError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Another program that reads our files.
-
-    Attributes:
-        program: Its name.
-        files: read_with_FILES.py is its script; FILES.txt lists what to install, and FILES.no-deps.txt, where there
-            is one, what to install without that which it asks for itself.
-        layout: The layout of `elmo-zh export` that it reads.
-        python: The option that names its Python.
-        is_required: Whether it counts as a failure if it cannot be installed.
-    """
+    """Another program that reads our files."""
 
     program: str
+    # read_with_FILES.py is its script; FILES.txt and FILES.no-deps.txt list what to install.
     files: str
     layout: str
     python: str = "python"
@@ -60,30 +52,16 @@ READERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What all programs read, and what we make of it.
-
-    Attributes:
-        folder: Holds the model in each layout, text.txt, and what the readers write.
-        sentences: Those of text.txt.
-        vectors: Ours for each check, those of a sentence float32 of shape (L + 1, T, 2P).
-    """
+    """What all programs read, and what we make of it."""
 
     folder: Path
     sentences: list[list[str]]
-    vectors: dict[str, list[np.ndarray]]
+    vectors: dict[str, list[np.ndarray]]  # for each check those of each sentence, float32 of shape (L + 1, T, 2P)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the table.
-
-    Attributes:
-        program: The other program, with its version and that of what it computes with.
-        check: One of CHECKS; nothing where there was nothing to compare.
-        verdict: ok, FAILED or not installed.
-        difference: The largest one.
-        is_good: Whether it is as it should be.
-    """
+    """One row of the table."""
 
     program: str
     check: str
@@ -126,11 +104,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def call(*command: str | Path) -> None:
-    """Run a command in the project's folder, in silence.
-
-    Raises:
-        InteropError: With the last line that speaks of an error, or else the first one.
-    """
+    """Run a command in the project's folder, in silence."""
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=SURROUNDINGS)
     except OSError as error:
@@ -155,11 +129,7 @@ def train() -> Path:
 
 
 def prepare(run: Path, folder: Path) -> Sample:
-    """Export a run's model, take its first held-out sentences and embed them.
-
-    Raises:
-        InteropError: If it is no run of a character-mode model, or has no held-out sentences.
-    """
+    """Export a run's model, take its first held-out sentences and embed them."""
     bundle, text = folder / "bundle", folder / "text.txt"
     elmo_zh("export", "--run", run, "--output", bundle)
     elmo_zh("export", "--run", run, "--output", folder / "simple_elmo", "--layout", "simple_elmo")
@@ -208,11 +178,7 @@ def check(reader: Reader, python: str, sample: Sample) -> Iterator[Finding]:
 
 
 def measure_speed(run: Path, folder: Path, arguments: argparse.Namespace) -> None:
-    """Print how long each program that can be installed takes to embed the same sentences, in turns.
-
-    Raises:
-        InteropError: If there are too few sentences, or a program fails.
-    """
+    """Print how long each program that can be installed takes to embed the same sentences, in turns."""
     bundle, text = folder / "bundle", folder / "text.txt"
     elmo_zh("export", "--run", run, "--output", bundle)
     elmo_zh("export", "--run", run, "--output", folder / "simple_elmo", "--layout", "simple_elmo")
@@ -255,12 +221,7 @@ def iter_lines(file: Path) -> list[bytes]:
 
 
 class Racer:
-    """A program that has loaded the model and embeds all sentences when it is told to.
-
-    Attributes:
-        versions: The programs that compute, with their versions.
-        times: Seconds and processor seconds of each race.
-    """
+    """A program that has loaded the model and embeds all sentences when it is told to."""
 
     def __init__(self, interpreter: Path, files: str, model: Path, text: Path) -> None:
         command = [interpreter, HERE / f"read_with_{files}.py", model, text]
@@ -268,7 +229,7 @@ class Racer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=SURROUNDINGS
         )
         self.versions = self._read_line()
-        self.times: list[tuple[float, float]] = []
+        self.times: list[tuple[float, float]] = []  # seconds and processor seconds of each race
 
     def race(self) -> None:
         """Embed all sentences once."""
@@ -291,11 +252,7 @@ class Racer:
 
 
 def install(reader: Reader, python: str) -> Path:
-    """Return the Python of a reader's environment, which is made anew where it is missing or its lists have changed.
-
-    Raises:
-        InteropError: If that does not work.
-    """
+    """Return the Python of a reader's environment, which is made anew where it is missing or its lists have changed."""
     environment = ROOT / ".interop" / reader.files
     interpreter, record = environment / "bin" / "python", environment / "installed.txt"
     wanted, alone = HERE / f"{reader.files}.txt", HERE / f"{reader.files}.no-deps.txt"

@@ -22,15 +22,10 @@ IN_ONE_BATCH, ONE_BY_ONE = CHECKS = ("in one batch", "one by one")
 
 
 class Reading(NamedTuple):
-    """What a reader made of the sentences.
-
-    Attributes:
-        versions: The programs that computed, with their versions.
-        vectors: For each of CHECKS the vectors of each sentence, float32 of shape (L + 1, T, 2P).
-    """
+    """What a reader made of the sentences."""
 
     versions: str
-    vectors: dict[str, list[np.ndarray]]
+    vectors: dict[str, list[np.ndarray]]  # for each of CHECKS those of each sentence, shape (L + 1, T, 2P)
 
 
 def run_reader(versions: str, load: Callable[[Path, int], Embed]) -> None:
@@ -39,11 +34,7 @@ def run_reader(versions: str, load: Callable[[Path, int], Embed]) -> None:
     With the arguments MODEL (a folder), TEXT (segmented) and OUTPUT (an .npz file) it writes the vectors of TEXT. With
     MODEL and TEXT it loads the model once, prints the versions, and for each line of standard input the seconds and
     the processor seconds in which it has embedded all of TEXT, in batches of SPEED_BATCH.
-
-    Args:
-        versions: The programs that compute, with their versions.
-        load: Takes MODEL and a batch size; returns a function that reads sentences in order, in batches of that size,
-            first from zero state, and returns each one's vectors, float32 of shape (L + 1, T, 2P).
+    `load` takes MODEL and a batch size; what it returns reads sentences in batches of that size, first from zero state.
     """
     model, text, *output = map(Path, sys.argv[1:])
     sentences = load_sentences(text)
@@ -79,15 +70,7 @@ def iter_batches(sentences: list[list[str]], batch_size: int) -> Iterator[list[l
 
 
 def without_padding(padded: np.ndarray, sentences: list[list[str]]) -> list[np.ndarray]:
-    """Cut each sentence's vectors out of those of a padded batch.
-
-    Args:
-        padded: Shape (B, L + 1, T, 2P).
-        sentences: The B sentences.
-
-    Returns:
-        B arrays, float32 of shape (L + 1, T, 2P), each with its own T.
-    """
+    """Cut each sentence's vectors out of those of a padded batch."""
     return [padded[row, :, : len(tokens)].astype(np.float32) for row, tokens in enumerate(sentences)]
 
 
