@@ -28,8 +28,7 @@ _SHIPPED_DIR = Path(__file__).parents[2] / "configs"
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
     """Return `base` changed by a TOML file and then by assignments such as "train.batch_size=32".
 
-    Raises:
-        ConfigError: With a message for each problem; an OptionError if the file is right and the assignments are wrong.
+    Problems become a ConfigError, or an OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base

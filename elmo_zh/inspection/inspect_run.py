@@ -30,11 +30,7 @@ _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
 def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]:
-    """Return what a run holds, finished or not, and draw coverage.png where there are counts.
-
-    Raises:
-        RunError: If there is no such run, nothing in it, or something in it is damaged.
-    """
+    """Return what a run holds, finished or not, and draw coverage.png where there are counts."""
     finished, files = finished_stages(run), run.train_files()
     if not (finished or files or run.plan.exists()):
         if BundleLayout(run.path).info.is_file():

@@ -208,11 +208,7 @@ def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
 
 
 def reversal(mask: Tensor) -> Tensor:
-    """Return the positions that reverse each sentence by its own length and leave padding where it is.
-
-    Returns:
-        int64, shape (B, T); applying it twice changes nothing.
-    """
+    """Return the positions that reverse each sentence by its own length and leave padding, int64, shape (B, T)."""
     lengths = mask.sum(dim=1, keepdim=True)
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
     return torch.where(mask, lengths - 1 - positions, positions)

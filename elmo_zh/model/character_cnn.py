@@ -58,11 +58,7 @@ class CharacterShape:
 class Highway(nn.Module):
     """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).
 
-    Attributes:
-        carry_weight: W_c, shape (N, N). The name is the published one, though the gate lets in the transformed x.
-        carry_bias: b_c, shape (N,).
-        transform_weight: W_t, shape (N, N).
-        transform_bias: b_t, shape (N,).
+    Parameters have the published names, though the gate of "carry" lets in the transformed x.
     """
 
     def __init__(self, num_filters: int) -> None:
@@ -145,11 +141,7 @@ class CharacterCNN(nn.Module):
         return functional.embedding(inputs.ids, self.encode(inputs.spellings, inputs.words, precision))
 
     def encode(self, character_ids: Tensor, words: Tensor | None = None, precision: Precision = FLOAT32) -> Tensor:
-        """Return one vector for each word.
-
-        Returns:
-            float32, shape (W, P).
-        """
+        """Return one vector for each word, float32, shape (W, P)."""
         dtype = precision.product_dtype(self.embedding)
 
         def encode_rows(rows: slice) -> Tensor:

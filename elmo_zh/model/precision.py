@@ -79,11 +79,7 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the device for one of `elmo_zh.choices.DEVICES`.
-
-    Raises:
-        ElmoZhError: If the device is not one of those listed, or is cuda where there is no GPU.
-    """
+    """Return the device for one of `elmo_zh.choices.DEVICES`; raise ElmoZhError for another, or cuda without a GPU."""
     name = str(name)
     if name not in DEVICES:
         raise ElmoZhError(f"device {name}: expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")

@@ -18,14 +18,7 @@ _INFERENCE_STEPS = 256
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer of both directions.
-
-    Attributes:
-        input_weight: Shape (2, I, 4D), I the width of the input.
-        recurrent_weight: Shape (2, P, 4D).
-        bias: Shape (2, 4D), without the forget gate's 1.
-        projection: Shape (2, D, P), or None where P = D: then the output is the cell's own.
-    """
+    """One layer of both directions; the bias is without the forget gate's 1, and P = D needs no projection."""
 
     def __init__(
         self, input_dim: int, cell_dim: int, projection_dim: int, cell_clip: float, projection_clip: float
@@ -65,18 +58,11 @@ class ProjectedLSTM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[Tensor, LSTMState]:
-        """Run over time.
+        """Return the outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
 
-        Args:
-            inputs: Shape (2, T, B, I), float32; the backward LM's already reversed.
-            state: Carried in; no gradient reaches it.
-            keep: 0 where a sentence starts, so that nothing of the state reaches that step, else 1; float32,
-                shape (T, B, 1). None keeps all.
-            lengths: Number of real steps of each stream, at least 1, int64, shape (B,). None counts all.
-            precision: Precision of matrix products.
-
-        Returns:
-            The outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
+        `inputs` have shape (2, T, B, I), float32, the backward LM's already reversed. `keep` is 0 where a sentence
+        starts, so that nothing of the state reaches that step, else 1; shape (T, B, 1), None keeps all. `lengths`
+        counts the real steps of each stream, at least 1, shape (B,); None counts all.
         """
         read = inputs.to(precision.product_dtype(self.bias))
         # Without a gradient only some steps are computed at a time, and memory stays bounded.

@@ -60,17 +60,11 @@ class SentenceReader:
 
     @torch.no_grad()
     def read(self, word_vectors: Tensor, sentences: PackedSentences, state: State) -> tuple[Tensor, State]:
-        """Return every layer's output.
+        """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
-        Args:
-            word_vectors: The token layer's output for the batch's words, float32, shape (W, P).
-            sentences: Sentences of rows of `word_vectors`.
-            state: The state that they start from, one entry a layer, each for all of the B sentences.
-
-        Returns:
-            Shape (L + 1, M, 2P), float32, for all tokens but the marks, sentence by sentence, and the state after each
-            sentence's last step. The token layer comes first, written twice; then the LSTM layers upward, forward LM
-            first in the last axis.
+        The token layer comes first, written twice; then the LSTM layers upward, forward LM first in the last axis.
+        Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry a layer, each for
+        all B sentences.
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)

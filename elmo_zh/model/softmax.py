@@ -65,12 +65,7 @@ class LogUniformSampler:
 
 
 class Softmax(nn.Module):
-    """Scores of the vocabulary's rows, with weights shared by both directions.
-
-    Attributes:
-        weight: Shape (V, P); with tying the token table's own parameter.
-        bias: Shape (V,).
-    """
+    """Scores of the vocabulary's rows, with weights shared by both directions; tied, they are the token table's own."""
 
     def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
         super().__init__()
@@ -89,13 +84,8 @@ class Softmax(nn.Module):
         """Return the mean sampled-softmax loss in nats; not comparable with a perplexity.
 
         Follows Jean et al. (2015) and TensorFlow's sampled_softmax_loss: the log of the expected count is subtracted
-        from each logit, and a negative that is the target itself (an accidental hit) does not count.
-
-        Args:
-            hidden: Top outputs, shape (N, P).
-            targets: The rows to predict, int64, shape (N,).
-            negatives: One draw for all of them.
-            precision: Precision of matrix products.
+        from each logit, and a negative that is the target itself (an accidental hit) does not count. Top outputs have
+        shape (N, P), targets (N,).
         """
         dtype = precision.product_dtype(self.weight)
         loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]

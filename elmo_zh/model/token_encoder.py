@@ -47,14 +47,7 @@ class TokenTable(nn.Module):
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Put given vectors into rows of a table, and draw all other rows normally with the same mean and deviation.
-
-    Args:
-        table: Changed in place, float32, shape (V, P).
-        rows: The rows to fill, int64, shape (n,), n > 0.
-        vectors: Their vectors, float32, shape (n, P).
-        generator: Source of the random numbers.
-    """
+    """Put vectors, shape (n, P), n > 0, into rows of a table; draw others normally with the same mean and deviation."""
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
     table[rows] = vectors

@@ -31,11 +31,7 @@ _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
 def make_plan(
     sources: Sources, config: Config, user_dictionary: Path | None, limits: PlanLimits, reporter: Reporter
 ) -> dict[str, Any]:
-    """Return the content of plan.json.
-
-    Raises:
-        CorpusError: If the corpus, or what was looked at of it, holds no text, or too little for a vocabulary.
-    """
+    """Return the content of plan.json."""
     config = replace(config, text=replace(config.text, user_dictionary=str(user_dictionary or "")))
     sample = take_sample(sources.sources, config.text, limits)
     reporter.note("Trying the stages on the sample ...")

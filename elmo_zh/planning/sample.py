@@ -74,11 +74,7 @@ class Sample:
 
 
 def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
-    """Read a corpus as far as the time limit allows, and choose blocks of it.
-
-    Raises:
-        CorpusError: If a file that was named is no corpus, a file is damaged, or nothing that was read is text.
-    """
+    """Read a corpus as far as the time limit allows, and choose blocks of it."""
     if config.bad_bytes == "strict":
         config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
     try:

@@ -44,15 +44,8 @@ def evaluate_files(
 ) -> EvaluatedText:
     """Return the exact figures of texts, and their unknown words.
 
-    Args:
-        bundle: Bundle with a softmax.
-        texts: The texts.
-        segmented: Whether lines are sentences whose tokens are separated by U+0020 and looked up as they are.
-            Otherwise text is split into sentences, normalised and segmented as in training. Empty lines are ignored.
-        stateful: Whether to carry the state from sentence to sentence of a file, as training with carried state does.
-            Otherwise every sentence starts from the same state.
-        device: auto, cpu or cuda.
-        reporter: Receives notes and progress.
+    If `segmented`, lines are sentences of tokens separated by U+0020; otherwise text is split into sentences,
+    normalised and segmented as in training. If `stateful`, the state is carried from sentence to sentence of a file.
     """
     softmax, _ = bundle.require_probabilities()
     bilm, chosen = bundle.bilm, choose_device(device)

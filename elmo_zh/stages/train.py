@@ -120,11 +120,7 @@ def start_other_ranks(run: RunDir, config: Config, group: "TorchProcessGroup") -
 
 
 def train_on_other_rank(run: RunDir, group: "TorchProcessGroup") -> None:
-    """Train on a rank other than 0 when rank 0 starts; exit with rank 0's status if it has nothing to train.
-
-    Raises:
-        RunError: If this machine lacks the encoded text, or has a different one.
-    """
+    """Train on a rank other than 0 when rank 0 starts; exit with rank 0's status if it has nothing to train."""
     from elmo_zh.training.train_run import train_run
 
     description = group.wait_for_start()

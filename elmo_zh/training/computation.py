@@ -63,12 +63,8 @@ def choose_computation(
 ) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
-    Args:
-        config: Training settings. What they leave open is chosen as in `previous`, or else to suit the machine.
-        model: The model's settings; products of its shapes are measured.
-        device: Device to compute on.
-        previous: Description of the run's computation so far; empty for a new run.
-        note: Receives a line about a precision that was chosen by measuring.
+    What the settings leave open is chosen as in `previous`, the description of the run's computation so far, or else to
+    suit the machine, by measuring products of the model's shapes; `note` receives a line about that.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)

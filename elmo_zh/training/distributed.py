@@ -51,12 +51,7 @@ Value = TypeVar("Value")
 
 
 class ProcessGroup:
-    """A process group of one rank.
-
-    Attributes:
-        rank: Number of this rank, from 0. Only rank 0 prints and writes files.
-        size: Number of ranks.
-    """
+    """A process group of one rank. Ranks count from 0, which alone prints and writes files; `size` is their number."""
 
     rank, size = 0, 1
 

@@ -109,13 +109,7 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
     expects is the mean of its predictions on a sample of the text. The share of a known word is that of Witten and Bell
     (1991): with T different rows among N counted tokens, the model's expectation counts as T more tokens, so that words
     which a small text happens to lack keep some probability. For a new word only its count is used: what the model
-    expects of it means nothing.
-
-    Args:
-        model: Changed in place.
-        store: The text.
-        counts: Count of each row in the text, float64, shape (V,).
-        is_new: True for rows of words that the model does not know, shape (V,).
+    expects of it means nothing. `counts`, float64, and `is_new` have one entry for each row.
     """
     # Not zero, so that its log is finite.
     expected = expected_shares(model, store).clamp(min=torch.finfo(torch.float64).tiny)

@@ -102,14 +102,10 @@ class Learner:
     def train_step(
         self, step: int, learning_rate_factor: float, average_loss: Callable[[float], float]
     ) -> tuple[float, float]:
-        """Train one step; return its loss and the gradient norm before clipping.
+        """Train one step, counted from 0; return its loss and the gradient norm before clipping.
 
         If one of them is not finite, raise NotFiniteError; only the position of the streams has changed then.
-
-        Args:
-            step: Number of the step, from 0.
-            learning_rate_factor: Factor of the peak learning rates, from 0 to 1.
-            average_loss: Returns the mean of all ranks' losses, given this rank's.
+        `average_loss` returns the mean of all ranks' losses, given this rank's.
         """
         config = self._config
         batch = self._streams.next_batch()

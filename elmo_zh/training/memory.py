@@ -55,12 +55,7 @@ def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_to
 
 
 def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:
-    """Return how many numbers training keeps.
-
-    Returns:
-        Parameters of the network, parameters of the tables (token table and softmax, which may share it), and numbers
-        of optimiser state.
-    """
+    """Return how many numbers training keeps: of the network, of the tables, and of the optimiser's state."""
     table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
     num_tables = 1 if model.is_tied or not has_token_table else 2

@@ -182,10 +182,7 @@ class RowAdagrad(torch.optim.Optimizer):
 
     The entries of a row belong to one word and have gradients of similar size. So one sum per row learns as well as one
     per entry, and takes only as much memory as one column of the table. Only rows that have a gradient are updated.
-
-    Args:
-        parameters: Tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
-        initial_sum: Initial value of the sums.
+    Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], initial_sum: float) -> None:

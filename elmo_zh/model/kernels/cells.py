@@ -51,13 +51,8 @@ class Clips(NamedTuple):
 def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Tensor, tanh_cell: Tensor) -> Tensor:
     """Return the cell's output before the projection, m = o tanh(c), with c = clip(f c_before + i j).
 
-    Args:
-        z: Input of the gates.
-        before: The previous cell state, zero where a sentence starts.
-        clip: Largest absolute value of the cell state; 0 means none.
-        gates: Filled with the values of the gates; may be z itself.
-        cell: Filled with the cell state.
-        tanh_cell: Filled with its tanh.
+    `before` is the previous cell state, zero where a sentence starts; a clip of 0 means none. `gates` (which may be z
+    itself), `cell` and `tanh_cell` are filled.
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
@@ -91,15 +86,8 @@ def step_backward(
 ) -> Tensor:
     """Return the gradient of the cell state before the step.
 
-    Args:
-        d_output: Gradient of m; overwritten.
-        d_cell: Gradient of the cell state from the following step; overwritten.
-        gates: Values of the gates, from the step forward, as the next three arguments.
-        cell: The clipped cell state.
-        tanh_cell: Its tanh.
-        before: The cell state that the step started from.
-        clip: As forward.
-        d_z: Filled with the gradient of z.
+    `d_output` (of m) and `d_cell` (from the following step) are overwritten, `d_z` is filled. The others are values of
+    the step forward: gates, the clipped cell state, its tanh, and the cell state that the step started from.
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
@@ -184,16 +172,10 @@ def loop_backward(
     trace: Trace,
     gradients: StepGradients,
 ) -> None:
-    """Run back over time and compute the gradients of inputs, of bias and of z.
+    """Run back over time with the transposed weights, and compute the gradients of inputs, of bias and of z.
 
-    Args:
-        d_outputs: In the dtype of products; replaced by the gradient of each h before its clip.
-        weights: The layer's transposed weights.
-        first_cell: The cell state carried in, shape (B, D).
-        starts: As forward.
-        clips: As forward.
-        trace: From the forward run.
-        gradients: That of the bias is added to, the others are filled.
+    `d_outputs`, in the dtype of products, is replaced by the gradient of each h before its clip. `first_cell` is the
+    state carried in, shape (B, D). The gradient of the bias is added to, the others are filled.
     """
     d_inputs, d_z, gates, keep = gradients.inputs, gradients.z, trace.gates, starts.keep
     width, P = d_inputs.size(-1), d_outputs.size(-1)
@@ -244,14 +226,9 @@ def infer_layer(
 ) -> None:
     """Run one direction of a layer over whole sentences; each step computes only sentences that still have a token.
 
-    Args:
-        inputs: The sentences' first tokens, then their second ones and so on, longest sentence first; float32, shape
-            (N, I).
-        counts: Number of sentences that have a token at each step; their sum is N.
-        weights: The layer's weights.
-        state: Carried in, shapes (B, P) and (B, D); replaced by what each sentence carries out.
-        clips: Largest values of cell state and output.
-        outputs: Filled, rows as in the inputs, shape (N, P).
+    `inputs`, float32, shape (N, I), has the sentences' first tokens, then their second ones and so on, longest sentence
+    first; `counts` says how many sentences have a token at each step. `outputs`, shape (N, P), is filled; the state,
+    shapes (B, P) and (B, D), is replaced by what each sentence carries out.
     """
     output, cell = state.output, state.cell
     width, P = inputs.size(1), output.size(1)

@@ -34,17 +34,11 @@ _CHUNK_WORDS = 512
 def largest_responses(
     character_ids: Tensor, padding: int, embedding: Tensor, kernels: Sequence[Tensor], dtype: torch.dtype
 ) -> Tensor:
-    """Return each filter's largest response to words, without a bias.
+    """Return each filter's largest response to words, without a bias, shape (W, N), in the embedding's dtype.
 
-    Args:
-        character_ids: Spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K.
-        padding: The character of empty slots.
-        embedding: One row a character, shape (number of characters, c).
-        kernels: One for each filter width, shape (width, c, filters).
-        dtype: dtype of the products; sums have the embedding's.
-
-    Returns:
-        Shape (W, N), in the embedding's dtype.
+    `character_ids` are spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K; `embedding` has one
+    row a character, shape (number of characters, c); each kernel has shape (width, c, filters). Products are in
+    `dtype`.
     """
     widest = max(len(kernel) for kernel in kernels)
     width = embedding.shape[1]

@@ -107,11 +107,8 @@ def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence
 
     One product of all rows would share each operation out among the cores, which then wait for each other at every one.
     The rows are always divided, so that results depend neither on the number of threads nor on which computes what.
-
-    Args:
-        function: Returns the results of a slice of the rows, shape (n, ...), each a function of its row alone.
-        num_rows: Number of rows.
-        parameters: Tensors that the function uses and that receive its gradient; no other tensor does.
+    `function` returns the results of a slice of the rows, each of its row alone. Only `parameters` receive its
+    gradient.
     """
     if num_rows < 2:
         return function(slice(0, num_rows))

@@ -48,16 +48,10 @@ def unpacked(matrix: Tensor) -> Tensor:
 
 
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
-    """Return rows x matrix + bias; compatible with TorchScript.
+    """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; compatible with TorchScript.
 
-    Args:
-        rows: Shape (..., n, I), in the dtype that the matrix had before it was prepared.
-        matrix: Prepared by `pack` (or `unpacked`), shape (..., I, O).
-        bias: One number a column, float32, shape (..., O).
-        is_packed: The value given to `pack`.
-
-    Returns:
-        Shape (..., n, O), in the dtype that the product is computed in.
+    `rows` have shape (..., n, I) and the dtype that the matrix had before `pack` or `unpacked` prepared it; the bias is
+    float32, shape (..., O).
     """
     rows = rows.to(matrix.dtype)
     if is_packed:

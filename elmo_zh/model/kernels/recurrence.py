@@ -93,11 +93,7 @@ class Gradients(NamedTuple):
 
 
 def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
-    """Run over time.
-
-    Returns:
-        Outputs, shape (2, T, B, P), in the dtype of the inputs, and cells, shape (2, T, B, D), without a gradient.
-    """
+    """Return outputs, shape (2, T, B, P), in the inputs' dtype, and cells, shape (2, T, B, D), without a gradient."""
     if torch.compiler.is_compiling():
         # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
         # compiler, more than a second.
