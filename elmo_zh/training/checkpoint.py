@@ -3,11 +3,12 @@
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -17,7 +18,7 @@ from torch import Tensor
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
-from elmo_zh.training.distributed import ProcessGroup
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
 
@@ -31,14 +32,31 @@ class Checkpoint:
     optimizer: Mapping[str, Tensor]  # Optimiser state and carried LSTM states by name
 
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _on_rank_0(
+    method: Callable[Concatenate["CheckpointFolder", Arguments], Result],
+) -> Callable[Concatenate["CheckpointFolder", Arguments], Result]:
+    """Let only rank 0 run a method; it returns the same on all ranks, which have to call it in the same order."""
+
+    @functools.wraps(method)
+    def run(folder: "CheckpointFolder", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        alone = CheckpointFolder(folder.path, folder.num_kept)
+        return folder.group.on_rank_0(lambda: method(alone, *args, **kwargs))
+
+    return run
+
+
 class CheckpointFolder:
     """The checkpoints of a run: the last few saved on schedule, the best one, and one saved at an interruption."""
 
-    def __init__(self, path: Path, num_kept: int = 2) -> None:
-        self.path = path
-        self._num_kept = num_kept
+    def __init__(self, path: Path, num_kept: int = 2, group: ProcessGroup = SINGLE_PROCESS) -> None:
+        self.path, self.num_kept, self.group = path, num_kept, group
 
-    def save(self, checkpoint: Checkpoint) -> Path:
+    @_on_rank_0
+    def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint atomically, then remove those that are no longer needed."""
         path = self.path / f"step-{checkpoint.state['step']:08d}"
         with atomic_path(path) as unfinished:
@@ -47,33 +65,36 @@ class CheckpointFolder:
             save_file(dict(checkpoint.optimizer), unfinished / "optimizer.safetensors")
             write_json(unfinished / "state.json", {"format": CHECKPOINT_FORMAT, **checkpoint.state})
         self._remove_old()
-        return path
 
     def _remove_old(self) -> None:
         for left_over in self.path.glob(f"*{UNFINISHED}"):
             remove(left_over)
         steps = self.steps()
         regular = [step for step in steps if not self.state(step)["interrupted"]]
-        keep = {*regular[-self._num_kept :], self.best_step(), steps[-1]}
+        keep = {*regular[-self.num_kept :], self.best_step(), steps[-1]}
         for step in steps:
             if step not in keep:
                 remove(self._path(step))
 
+    @_on_rank_0
     def remove_after(self, step: int) -> None:
         """Remove all checkpoints later than a step."""
         for later in self.steps():
             if later > step:
                 remove(self._path(later))
 
+    @_on_rank_0
     def steps(self) -> list[int]:
         """Return the steps of the checkpoints in ascending order."""
         names = (path.name.removeprefix("step-") for path in self.path.glob("step-*"))
         return sorted(int(name) for name in names if name.isdecimal())
 
+    @_on_rank_0
     def last_regular_step(self) -> int | None:
         """Return the step of the last checkpoint that was saved on schedule, not at an interruption."""
         return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
 
+    @_on_rank_0
     def best_step(self) -> int | None:
         """Return the step with the lowest perplexity of the held-out sample, the later one of equals.
 
@@ -95,6 +116,7 @@ class CheckpointFolder:
         """Return the files of a checkpoint that hold its weights and figures."""
         return [self._path(step) / name for name in ("model.safetensors", "state.json")]
 
+    @_on_rank_0
     def state(self, step: int) -> dict[str, Any]:
         """Return the JSON values of a checkpoint."""
         path = self._path(step) / "state.json"
@@ -109,12 +131,27 @@ class CheckpointFolder:
             raise RunError(f"{path} has format {state.get('format')}, expected {CHECKPOINT_FORMAT}.")
         return state
 
-    def update_state(self, step: int, **values: Any) -> None:
+    @_on_rank_0
+    def update_state(self, step: int, values: Mapping[str, Any]) -> None:
         """Add values to a checkpoint's state."""
         write_json(self._path(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Read a checkpoint, with or without the tensors that only further training needs."""
+        """Return a checkpoint that rank 0 has read, with or without the tensors that only further training needs."""
+        loaded = self.group.only_on_rank_0(lambda: self._read(step, with_optimizer=with_optimizer))
+        if self.group.size == 1 and loaded:
+            return loaded
+        checkpoint = loaded or Checkpoint(state={}, model={}, optimizer={})
+        layouts = {"model": _layout(checkpoint.model), "optimizer": _layout(checkpoint.optimizer)}
+        values = self.group.broadcast_value({"state": checkpoint.state, **layouts})
+        if not loaded:
+            checkpoint = Checkpoint(
+                state=values["state"], model=_empty(values["model"]), optimizer=_empty(values["optimizer"])
+            )
+        self.group.broadcast([*checkpoint.model.values(), *checkpoint.optimizer.values()])
+        return checkpoint
+
+    def _read(self, step: int, *, with_optimizer: bool) -> Checkpoint:
         tensors: dict[str, Mapping[str, Tensor]] = {"optimizer": {}}
         for name in ("model", "optimizer") if with_optimizer else ("model",):
             path = self._path(step) / f"{name}.safetensors"
@@ -124,67 +161,12 @@ class CheckpointFolder:
                 raise RunError(
                     f"{path} is damaged ({error}). Remove its folder to use the previous checkpoint."
                 ) from None
-        return Checkpoint(state=self.state(step), model=tensors["model"], optimizer=tensors["optimizer"])
+        state = CheckpointFolder(self.path).state(step)
+        return Checkpoint(state=state, model=tensors["model"], optimizer=tensors["optimizer"])
 
 
 # Name of each tensor to its dtype and shape.
 _Layout = Mapping[str, tuple[str, list[int]]]
-
-
-class DistributedCheckpoints:
-    """A `CheckpointFolder` for several ranks.
-
-    All ranks call each method, in the same order, and get the same result.
-    """
-
-    def __init__(self, folder: CheckpointFolder, group: ProcessGroup) -> None:
-        self.path = folder.path
-        self._folder, self._group = folder, group
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint; all ranks wait for it."""
-        self._group.on_rank_0(lambda: str(self._folder.save(checkpoint)))
-
-    def remove_after(self, step: int) -> None:
-        """Remove all checkpoints later than a step."""
-        self._group.on_rank_0(lambda: self._folder.remove_after(step))
-
-    def steps(self) -> list[int]:
-        """Return the steps of the checkpoints in ascending order."""
-        return self._group.on_rank_0(self._folder.steps)
-
-    def last_regular_step(self) -> int | None:
-        """Return the step of the last checkpoint that was saved on schedule, not at an interruption."""
-        return self._group.on_rank_0(self._folder.last_regular_step)
-
-    def best_step(self) -> int | None:
-        """Return the step with the lowest perplexity of the held-out sample, the later one of equals."""
-        return self._group.on_rank_0(self._folder.best_step)
-
-    def files(self, step: int) -> list[Path]:
-        """Return the files of a checkpoint that hold its weights and figures."""
-        return self._folder.files(step)
-
-    def state(self, step: int) -> dict[str, Any]:
-        """Return the JSON values of a checkpoint."""
-        return self._group.on_rank_0(lambda: self._folder.state(step))
-
-    def update_state(self, step: int, **values: Any) -> None:
-        """Add values to a checkpoint's state."""
-        self._group.on_rank_0(lambda: self._folder.update_state(step, **values))
-
-    def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Return a checkpoint that rank 0 has read, with or without the tensors that only further training needs."""
-        loaded = self._group.only_on_rank_0(lambda: self._folder.load(step, with_optimizer=with_optimizer))
-        checkpoint = loaded or Checkpoint(state={}, model={}, optimizer={})
-        layouts = {"model": _layout(checkpoint.model), "optimizer": _layout(checkpoint.optimizer)}
-        values = self._group.broadcast_value({"state": checkpoint.state, **layouts})
-        if not loaded:
-            checkpoint = Checkpoint(
-                state=values["state"], model=_empty(values["model"]), optimizer=_empty(values["optimizer"])
-            )
-        self._group.broadcast([*checkpoint.model.values(), *checkpoint.optimizer.values()])
-        return checkpoint
 
 
 def _layout(tensors: Mapping[str, Tensor]) -> _Layout:

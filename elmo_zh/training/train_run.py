@@ -21,7 +21,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.adaptation import Start, prepare_start
-from elmo_zh.training.checkpoint import CheckpointFolder, DistributedCheckpoints
+from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.heldout import evaluate_heldout
@@ -40,8 +40,6 @@ from elmo_zh.training.verdict import (
 )
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec import load_word_vectors
-
-Checkpoints = CheckpointFolder | DistributedCheckpoints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
     _require_documents(context)
     device = group.choose_device(config.train.device)
-    checkpoints = _open_checkpoints(context)
+    checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
     computation = _choose_computation(context, device, checkpoints)
     memory_bytes = _predict_memory(context, computation.product_bytes)
     group.on_rank_0(lambda: _require_memory(memory_bytes, device))
@@ -154,11 +152,6 @@ def _require_memory(needed_bytes: int, device: torch.device) -> None:
 # Building the trainer
 
 
-def _open_checkpoints(context: _Context) -> Checkpoints:
-    folder = CheckpointFolder(context.run.checkpoints, context.config.train.keep_checkpoints)
-    return folder if context.group.size == 1 else DistributedCheckpoints(folder, context.group)
-
-
 def _open_metrics(context: _Context) -> MetricsFile:
     run = context.run
     if not context.group.is_rank_0:
@@ -170,7 +163,7 @@ def _open_metrics(context: _Context) -> MetricsFile:
     )
 
 
-def _choose_computation(context: _Context, device: torch.device, checkpoints: Checkpoints) -> Computation:
+def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
     """Return how to compute; what the settings leave open stays as it was before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
@@ -196,7 +189,11 @@ def _prepare_start(context: _Context) -> Start:
 
 
 def _build_trainer(
-    context: _Context, device: torch.device, computation: Computation, checkpoints: Checkpoints, start: Start | None
+    context: _Context,
+    device: torch.device,
+    computation: Computation,
+    checkpoints: CheckpointFolder,
+    start: Start | None,
 ) -> Trainer:
     config, vocabulary = context.config, context.vocabulary
     vectors = bias = None
@@ -286,7 +283,7 @@ def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None
     with context.reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
         figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, context.group)
     trainer.append_figures(figures, "full", step=best)
-    checkpoints.update_state(best, heldout_full=asdict(figures))
+    checkpoints.update_state(best, {"heldout_full": asdict(figures)})
     return {"step": best, **asdict(figures)}
 
 

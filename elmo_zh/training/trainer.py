@@ -17,7 +17,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring.exact import Figures
-from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder, DistributedCheckpoints
+from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
@@ -54,7 +54,7 @@ class TrainerSetup:
     store: IdStore  # Training and held-out sentences
     vocabulary_digest: str  # Digest of the vocabulary that the model and the store belong to
     config: TrainConfig  # Training settings
-    checkpoints: CheckpointFolder | DistributedCheckpoints  # Folder to save checkpoints in, and to resume from
+    checkpoints: CheckpointFolder  # Folder to save checkpoints in, and to resume from
     metrics: MetricsFile  # File of the training and held-out figures
     device: torch.device  # Device to train on
     computation: Computation  # Precision, kernel and threads, as `choose_computation` returned them
