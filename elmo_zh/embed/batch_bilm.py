@@ -54,9 +54,8 @@ class BatchBiLM(nn.Module):
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Return `activations`, a list of L + 1 tensors (B, T + 2, 2P), and `mask`, bool (B, T + 2).
 
-        Args:
-            inputs: Ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
-            word_inputs: Rows of `vocab_to_cache` to use instead, 0 where padded, (B, T).
+        `inputs` are ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
+        `word_inputs`, (B, T), are rows of `vocab_to_cache` to use instead, 0 where padded.
         """
         needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
         with torch.set_grad_enabled(needs_gradient):
@@ -95,16 +94,9 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put a mark before and after each sentence that is not empty.
+    """Put a mark before and after each sentence that is not empty; return the values and their mask, (B, T + 2).
 
-    Args:
-        values: One value per token, shape (B, T) or (B, T, C).
-        mask: True where there is a token, shape (B, T); the tokens of a sentence come before its padding.
-        first: The mark before a sentence, shape () or (C,).
-        last: The mark after a sentence, shape () or (C,).
-
-    Returns:
-        The values, shape (B, T + 2) or (B, T + 2, C), and the mask, shape (B, T + 2).
+    Values have shape (B, T) or (B, T, C), marks () or (C,). In the mask, bool (B, T), tokens come before padding.
     """
     batch_size, num_tokens = mask.shape
     lengths = mask.sum(dim=1, keepdim=True)

@@ -37,24 +37,15 @@ _REPORTED_WORDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings:
-    """Settings that turn lines into vectors, whatever the form in which these are written.
+    """Settings that turn lines into vectors, whatever the form in which these are written."""
 
-    Attributes:
-        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        layers: all, average, top, mix or a number.
-        dtype: float32 or float16.
-        pool: none, or how the vectors of a line become one: mean, max or first-last.
-        mix_weights: The weight of each layer, for layers = mix.
-        stateful: The LSTM state is carried from line to line.
-        split_sentences: Lines are split into sentences as in training, and each sentence has its own vectors.
-    """
-
-    segmented: bool
-    layers: str
+    segmented: bool  # Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented
+    layers: str  # all, average, top, mix or a number
     dtype: str
-    pool: str = "none"
-    mix_weights: tuple[float, ...] | None = None
-    stateful: bool = False
+    pool: str = "none"  # none, or how the vectors of a line become one: mean, max or first-last
+    mix_weights: tuple[float, ...] | None = None  # The weight of each layer, for layers = mix
+    stateful: bool = False  # The LSTM state is carried from line to line
+    # Lines are split into sentences as in training, and each sentence has its own vectors.
     split_sentences: bool = False
 
     @property
@@ -76,19 +67,12 @@ class DumpSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DumpReport:
-    """Report on a finished output.
-
-    Attributes:
-        output: The file or folder.
-        counts: Its counts.
-        unknown_words: The most frequent words that the model cannot tell apart, each with its count.
-        extra: Counts that only its format has.
-    """
+    """Report on a finished output."""
 
     output: Path
     counts: TokenCounts
-    unknown_words: Mapping[str, int]
-    extra: Mapping[str, int]
+    unknown_words: Mapping[str, int]  # The most frequent words that the model cannot tell apart, each with its count
+    extra: Mapping[str, int]  # Counts that only its format has
 
 
 def dump_vectors(
@@ -102,26 +86,11 @@ def dump_vectors(
     hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> DumpReport:
-    """Write the vectors of each line of a text.
+    """Write the vectors of each line of a text; by default as HDF5, computed in this process.
 
     The text is read twice: its bytes for their digest, and its lines for their tokens. A dump that resumes with all
-    tokens reads only the bytes.
-
-    Args:
-        embedder: The model.
-        job: The text, and the path of its output, where nothing or a complete output is.
-        settings: How lines become vectors.
-        form: The form of the output; default HDF5 with one dataset per line.
-        force: Replace an existing output, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
-        hints: Receives advice on the text; one object for all texts of a command.
-        engine: Runs the computation of the vectors; default this process.
-
-    Raises:
-        OptionError: If the settings do not go together.
-        OutputError: If the output exists or does not fit on its disk; if an unfinished one is of another text, model
-            or settings.
-        CorpusError: If the text cannot be read.
+    tokens reads only the bytes. With `force` an existing output is replaced, and an unfinished one is not resumed.
+    `hints` is one object for all texts of a command.
     """
     form = form or OutputForm()
     settings.check(embedder)

@@ -15,17 +15,11 @@ from elmo_zh.run.work_folder import WorkFolder
 
 @dataclass(frozen=True)
 class Job:
-    """One text to embed.
-
-    Attributes:
-        text: The text.
-        output: The path of its vectors.
-        also_read: Other files that the command reads, which no output may replace.
-    """
+    """One text to embed."""
 
     text: InputText
     output: Path
-    also_read: tuple[Path, ...] = ()
+    also_read: tuple[Path, ...] = ()  # Other files that the command reads, which no output may replace
 
 
 def is_single(arguments: Sequence[str]) -> bool:
@@ -36,20 +30,10 @@ def is_single(arguments: Sequence[str]) -> bool:
 def plan_jobs(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Job]:
-    """Return the jobs for files, folders and globs.
+    """Return the jobs for files, folders and globs, or - for standard input, as typed; `sources` are their files.
 
-    Args:
-        arguments: Files, folders and globs as typed, or - for standard input.
-        sources: The files that they name.
-        output: For one file the path of its output; else a folder for all outputs, with the subfolders of the folders
-            given; default beside each file, for standard input in the current folder.
-        suffix: Suffix added to the name of a file.
-        config: Settings for format, field and encoding.
-        segmented: The texts are segmented, one sentence per line.
-
-    Raises:
-        CorpusError: If a folder holds no text.
-        OutputError: If two texts would have the same output.
+    `output` is a file for one text, else a folder, with the subfolders of the folders given; without it each output is
+    beside its text, that of standard input in the current folder.
     """
     if is_single(arguments):
         [source] = sources.sources

@@ -20,26 +20,16 @@ from elmo_zh.run.files import read_json
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """Reduction of a line's activations: the choice or mean of layers, and pooling.
+    """Reduction of a line's activations: the choice or mean of layers, and pooling."""
 
-    Attributes:
-        layers: all, average, top, mix or a number.
-        pool: none (one vector per token), or mean, max or first-last (one per line).
-        mix_weights: The factor of each layer in the sum, for layers = mix.
-    """
-
-    layers: str
-    pool: str = "none"
-    mix_weights: tuple[float, ...] | None = None
+    layers: str  # all, average, top, mix or a number
+    pool: str = "none"  # none (one vector per token), or mean, max or first-last (one per line)
+    mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce the activations of one line.
+        """Reduce the activations of one line, float32, shape (L + 1, n, 2P).
 
-        Args:
-            activations: All layers, float32, shape (L + 1, n, 2P).
-
-        Returns:
-            float32, shape (L + 1, n, 2P) for all layers, else (n, 2P); without the axis n with pooling.
+        All layers keep this shape, else it is (n, 2P); pooling takes the axis n away.
         """
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
@@ -57,11 +47,8 @@ class Reduction:
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     """Load the layer weights that a task has learned: gamma times the softmax of the scalar parameters.
 
-    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, where gamma defaults to 1, as in Peters et
-    al. (2018), equation 1, and `ScalarMix`.
-
-    Raises:
-        ElmoZhError: If the file is missing or anything else, or does not hold one finite number per layer.
+    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, where gamma defaults to 1, as in Peters et al.
+    (2018), equation 1, and `ScalarMix`.
     """
     expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
     if not path.is_file():
@@ -92,18 +79,10 @@ def _is_finite(number: float) -> bool:
 
 
 def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:
-    """Pool the vectors of tokens, the last axis but one, into one vector.
+    """Pool the vectors of tokens, (..., n, 2P), into one, (..., 2P), float32; zeros if n = 0.
 
-    Args:
-        vectors: float32, shape (..., n, 2P), the forward LM's half first in the last axis.
-        how: mean; max, element by element; or first-last: the forward LM's half at the last token and the backward
-            LM's half at the first one, where each has read the whole sentence.
-
-    Returns:
-        float32, shape (..., 2P), zeros if n = 0.
-
-    Raises:
-        ValueError: If `how` is anything else.
+    `how` is mean; max, element by element; or first-last: the forward LM's half (the first one) at the last token and
+    the backward LM's half at the first token, where each has read the whole sentence.
     """
     check_choice(how, POOL_METHODS, "pool_tokens", "how")
     *before, num_tokens, dimension = vectors.shape
@@ -121,20 +100,11 @@ _STEPS, _LEARNING_RATE, _MIX_LEARNING_RATE, _WEIGHT_DECAY, _MIX_PENALTY = 200, 0
 
 
 def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the factor of each layer with which a linear model tells the labels best.
+    """Return the factor of each layer with which a linear model tells the labels best, float32, shape (L + 1,).
 
+    The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, else classes.
     The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix and a
     linear model on top are trained together on all vectors at once, always from the same start.
-
-    Args:
-        vectors: A vector of each text a layer, float32, shape (N, L + 1, d).
-        labels: One a text: floats are numbers to predict, everything else classes; shape (N,).
-
-    Returns:
-        gamma times the softmax of the learned weights, divided by the size of each layer, float32, shape (L + 1,).
-
-    Raises:
-        ValueError: If there is not one label a text.
     """
     if labels.shape != (len(vectors),):
         raise ValueError(f"labels have shape {labels.shape}, expected ({len(vectors)},)")

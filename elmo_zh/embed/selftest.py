@@ -30,17 +30,11 @@ _CANDIDATES = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check.
-
-    Attributes:
-        name: What is checked.
-        passed: Whether it is so; None if this model cannot be checked for it.
-        found: What was found, or why nothing could be checked.
-    """
+    """One check."""
 
     name: str
-    passed: bool | None
-    found: str
+    passed: bool | None  # Whether it is so; None if this model cannot be checked for it
+    found: str  # What was found, or why nothing could be checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,23 +183,14 @@ def _nearest(table: Tensor, row: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """Deviation of one layer's vectors at one precision, over all tokens.
-
-    Attributes:
-        precision: Precision of the matrix products.
-        layer: Number of the layer, 0 being the token layer.
-        largest: Largest absolute difference of an element.
-        mean: Mean absolute difference of the elements.
-        cosine: Mean cosine of a vector and the same vector in float32.
-        lowest_cosine: Lowest of these cosines.
-    """
+    """Deviation of one layer's vectors at one precision, over all tokens."""
 
     precision: str
     layer: int
-    largest: float
-    mean: float
-    cosine: float
-    lowest_cosine: float
+    largest: float  # Largest absolute difference of an element
+    mean: float  # Mean absolute difference of the elements
+    cosine: float  # Mean cosine of a vector and the same vector in float32
+    lowest_cosine: float  # Lowest of these cosines
 
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:

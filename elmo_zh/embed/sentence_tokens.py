@@ -19,17 +19,11 @@ from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 class ForkSafeLock:
     """A reentrant lock, free in a forked process even if another thread held it when the process was forked.
 
-    A forked process has only the thread that forked, so nobody would ever release such a lock there.
+    A forked process has only the thread that forked, so nobody would ever release such a lock there. That thread may
+    have been changing the attributes `made_when_needed` of the owner, so they become None again there.
     """
 
     def __init__(self, owner: object, *made_when_needed: str) -> None:
-        """Create a lock.
-
-        Args:
-            owner: The object that the lock protects.
-            made_when_needed: Attributes of it that are None until they are needed. They become None again in a forked
-                process if another thread held the lock, since that thread may have been changing them.
-        """
         self._lock = threading.RLock()
         self._owner, self._made_when_needed = weakref.ref(owner), made_when_needed
         _locks.add(self)
@@ -65,17 +59,10 @@ os.register_at_fork(after_in_child=_free_locks)
 class SentenceTokens:
     """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors.
 
-    Attributes:
-        bundle: The model and everything that belongs to it.
+    The segmenter is loaded when it is first needed; the lock is held then.
     """
 
     def __init__(self, bundle: Bundle, lock: ForkSafeLock) -> None:
-        """Prepare a model; the segmenter is loaded when it is first needed.
-
-        Args:
-            bundle: The model.
-            lock: Held while the segmenter is loaded; it frees the attribute `_preparation` of a forked process.
-        """
         self.bundle, self._lock = bundle, lock
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None

@@ -55,10 +55,7 @@ class BatchReader(Protocol):
     ) -> tuple[Tensor, State]:
         """Return all layers of the M tokens without the marks, (L + 1, M, 2P), on the CPU, and the state afterwards.
 
-        Args:
-            word_vectors: float32, shape (W, P).
-            sentences: Rows of `word_vectors`, with those of the marks, longest sentence first.
-            state: What each of the sentences starts from.
+        Sentences are rows of `word_vectors`, (W, P), with those of the marks, the longest sentence first.
         """
 
 
@@ -68,16 +65,6 @@ class SentenceVectors:
     def __init__(
         self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: Precision, batch_tokens: int, unknown: str
     ) -> None:
-        """Prepare a model for inference.
-
-        Args:
-            bilm: The model, on its device.
-            lexicon: The ids of its words.
-            device: Device of the model.
-            precision: Precision of the matrix products.
-            batch_tokens: Tokens computed together.
-            unknown: Input for an unknown word, as in `TokenLayerVectors`.
-        """
         self._bilm, self._batch_tokens = bilm, batch_tokens
         self._read_batch: BatchReader = (
             _ProcessorReader(bilm, precision) if device.type == "cpu" else _GpuReader(bilm, precision, device)
@@ -199,18 +186,14 @@ _MOST_KEPT_WORDS = 50_000
 
 
 class TokenLayerVectors:
-    """Computes the token layer's vectors of words, preceded by those of <S> and </S>."""
+    """Computes the token layer's vectors of words, preceded by those of <S> and </S>.
+
+    In token mode the input for a word outside the vocabulary is the vector of <UNK>. With `unknown` = backoff it is
+    composed of those of the known words in it (`Composition`), if it has any. For int8 the products of a character CNN
+    are float32.
+    """
 
     def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: Precision = FLOAT32, unknown: str = "unk") -> None:
-        """Prepare the token layer of a biLM.
-
-        Args:
-            bilm: The model, on its device.
-            lexicon: The ids of the model's words.
-            precision: Precision of the products of a character CNN; for int8 they are float32.
-            unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>; backoff is
-                composed of those of the known words in it (`Composition`), or that of <UNK> if it has none.
-        """
         self._bilm, self._lexicon, self._precision = bilm, lexicon, precision
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
         self._composition: Composition | None = None

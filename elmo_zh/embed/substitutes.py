@@ -69,19 +69,12 @@ class Substitutes:
 
 
 class SubstituteFinder:
-    """Finds substitutes with a model."""
+    """Finds substitutes with a model; its softmax is moved to the device of the biLM.
+
+    Raises BundleError if the bundle has no softmax or no vocabulary.
+    """
 
     def __init__(self, bundle: Bundle, device: torch.device, prior_power: float = PRIOR_POWER) -> None:
-        """Prepare a model.
-
-        Args:
-            bundle: The model.
-            device: Where its biLM is; the softmax is moved there.
-            prior_power: The power of the prior.
-
-        Raises:
-            BundleError: If the bundle has no softmax or no vocabulary.
-        """
         self._softmax, self._vocabulary = bundle.require_probabilities()
         self._bundle, self._device = bundle, device
         self._softmax.to(device)
@@ -89,16 +82,7 @@ class SubstituteFinder:
         self._is_punctuation = torch.tensor([not is_word(token) for token in self._vocabulary.tokens], device=device)
 
     def find(self, places: Sequence[Place], top: int, *, with_punctuation: bool = False) -> list[Substitutes]:
-        """Return the substitutes of a token in each of some sentences.
-
-        Args:
-            places: For each, the tokens of a sentence and the position of one of them, from 0.
-            top: How many of the most probable candidates to return.
-            with_punctuation: Punctuation may stand in the place of a word; it always may in that of punctuation.
-
-        Raises:
-            ElmoZhError: If a position is not in its sentence.
-        """
+        """Return the best substitutes for each place; punctuation may always stand in the place of punctuation."""
         found: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
         for start in range(0, len(places), step):
@@ -156,13 +140,9 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return the rows with the largest scores, descending, int64, shape (n,); of equal ones the first comes first.
+    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); never those of -inf.
 
     Rows are sorted by falling frequency, so of equally probable words the more frequent one comes first.
-
-    Args:
-        scores: Log-probabilities, shape (V,); those of -inf are never returned.
-        top: How many rows to return, at most.
     """
     count = min(top, int(np.count_nonzero(scores > -np.inf)))
     if not count:
@@ -186,10 +166,7 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
     """Return the log-probabilities by both directions, shape (N, V): their sum less the penalty, special tokens never.
 
-    Args:
-        forward: Log-probabilities under the forward LM, shape (N, V).
-        backward: The same under the backward LM.
-        penalty: Log of the prior times its power, shape (V,).
+    The penalty, shape (V,), is the log of the prior times its power.
     """
     scores = forward + backward - penalty
     scores[:, : len(SPECIALS)] = -torch.inf

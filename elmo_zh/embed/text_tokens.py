@@ -32,17 +32,11 @@ _ALL = "tokens"
 
 
 class Row(NamedTuple):
-    """One sentence text to embed.
-
-    Attributes:
-        text: The raw text.
-        line: Number of its line in the text, from 0.
-        start: Its first character in that line.
-    """
+    """One sentence text to embed."""
 
     text: str
-    line: int
-    start: int
+    line: int  # Number of its line in the text, from 0
+    start: int  # Its first character in that line
 
 
 def iter_rows(text: InputText, *, split: bool, reporter: Reporter | None = None) -> Iterator[Row]:
@@ -76,25 +70,15 @@ def require_sentences(bundle: Bundle) -> None:
 
 @dataclass(kw_only=True)
 class TokenCounts:
-    """Counts of what a text holds; its lines are sentences if lines are split.
-
-    Attributes:
-        lines: Number of lines.
-        empty_lines: Lines without a token.
-        tokens: Number of tokens.
-        unknown_tokens: Tokens outside the vocabulary.
-        cut_tokens: Tokens longer than the character slots.
-        backed_off_tokens: Unknown tokens that were read as their parts (--unknown backoff).
-        long_lines: Raw lines that consist of several sentences.
-    """
+    """Counts of what a text holds; its lines are sentences if lines are split."""
 
     lines: int = 0
-    empty_lines: int = 0
+    empty_lines: int = 0  # Lines without a token
     tokens: int = 0
-    unknown_tokens: int = 0
-    cut_tokens: int = 0
-    backed_off_tokens: int = 0
-    long_lines: int = 0
+    unknown_tokens: int = 0  # Tokens outside the vocabulary
+    cut_tokens: int = 0  # Tokens longer than the character slots
+    backed_off_tokens: int = 0  # Unknown tokens that were read as their parts (--unknown backoff)
+    long_lines: int = 0  # Raw lines that consist of several sentences
 
     def add(self, other: "TokenCounts") -> None:
         """Add the counts of another text."""
@@ -117,16 +101,8 @@ class TextTokens:
     ) -> TokenCounts:
         """Write the tokens that are not there yet, and return the counts of all.
 
-        Args:
-            embedder: The model.
-            text: The text.
-            segmented: Its tokens are split at U+0020; else lines are normalised and segmented.
-            split: Its lines are split into sentences.
-            stamp: The stamp of its file before the digest of the work folder's manifest was taken.
-            reporter: Receives how the text is read, and the progress.
-
-        Raises:
-            CorpusError: If the text cannot be read, holds a NUL character in a token, or changes.
+        The stamp is that of the file before the digest of the work folder's manifest was taken: a text that changes
+        meanwhile is refused, and so is a NUL character in a token.
         """
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():

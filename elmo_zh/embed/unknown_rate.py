@@ -42,19 +42,8 @@ def describe_unknown_rate(
 ) -> str | None:
     """Return one line if far more words are unknown than in the model's training, with the likely reason.
 
-        describe_unknown_rate(bundle, 200, 150, lambda: {"這個": 90, "說": 60}, segmented=False)
-
-    Args:
-        bundle: The model.
-        num_tokens: Number of tokens of the text.
-        num_unknown: How many of them are outside the vocabulary.
-        unknown_words: Returns unknown words with their counts, at least the most frequent ones. It may read the text
-            again, so it is called only if the rate is far above that of the training.
-        segmented: The text was given as tokens; else the model's own segmenter made them.
-
-    Returns:
-        The line, which names both rates; None if the rate is not far above that of the training, or too few tokens
-        tell.
+    `unknown_words` returns at least the most frequent unknown words with their counts. It may read the text again, so
+    it is called only then. `segmented` says that the text was given as tokens, not made by the model's own segmenter.
     """
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
@@ -156,12 +145,7 @@ class UnknownWatch:
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
     def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
-        """Count further sentences, and give the warning if it is due.
-
-        Args:
-            sentences: Lists of tokens.
-            segmented: They were given as tokens; else the model's own segmenter made them.
-        """
+        """Count further sentences, lists of tokens, and give the warning if it is due."""
         if self._is_over or self._bundle.vocabulary is None:
             return
         ids = self._bundle.vocabulary.encode(chain.from_iterable(sentences))

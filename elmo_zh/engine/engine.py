@@ -30,9 +30,7 @@ class Engine(Protocol):
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
         """Yield each task with the result of `work`, in the order in which tasks finish.
 
-        Args:
-            work: Function at the top level of a module, so that workers can import it.
-            tasks: Small values that can be pickled; taken from the iterable only as workers become free.
+        Workers import `work` and unpickle tasks. Tasks are taken from the iterable only as workers become free.
         """
 
 

@@ -13,15 +13,10 @@ SMALL_BYTES = 500_000
 
 @dataclass(frozen=True, kw_only=True)
 class EngineChoice:
-    """The engine that the user wants for the tasks of the corpus stages; it does not change the results.
+    """The engine that the user wants for the tasks of the corpus stages; it does not change the results."""
 
-    Attributes:
-        num_workers: Number of processes on this machine; 0 means one for each processor core.
-        kind: "local", or "dask" for the workers of a cluster.
-    """
-
-    num_workers: int = 0
-    kind: str = "local"
+    num_workers: int = 0  # Number of processes on this machine; 0 means one for each processor core
+    kind: str = "local"  # "local", or "dask" for the workers of a cluster
     scheduler: str = ""
 
     def num_processes(self, num_bytes: float) -> int:

@@ -32,21 +32,16 @@ _CHUNK_IDS = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """A segmented file to encode.
-
-    Attributes:
-        documents: Path of the number of sentences in each of its documents, little-endian uint32; None if the file is
-            one document.
-        reads_characters: Whether words outside the vocabulary get ids of their own.
-        character_counts: Path of the spelling model of unknown words, for held-out text; None for training text.
-    """
+    """A segmented file to encode."""
 
     text: Path
+    # Path of the number of sentences in each of its documents, little-endian uint32; None if the file is one document.
     documents: Path | None
     vocabulary: Path
     vocabulary_digest: str
     id_dtype: str
-    reads_characters: bool
+    reads_characters: bool  # Whether words outside the vocabulary get ids of their own
+    # Path of the spelling model of unknown words, for held-out text; None for training text.
     character_counts: Path | None
 
 
@@ -163,17 +158,11 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class RenumberTask:
-    """A shard whose words outside the vocabulary are to get their final ids.
+    """A shard whose words outside the vocabulary are to get their final ids."""
 
-    Attributes:
-        local: Path of the ids that `encode_shard` has written.
-        numbers: Path of the final ids of the shard's other words in their order, uint32.
-        num_rows: Number of vocabulary rows; ids below it do not change.
-    """
-
-    local: Path
-    numbers: Path
-    num_rows: int
+    local: Path  # Path of the ids that `encode_shard` has written
+    numbers: Path  # Path of the final ids of the shard's other words in their order, uint32
+    num_rows: int  # Number of vocabulary rows; ids below it do not change
 
 
 def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
@@ -201,19 +190,11 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files into a new store, which is written atomically; return its counts.
+    """Encode segmented files, by kind, into a new store, which is written atomically; return its counts.
 
-    The files are the same with every engine.
-
-    Args:
-        folder: Folder of the store.
-        files: Segmented files by kind, "train" and "heldout".
-        vocabulary: Path of vocab.data, which the workers read.
-        character_counts: Path of the spelling model of unknown words, which the workers read for held-out text.
-        lexicon: Lexicon of that vocabulary. In character mode the words outside the vocabulary are added to it.
-        engine: Engine that runs the tasks.
-        parts: Folder for finished shards; those that already exist are reused.
-        reporter: Receives progress.
+    The files of the store are the same with every engine. Workers read `vocabulary` and `character_counts` (the
+    spelling model of unknown words) by path. In character mode the words outside the vocabulary are added to the
+    lexicon. Finished shards in `parts` are reused.
     """
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.

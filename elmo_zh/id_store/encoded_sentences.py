@@ -19,16 +19,11 @@ _OPEN_FILES_PER_SHARD = 5
 
 @dataclass(frozen=True)
 class ShardArrays:
-    """The arrays of one shard.
+    """The arrays of one shard."""
 
-    Attributes:
-        ids: Ids of all sentences, concatenated, shape (num_tokens,).
-        offsets: Start of each sentence, and the end of the last, shape (num_sentences + 1,).
-        documents: First sentence of each document, and the end of the last, shape (num_documents + 1,).
-    """
-
-    ids: NDArray[Any]
-    offsets: NDArray[np.uint64]
+    ids: NDArray[Any]  # Ids of all sentences, concatenated, shape (num_tokens,)
+    offsets: NDArray[np.uint64]  # Start of each sentence, and the end of the last, shape (num_sentences + 1,)
+    # First sentence of each document, and the end of the last, shape (num_documents + 1,).
     documents: NDArray[np.uint64]
 
 
@@ -42,11 +37,7 @@ def _open_file_limit() -> int:
 
 
 class EncodedSentences:
-    """Sentences as word ids, in shards that are opened on demand.
-
-    Attributes:
-        num_tokens: Number of words in all sentences, without <S> and </S>.
-    """
+    """Sentences as word ids without <S> and </S>, in shards that are opened on demand."""
 
     def __init__(self, counts: Sequence[Mapping[str, int]], open_shard: Callable[[int], ShardArrays]) -> None:
         """Describe the shards by their numbers of `tokens`, `sentences` and (of training text) `documents`."""
@@ -139,12 +130,7 @@ def _memory_shard(
 
 
 class HeldoutSentences(EncodedSentences):
-    """Held-out sentences with the figures that bits per character are computed from.
-
-    Attributes:
-        characters: Number of characters in each sentence's words, shape (num_sentences,).
-        spelling_nats: Cost in nats of spelling each sentence's unknown words, shape (num_sentences,).
-    """
+    """Held-out sentences, each with its number of characters and the cost of spelling its unknown words in nats."""
 
     def __init__(
         self,

@@ -42,16 +42,12 @@ def shard_name(kind: str, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """The contents of store.json.
-
-    Attributes:
-        other_words_bytes: Size of other_words.txt; None in token mode.
-    """
+    """The contents of store.json."""
 
     id_dtype: str
     vocabulary_digest: str
     shards: Mapping[str, Sequence[Mapping[str, int]]]
-    other_words_bytes: int | None
+    other_words_bytes: int | None  # Size of other_words.txt; None in token mode
 
     def array_dtype(self, suffix: str) -> str:
         """Return the dtype of the arrays with a suffix."""
@@ -118,11 +114,8 @@ def load_id_store(
 ) -> IdStore:
     """Open an id store without reading it into memory; a shard is memory-mapped when it is first used.
 
-    Args:
-        folder: Folder of the store.
-        vocabulary: Vocabulary of the run.
-        num_slots: Number of character slots of each word; None in token mode.
-        reads_all: Check all ids and offsets, for a store that no stage record vouches for.
+    `num_slots` is None in token mode. `reads_all` checks all ids and offsets of a store that no stage record vouches
+    for.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():

@@ -53,12 +53,7 @@ def require_disk_space(
 ) -> str:
     """Return how much disk space an output needs and how much is free, for people, before anything is computed.
 
-    Args:
-        output: The path of the output.
-        needed_bytes: Bytes that will be written.
-        is_exact: Whether that number is certain; else only half of it is.
-        reporter: Receives a warning if the space may not be enough.
-        advice: Options that make the output smaller, for the message.
+    Only half of an estimate (not `is_exact`) has to be free. `advice` names the options that make the output smaller.
     """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free

@@ -196,12 +196,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value in a JSON file.
-
-    Raises:
-        FileNotFoundError: If it is missing.
-        ValueError: If it is not JSON in UTF-8, or is nested too deep.
-    """
+    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8, or is nested too deep."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
@@ -211,8 +206,7 @@ def read_json(path: Path) -> Any:
 def own_digest(record: Mapping[str, Any]) -> str:
     """Return the digest of all of a record but its own `digest`.
 
-    Raises:
-        ValueError: If it is nested too deep: JSON can be read a little deeper than it can be written.
+    Raise ValueError if it is nested too deep: JSON can be read a little deeper than it can be written.
     """
     content = {name: value for name, value in record.items() if name != "digest"}
     try:

@@ -38,31 +38,22 @@ MAKERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A step that makes files from other files.
-
-    Attributes:
-        name: The command's name.
-        settings: Settings that decide the result, together with the inputs.
-        inputs: Path of each input by its name in the record; files outside the run (the corpus) are named without
-            their folder.
-        budget: Settings that say how far to go; if only they change, the stage continues.
-        discard: Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
-        parts: Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the
-            version are the same; removed at the end.
-        inputs_made_by: Stage whose record, if there is one, has the digests that inputs must have.
-        discards_training: Whether the run's checkpoints become worthless if the stage runs again with other inputs or
-            settings.
-        work: Runs the stage, and returns the files that it made and the counts to record.
-    """
+    """A step that makes files from other files."""
 
     name: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # Settings that decide the result, together with the inputs
+    # Path of each input by its name in the record; files outside the run (the corpus) are named without their folder.
     inputs: Mapping[str, Path]
-    work: Callable[[], "StageResult"]
+    work: Callable[[], "StageResult"]  # Runs the stage, and returns the files that it made and the counts to record
+    # Settings that say how far to go; if only they change, the stage continues.
     budget: Mapping[str, Any] = field(default_factory=dict)
+    # Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
     discard: Callable[[], None] | None = None
+    # Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the version are the
+    # same; removed at the end.
     parts: Path | None = None
-    inputs_made_by: str = ""
+    inputs_made_by: str = ""  # Stage whose record, if there is one, has the digests that inputs must have
+    # Whether the run's checkpoints become worthless if the stage runs again with other inputs or settings.
     discards_training: bool = True
 
 

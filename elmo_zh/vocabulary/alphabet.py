@@ -9,25 +9,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The ids of characters and marks; the highest is padding.
+    """The ids of characters and marks; the highest is padding."""
 
-    Attributes:
-        begin_sentence: Id of the only character of <S>.
-        end_sentence: Id of the only character of </S>.
-        begin_word: Id of the mark before each word's characters.
-        end_word: Id of the mark after them.
-        padding: Id that fills the remaining slots.
-        numbers: Ids of Unicode characters; None if the characters of a word are its UTF-8 bytes.
-        unknown: Id of characters that are not in `numbers`.
-    """
-
-    begin_sentence: int
-    end_sentence: int
-    begin_word: int
-    end_word: int
-    padding: int
+    begin_sentence: int  # Id of the only character of <S>
+    end_sentence: int  # Id of the only character of </S>
+    begin_word: int  # Id of the mark before each word's characters
+    end_word: int  # Id of the mark after them
+    padding: int  # Id that fills the remaining slots
+    # Ids of Unicode characters; None if the characters of a word are its UTF-8 bytes.
     numbers: Mapping[str, int] | None = None
-    unknown: int = 0
+    unknown: int = 0  # Id of characters that are not in `numbers`
 
     @property
     def size(self) -> int:

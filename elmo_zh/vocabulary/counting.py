@@ -32,16 +32,12 @@ CountedWord = tuple[bytes, int]
 
 @dataclass(frozen=True, kw_only=True)
 class WordCounts:
-    """The word counts of a text, on disk.
-
-    Attributes:
-        runs: Runs that together hold each word's count; a word may be in several of them.
-    """
+    """The word counts of a text, on disk."""
 
     num_sentences: int
     num_tokens: int
     characters: Counter[str]
-    runs: Sequence[Path]
+    runs: Sequence[Path]  # Runs that together hold each word's count; a word may be in several of them
 
     def iter_words(self) -> Iterator[CountedWord]:
         """Yield each word once with its count, sorted by the word's bytes."""

@@ -12,14 +12,9 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabula
 class Lexicon:
     """The input ids of words.
 
-    In token mode they are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode words
-    outside the vocabulary get ids of their own above its rows, in order of first occurrence, because each has its own
-    spelling.
-
-    Attributes:
-        vocabulary: Vocabulary that the model predicts, and in token mode reads.
-        num_slots: Number of character slots of each word (C); None in token mode.
-        other_words: Words outside the vocabulary, in character mode; the first one has id V.
+    In token mode they are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode (with
+    `num_slots` characters for each word) other words get ids of their own above the rows, in order of first occurrence,
+    because each has its own spelling.
     """
 
     def __init__(

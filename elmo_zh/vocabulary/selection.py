@@ -16,18 +16,13 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyCounts:
-    """A vocabulary and the counts of its tokens in the training text.
-
-    Attributes:
-        counts: Count of each row; of <S> and </S> the number of sentences, of <UNK> the number of words
-            outside the vocabulary.
-        num_left_out: Number of distinct words that are frequent enough for a row but have none.
-    """
+    """A vocabulary and the counts of its tokens in the training text."""
 
     vocabulary: Vocabulary
+    # Count of each row; of <S> and </S> the number of sentences, of <UNK> the number of words outside the vocabulary.
     counts: Sequence[int]
     num_distinct_words: int
-    num_left_out: int
+    num_left_out: int  # Number of distinct words that are frequent enough for a row but have none
     spelling: SpellingModel
 
     @property

@@ -113,15 +113,9 @@ def train_word2vec(
 ) -> WordVectors:
     """Train vectors for the vocabulary's words on segmented files.
 
-    The result is the same every time with the torch implementation, and with gensim if it has one worker.
-
-    Args:
-        train_files: Segmented training text, never the held-out part.
-        vocabulary: The words. Specials and words that the text lacks get no vector.
-        counts: How often each row occurs in the text; for <S> the number of sentences.
-        dimension: Length of each vector.
-        config: The settings.
-        reporter: Where progress goes.
+    The result is the same every time with the torch implementation, and with gensim if it has one worker. Specials and
+    words that the text lacks get no vector. `counts` says how often each row occurs in the text; for <S> the number of
+    sentences.
     """
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":

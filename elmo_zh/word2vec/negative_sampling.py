@@ -36,28 +36,17 @@ _NOISE_EXPONENT = 0.75
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a batch: consecutive words of the text, in G blocks of K.
+    """Part of a batch: consecutive words of the text, in G blocks of K."""
 
-    Attributes:
-        word_ids: Rows of the words, int64, shape (G * K,); 0 in padding.
-        sentence_numbers: Numbers that differ between neighbouring sentences, and for each padded place, int32, same
-            shape.
-        widths: How many words on either side are a word's context, from 1 to the window, int32, same shape.
-        negative_ids: Rows of the negative samples of each block, int64, shape (G, M).
-    """
-
-    word_ids: Tensor
+    word_ids: Tensor  # Rows of the words, int64, shape (G * K,); 0 in padding
+    # Numbers that differ between neighbouring sentences, and for each padded place, int32, same shape.
     sentence_numbers: Tensor
-    widths: Tensor
-    negative_ids: Tensor
+    widths: Tensor  # How many words on either side are a word's context, from 1 to the window, int32, same shape
+    negative_ids: Tensor  # Rows of the negative samples of each block, int64, shape (G, M)
 
 
 class BatchSampler:
-    """Draws the batches of a text from one random generator, so that the same text and seed give the same batches.
-
-    Args:
-        counts: Occurrences of each row in the text, 0 for rows that get no vector, shape (V,).
-    """
+    """Draws the batches of a text from one random generator; the same text and seed give the same batches."""
 
     def __init__(self, counts: NDArray[np.int64], config: Word2vecConfig, generator: np.random.Generator) -> None:
         self._generator = generator
@@ -103,30 +92,19 @@ class BatchSampler:
 
 @dataclass(frozen=True)
 class Steps:
-    """The changes that a part adds to the tables.
-
-    Attributes:
-        inputs: Steps of its words' input vectors, G * K * P numbers in any shape, as all steps.
-        outputs: Steps of its words' output vectors.
-        samples: Steps of its negative samples' output vectors, G * M * P numbers.
-    """
+    """The changes that a part adds to the tables."""
 
     part: Part
-    inputs: Tensor
-    outputs: Tensor
-    samples: Tensor
+    inputs: Tensor  # Steps of its words' input vectors, G * K * P numbers in any shape, as all steps
+    outputs: Tensor  # Steps of its words' output vectors
+    samples: Tensor  # Steps of its negative samples' output vectors, G * M * P numbers
 
 
 class NegativeSampling:
-    """The two tables of word2vec and how a batch changes them.
+    """The two tables of word2vec, each (V, P), and how a batch changes them.
 
-    Attributes:
-        inputs: The vectors of words as context, which word2vec is after, shape (V, P), changed in place.
-        outputs: The vectors of words as predictions, zero at the start, shape (V, P).
-
-    Args:
-        inputs: Initial vectors.
-        window: Words on either side that count as context at most.
+    `inputs`, changed in place, are the vectors of words as context, which word2vec is after; `outputs` are those of
+    words as predictions, zero at the start.
     """
 
     def __init__(self, inputs: Tensor, window: int, negative: int) -> None:

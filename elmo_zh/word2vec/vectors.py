@@ -15,15 +15,10 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectors:
-    """Vectors for some rows of a vocabulary.
+    """Vectors for some rows of a vocabulary."""
 
-    Attributes:
-        rows: Row numbers, int64, shape (num_found,).
-        vectors: Vectors of these rows, float32, shape (num_found, dimension).
-    """
-
-    rows: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    rows: NDArray[np.int64]  # Row numbers, int64, shape (num_found,)
+    vectors: NDArray[np.float32]  # Vectors of these rows, float32, shape (num_found, dimension)
 
 
 def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) -> None:

@@ -16,25 +16,17 @@ from elmo_zh.run.arrays import load_arrays, save_arrays
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextBlock:
-    """Consecutive lines of N tokens in all, without vectors.
+    """Consecutive lines of N tokens in all, without vectors."""
 
-    Attributes:
-        first_line: Number of the first line in the text, from 0.
-        line_offsets: Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
-        tokens: The N tokens, each in UTF-8.
-        unknown: True for each token that the model cannot tell apart from others, shape (N,).
-        character_offsets: First character of each token in its line, and the one after its last, int32, shape (N, 2);
-            None for text that was already segmented.
-        source_lines: Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines
-            were not split.
-        texts: The raw text of each line, in UTF-8.
-    """
-
-    first_line: int
+    first_line: int  # Number of the first line in the text, from 0
+    # Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
     line_offsets: NDArray[np.int64]
-    tokens: list[bytes]
-    unknown: NDArray[np.bool_]
+    tokens: list[bytes]  # The N tokens, each in UTF-8
+    unknown: NDArray[np.bool_]  # True for each token that the model cannot tell apart from others, shape (N,)
+    # First character of each token in its line, and the one after its last, int32, shape (N, 2); None for text that was
+    # already segmented.
     character_offsets: NDArray[np.int32] | None
+    # Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines were not split.
     source_lines: NDArray[np.int64] | None
     texts: list[bytes]
 
@@ -97,26 +89,13 @@ def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LineBlock(TextBlock):
-    """Consecutive lines with their R vectors: one for each token (R = N), or with pooling one for each line.
+    """Consecutive lines with their R vectors: one for each token (R = N), or with pooling one for each line."""
 
-    Attributes:
-        vectors: Shape (L + 1, R, 2P) for all layers, else (R, 2P).
-        is_pooled: Whether there is one vector for each line.
-    """
-
-    vectors: NDArray[Any]
-    is_pooled: bool
+    vectors: NDArray[Any]  # Shape (L + 1, R, 2P) for all layers, else (R, 2P)
+    is_pooled: bool  # Whether there is one vector for each line
 
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
-        """Return the vectors of one line, contiguous.
-
-        Args:
-            line: Number of the line in the text.
-            tokens: Slice of its tokens, as `iter_lines` yields it.
-
-        Returns:
-            Shape (L + 1, n, 2P) for all layers, else (n, 2P); with pooling without the axis n.
-        """
+        """Return the vectors of one line, contiguous: (L + 1, n, 2P) or (n, 2P); with pooling without the axis n."""
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
@@ -124,29 +103,17 @@ class LineBlock(TextBlock):
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Description of an output, known before its first block is written.
+    """Description of an output, known before its first block is written."""
 
-    Attributes:
-        attributes: Root attributes: model digest, layers, dtype, segmenter and so on.
-        num_lines: Number of lines in all blocks.
-        num_tokens: Number of tokens in all blocks.
-        num_layers: L + 1 if all layers are kept, else None.
-        dimension: Length of a vector, 2P.
-        dtype: dtype of the vectors, float32 or float16.
-        is_pooled: Whether there is one vector for each line.
-        has_offsets: Whether there are character offsets.
-        has_source_lines: Whether lines are sentences of the text's lines, whose numbers are kept.
-    """
-
-    attributes: Mapping[str, Any]
-    num_lines: int
-    num_tokens: int
-    num_layers: int | None
-    dimension: int
-    dtype: str
-    is_pooled: bool
-    has_offsets: bool
-    has_source_lines: bool = False
+    attributes: Mapping[str, Any]  # Root attributes: model digest, layers, dtype, segmenter and so on
+    num_lines: int  # Number of lines in all blocks
+    num_tokens: int  # Number of tokens in all blocks
+    num_layers: int | None  # L + 1 if all layers are kept, else None
+    dimension: int  # Length of a vector, 2P
+    dtype: str  # dtype of the vectors, float32 or float16
+    is_pooled: bool  # Whether there is one vector for each line
+    has_offsets: bool  # Whether there are character offsets
+    has_source_lines: bool = False  # Whether lines are sentences of the text's lines, whose numbers are kept
 
     @property
     def num_rows(self) -> int:
@@ -171,21 +138,14 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputForm:
-    """The form in which vectors are written; the vectors are the same in all of them.
+    """The form in which vectors are written; the vectors are the same in all of them."""
 
-    Attributes:
-        format: A name in `elmo_zh.choices.OUTPUT_FORMATS`.
-        layout: Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
-        compression: Compression of packed HDF5.
-        sentence_index: Add AllenNLP's sentence_to_index to HDF5 with one dataset per line.
-        by_token: One row per token in Parquet, else one per line.
-    """
-
-    format: str = "hdf5"
+    format: str = "hdf5"  # A name in `elmo_zh.choices.OUTPUT_FORMATS`
+    # Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
     layout: str = "lines"
-    compression: str = "none"
-    sentence_index: bool = False
-    by_token: bool = False
+    compression: str = "none"  # Compression of packed HDF5
+    sentence_index: bool = False  # Add AllenNLP's sentence_to_index to HDF5 with one dataset per line
+    by_token: bool = False  # One row per token in Parquet, else one per line
 
     @property
     def has_known_size(self) -> bool:
