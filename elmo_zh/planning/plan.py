@@ -11,8 +11,7 @@ from elmo_zh.config import Config, result_settings, shipped_configs
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.planning import PlanLimits
-from elmo_zh.planning.sample import Sample, take_sample
-from elmo_zh.planning.trial import Trial, try_sample
+from elmo_zh.planning.sample import Sample, Trial, take_sample, try_sample
 from elmo_zh.planning.words import words_of
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import count_han

@@ -28,8 +28,8 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.record import ended_at, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_date, format_seconds
-from elmo_zh.training.adaptation import Start, load_start
 from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.initial_weights import Start, load_start
 from elmo_zh.training.optimizer import choose_dropout
 from elmo_zh.version import __version__
 from elmo_zh.vocabulary.spelling import load_spelling_model

@@ -1,6 +1,6 @@
-"""Choose precision, kernel and threads of a run once, according to the machine, and keep them when it resumes.
+"""How training computes on a machine: the memory that it needs, and its precision, kernel and threads.
 
-Different choices round differently, and so lead to different weights.
+These are chosen once and kept when a run resumes: other choices round differently, and so lead to other weights.
 """
 
 import os
@@ -11,9 +11,103 @@ from typing import Any
 import torch
 
 from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.kernels.products import can_pack
+from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import PRECISIONS, Precision
 from elmo_zh.model.precision_choice import choose_precision
+from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MIN_EVALUATION_ROWS
+from elmo_zh.scoring.exact import BATCH_TOKENS
+from elmo_zh.training.heldout import MAX_TRAIN_TOKENS
+
+# Python and torch, including their code, and what torch allocates when optimisers are created.
+_PROCESS_BYTES = 350_000_000
+_FLOAT = 4
+# The allocator keeps freed memory, into which later tensors do not always fit.
+_FRAGMENTATION = 1.25
+# A Python string of a few characters and its entry in a list.
+_OTHER_WORD_BYTES = 90
+# Bigrams as 64-bit keys, their sorted copy and their counts.
+_BASELINE_BYTES_PER_TOKEN = 53
+
+
+def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
+    """Return whether training uses the full softmax: if the settings say so, or if sampling would save nothing."""
+    return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
+
+
+def _character_values(shape: CharacterShape) -> int:
+    """Return how many numbers the character CNN keeps for a typical word, one as long as the widest filter."""
+    # For each ending that the word shares with no other word: the maximal responses and their gradient.
+    endings = min(shape.num_slots, max(width for width, _ in shape.filters))
+    return (2 * endings + 4 * shape.num_highways) * shape.num_filters
+
+
+def predict_memory(
+    model: ModelConfig,
+    train: TrainConfig,
+    product_bytes: int,
+    num_tokens: int,
+    num_train_tokens: int,
+    num_other_words: int = 0,
+) -> int:
+    """Return the peak memory of a process in bytes, in counting bigrams for the baseline or in training."""
+    shape = build_shape(model, num_tokens)
+    needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
+    needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
+    counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
+    return _PROCESS_BYTES + max(int(_FRAGMENTATION * needed), counting) + _OTHER_WORD_BYTES * num_other_words
+
+
+def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
+    """Return the bytes of weights, gradients, optimiser state, and two copies of the word2vec vectors."""
+    network, tables, states = count_numbers(model, train, shape, num_tokens)
+    return _FLOAT * (2 * network + tables + states + 2 * num_tokens * model.projection_dim)
+
+
+def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:
+    """Return how many numbers training keeps: of the network, of the tables, and of the optimiser's state."""
+    table = num_tokens * model.projection_dim
+    has_token_table = shape.characters is None
+    num_tables = 1 if model.is_tied or not has_token_table else 2
+    tables = table * num_tables + num_tokens
+    network = shape.num_parameters() - (table if has_token_table else 0)
+    # Together with AdamW, which keeps two numbers for each parameter, the tables' optimiser keeps one number per row.
+    states = 2 * network + num_tokens * (num_tables + 1) if train.optimizer == "adamw" else network + tables
+    return network, tables, states
+
+
+def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:
+    """Return the bytes that the layers keep for the backward pass, and those of one layer's backward pass."""
+    P, D = model.projection_dim, model.cell_dim
+    predictions = 2 * train.batch_size * train.unroll_steps
+    # Gates, cells and their tanh; inputs and outputs, in both dtypes.
+    kept = predictions * (_FLOAT * (6 * D + 3 * P) + product_bytes * 3 * P)
+    # The gradient of the gates; a layer's joined weight matrix itself, transposed, packed, and its gradient.
+    passing = predictions * product_bytes * 4 * D + 4 * product_bytes * 2 * 2 * P * 4 * D
+    # For each distinct word, including the gradient.
+    words = predictions * _character_values(shape.characters) if shape.characters else 0
+    return kept * model.num_layers + passing + _FLOAT * words
+
+
+def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tokens: int) -> int:
+    """Return the bytes of one step's scores, and of the scored rows: the rows, two packed copies, their gradient."""
+    predictions = 2 * train.batch_size * train.unroll_steps
+    scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
+    rows = scored * model.projection_dim
+    # Each half of the cores works on this many predictions at a time.
+    chunks = min(2 * MIN_CHUNK_ROWS * scored, MAX_TRAINING_SCORES)
+    kept = min(predictions * scored, MAX_TRAINING_SCORES) + 4 * rows
+    return product_bytes * (kept + chunks) + _FLOAT * (5 * rows + chunks)
+
+
+def _evaluation(model: ModelConfig, num_tokens: int) -> int:
+    """Return the bytes of the packed softmax, its scores, and the layer outputs of a batch of sentences."""
+    P, D = model.projection_dim, model.cell_dim
+    outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
+    return _FLOAT * (2 * num_tokens * P + 3 * max(MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS * num_tokens) + outputs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.training.checkpoint import Checkpoint
+from elmo_zh.training.computation import scores_every_word
 from elmo_zh.training.distributed import ProcessGroup, average_table_gradients, build_network
-from elmo_zh.training.memory import scores_every_word
 from elmo_zh.training.optimizer import Optimizers, choose_dropout, clip_gradients
 from elmo_zh.training.streams import PackedStreams, StreamBatch
 

@@ -20,13 +20,11 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
-from elmo_zh.training.adaptation import Start, prepare_start
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import Computation, choose_computation
+from elmo_zh.training.computation import Computation, choose_computation, predict_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.heldout import evaluate_heldout
-from elmo_zh.training.initial_weights import initialise_model, scale_vectors, unigram_bias
-from elmo_zh.training.memory import predict_memory
+from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
 from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents, NoMetrics
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.trainer import Trainer, TrainerSetup

@@ -16,10 +16,9 @@ from elmo_zh.config import Config, ModelConfig
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision, choose_device
-from elmo_zh.training.computation import choose_computation
+from elmo_zh.training.computation import choose_computation, count_numbers, predict_memory, scores_every_word
 from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
-from elmo_zh.training.memory import count_numbers, predict_memory, scores_every_word
 from elmo_zh.training.optimizer import Schedule, step_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

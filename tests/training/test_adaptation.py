@@ -23,7 +23,7 @@ from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.scoring.exact import score_sentences
 from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
-from elmo_zh.training.adaptation import move_weights
+from elmo_zh.training.initial_weights import move_weights
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel

@@ -300,7 +300,7 @@ from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
-from elmo_zh.training.memory import predict_memory
+from elmo_zh.training.computation import predict_memory
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.initial_weights import initialise_model
 from elmo_zh.training.trainer import Trainer, TrainerSetup
