@@ -19,7 +19,7 @@ from elmo_zh.cli.model_options import (
     load_embedder,
     model_option,
     model_path,
-    refuse_format_of_segmented,
+    refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
     stateful_option,
@@ -180,12 +180,10 @@ def embed(
     if options.shard:
         raise ElmoZhError(f"embed --shard {_REMOVED}")
     config = common.resolve()
-    if options.split_sentences and segmented:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     if stateful and common.engine != "local":
         raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
     refuse_settings_of_the_model(common, "embed", also="embed")
-    refuse_format_of_segmented(common, segmented=segmented)
+    refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix

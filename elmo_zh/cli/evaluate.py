@@ -6,11 +6,10 @@ from pathlib import Path
 import click
 
 from elmo_zh.cli.model_options import (
-    FROM_ZERO,
-    WARM_UP,
+    load_model,
     model_option,
     model_path,
-    refuse_format_of_segmented,
+    refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
     stateful_option,
@@ -45,20 +44,16 @@ def evaluate(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "evaluate")
-    refuse_format_of_segmented(common, segmented=segmented)
+    refuse_reading_of_segmented(common, segmented=segmented)
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.bundle.description import describe_model, model_line
-    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.bundle.description import describe_model
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
     from elmo_zh.scoring.evaluate import evaluate_files
 
     keep_freed_memory()
     with opened_inputs(files, common.console) as sources:
-        bundle = load_bundle(model_path(model))
-        common.console.note(model_line(bundle))
-        if bundle.needs_warm_state() and not stateful:
-            common.console.warn(f"{FROM_ZERO}, so its perplexity is worse than it could be. {WARM_UP}")
+        bundle = load_model(common, model_path(model), "perplexity is", stateful=stateful)
         found = evaluate_files(
             bundle,
             [input_text(source, config.text, segmented=segmented) for source in sources.sources],

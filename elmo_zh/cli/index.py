@@ -11,7 +11,7 @@ from elmo_zh.cli.model_options import (
     load_embedder,
     model_option,
     model_path,
-    refuse_format_of_segmented,
+    refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
 )
@@ -84,9 +84,7 @@ def index(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "index", also="embed")
-    refuse_format_of_segmented(common, segmented=segmented)
-    if options.split_sentences and segmented:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
+    refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
     from elmo_zh.contexts.build_index import build_index, texts_to_index
     from elmo_zh.corpus.input_texts import opened_inputs
 

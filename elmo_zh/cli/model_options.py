@@ -12,6 +12,7 @@ from elmo_zh.config import EmbedConfig, config_names
 from elmo_zh.invocation import program
 
 if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -57,11 +58,6 @@ stateful_option = click.option(
     help="Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
 )
 
-# Parts of the warning about models trained with carried state.
-FROM_ZERO = "This model was trained with carried state, but here every sentence starts from zero state"
-WARM_UP = "Give it a warm state (command convert, option --warm-on; or export the run again), or use --stateful."
-
-
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding"}
 _REASONS = {
@@ -72,13 +68,7 @@ _REASONS = {
 
 
 def refuse_settings_of_the_model(common: Common, command: str, *, also: str = "") -> None:
-    """Raise UsageError for a --set that has no effect on a command that reads texts with a model.
-
-    Args:
-        common: The values of the common options.
-        command: The command.
-        also: A section whose settings the command uses.
-    """
+    """Raise UsageError for a --set without effect on a command that reads texts with a model; it uses `also`."""
     names = config_names(None, common.assignments) - _SETTINGS_FOR_READING
     for name in sorted(names):
         section = name.partition(".")[0]
@@ -87,8 +77,10 @@ def refuse_settings_of_the_model(common: Common, command: str, *, also: str = ""
             raise click.UsageError(f"--set {name} has no effect on {command}{why}. Leave it out.")
 
 
-def refuse_format_of_segmented(common: Common, *, segmented: bool) -> None:
-    """Raise UsageError if text that is already segmented has a format or fields: it is always plain text."""
+def refuse_reading_of_segmented(common: Common, *, segmented: bool, split_sentences: bool = False) -> None:
+    """Raise UsageError if text that is already segmented has a format or fields, or should be split."""
+    if split_sentences and segmented:
+        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     names = config_names(None, [*common.assignments, *common.reading])
     for name, option in (("text.format", "--input-format"), ("text.field", "--field")):
         if segmented and name in names:
@@ -96,11 +88,7 @@ def refuse_format_of_segmented(common: Common, *, segmented: bool) -> None:
 
 
 def model_path(given: Path | None) -> Path:
-    """Return the folder of the model to use: the given one, or the default.
-
-    Raises:
-        BundleError: If there is no bundle; the message says where the path comes from, unless it was given.
-    """
+    """Return the folder of the model to use: the given one, or the default."""
     return find_bundle(given) if given else default_bundle()
 
 
@@ -133,6 +121,22 @@ def load_embedder_of(
     return embedder
 
 
+def load_model(common: Common, path: Path, results: str, *, stateful: bool = False) -> "Bundle":
+    """Load a model, say which one it is, and warn if its `results` ("vectors are") suffer from its zero state."""
+    from elmo_zh.bundle.description import model_line
+    from elmo_zh.bundle.read import load_bundle
+
+    bundle = load_bundle(path)
+    common.console.note(model_line(bundle))
+    if bundle.needs_warm_state() and not stateful:
+        common.console.warn(
+            "This model was trained with carried state, but here every sentence starts from zero state, so its"
+            f" {results} worse than necessary. Give it a warm state (command convert, option --warm-on; or export the"
+            " run again), or use --stateful."
+        )
+    return bundle
+
+
 def load_embedder(
     common: Common,
     path: Path,
@@ -148,14 +152,9 @@ def load_embedder(
 
     keep_few_kernels()
     keep_freed_memory()
-    from elmo_zh.bundle.description import model_line
-    from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    bundle = load_bundle(path)
-    common.console.note(model_line(bundle))
-    if bundle.needs_warm_state() and not stateful:
-        common.console.warn(f"{FROM_ZERO}, so its vectors are worse than they could be. {WARM_UP}")
+    bundle = load_model(common, path, "vectors are", stateful=stateful)
     embedder = ElmoEmbedder(
         bundle,
         device or "auto",

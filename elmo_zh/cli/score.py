@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from elmo_zh.cli.model_options import (
-    FROM_ZERO,
-    WARM_UP,
+    load_model,
     model_option,
     model_path,
-    refuse_format_of_segmented,
+    refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
 )
@@ -32,7 +31,6 @@ from elmo_zh.invocation import program
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
     from elmo_zh.contexts.score_texts import ScoreJob, ScoreReport
 
 
@@ -80,22 +78,25 @@ def score(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "score")
-    refuse_format_of_segmented(common, segmented=segmented)
-    _check_usage(common, output, options, segmented=segmented)
+    refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
+    _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.keep import KeepRule
-    from elmo_zh.contexts.line_scorer import LineReading
+    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
     from elmo_zh.contexts.score_texts import ScoreJob, score_texts
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     keep_freed_memory()
     keep = KeepRule(below=options.keep_below, share=options.keep_share) if _keeps(options) else None
     reading = LineReading(segmented=segmented, split_sentences=options.split_sentences, by_token=options.by == "token")
+    paths = [model, options.against] if options.against else [model]
     with opened_inputs(files, common.console) as sources:
+        models = (load_model(common, model_path(path), "scores are") for path in paths)
+        scorer, *others = [LineScorer(each, device or "auto", reading) for each in models]
         job = ScoreJob(
-            scorer=_load_scorer(common, model_path(model), reading, device),
+            scorer=scorer,
             texts=[input_text(source, config.text, segmented=segmented) for source in sources.sources],
-            other=_load_scorer(common, model_path(options.against), reading, device) if options.against else None,
+            other=others[0] if others else None,
             kind=options.kind or "tsv",
             keep=keep,
         )
@@ -109,7 +110,7 @@ def _keeps(options: ScoreOptions) -> bool:
     return options.keep_below is not None or options.keep_share is not None
 
 
-def _check_usage(common: Common, output: Path | None, options: ScoreOptions, *, segmented: bool) -> None:
+def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> None:
     limits = {"--keep-below": options.keep_below, "--keep-share": options.keep_share}
     if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
@@ -126,21 +127,6 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions, *, 
         raise click.UsageError(
             "--against compares lines, since two models may have other tokens. Leave out --by token."
         )
-    if options.split_sentences and segmented:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-
-
-def _load_scorer(common: Common, path: Path, reading: "LineReading", device: str | None) -> "LineScorer":
-    """Load a model, and say which one it is."""
-    from elmo_zh.bundle.description import model_line
-    from elmo_zh.bundle.read import load_bundle
-    from elmo_zh.contexts.line_scorer import LineScorer
-
-    bundle = load_bundle(path)
-    common.console.note(model_line(bundle))
-    if bundle.needs_warm_state():
-        common.console.warn(f"{FROM_ZERO}, so its scores are worse than they could be. {WARM_UP}")
-    return LineScorer(bundle, device or "auto", reading)
 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:

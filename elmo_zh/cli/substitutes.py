@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import (
-    FROM_ZERO,
-    WARM_UP,
+    load_model,
     model_option,
     model_path,
-    refuse_format_of_segmented,
+    refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
 )
@@ -62,17 +61,13 @@ def substitutes(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "substitutes")
-    refuse_format_of_segmented(common, segmented=segmented)
+    refuse_reading_of_segmented(common, segmented=segmented)
     _check_usage(text, options)
-    from elmo_zh.bundle.description import describe_model, model_line
-    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.bundle.description import describe_model
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    bundle = load_bundle(model_path(model))
+    bundle = load_model(common, model_path(model), "substitutes are")
     bundle.require_probabilities()
-    common.console.note(model_line(bundle))
-    if bundle.needs_warm_state():
-        common.console.warn(f"{FROM_ZERO}, so its substitutes are worse than they could be. {WARM_UP}")
     embedder = ElmoEmbedder(bundle, device or "auto")
     if text is not None:
         occurrences = _occurrences_in_text(embedder, text, options, segmented=segmented)
