@@ -31,14 +31,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, kw_only=True)
 class Distances:
-    """Distances of two groups of vectors; with several divisions into two groups, an array of each.
-
-    Attributes:
-        apd: Average pairwise cosine distance between the groups.
-        prt: Cosine distance of the groups' means ("prototypes").
-        old_spread: Average pairwise cosine distance within the first group.
-        new_spread: The same of the second group.
-    """
+    """Distances of two groups of vectors, described in `WordDrift`; for several divisions, an array of each."""
 
     apd: Any
     prt: Any

@@ -134,8 +134,7 @@ class ContextIndex:
             UserWarning: If a file is skipped, far more words are unknown than in the model's training, or some of
                 `words` do not occur.
         """
-        # Opening an index needs no torch.
-        from elmo_zh.contexts.build_index import index_files
+        from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
         from elmo_zh.contexts.index_settings import IndexSettings
         from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -323,12 +322,7 @@ class ContextIndex:
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 
     def require_model(self, digest: str, path: Path) -> None:
-        """Raise ElmoZhError unless a bundle is the one that computed the index.
-
-        Args:
-            digest: Digest of the bundle.
-            path: Its folder, for the message.
-        """
+        """Raise ElmoZhError unless a bundle, given by its digest and its folder, is the one that computed the index."""
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(

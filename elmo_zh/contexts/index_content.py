@@ -64,9 +64,7 @@ def write_index_text(
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
     """Choose the occurrences, and write all files of an index but its vectors, into a folder that exists.
 
-    Returns:
-        Counts of words, lines kept and occurrences, by name; and the numbers of the kept rows, counted through all
-        texts, int64.
+    Returns counts of words, kept lines and occurrences; and the numbers of the kept rows, counted through all texts.
     """
     sampler = Sampler(settings, words.words, words.counts)
     kept = _KeptWords.sort(words, sampler.is_wanted)
@@ -92,17 +90,11 @@ def write_index_text(
 
 @dataclass(frozen=True, eq=False)
 class _KeptWords:
-    """The words of the index.
-
-    Attributes:
-        spellings: In UTF-8, sorted.
-        counts: Occurrences of each in the texts.
-        new_numbers: From the number of a word in the texts to that in the index, int32; -1 for the others.
-    """
+    """The words of the index, sorted, with their counts in the texts."""
 
     spellings: list[bytes]
     counts: NDArray[np.int64]
-    new_numbers: NDArray[np.int32]
+    new_numbers: NDArray[np.int32]  # from the number of a word in the texts to that in the index; -1 for the others
 
     @classmethod
     def sort(cls, words: WordNumbers, is_wanted: NDArray[np.bool_]) -> "_KeptWords":

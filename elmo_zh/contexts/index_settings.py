@@ -31,21 +31,13 @@ _ALL = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """What determines the content of an index, besides texts and model.
+    """The settings that determine the content of an index, besides texts and model."""
 
-    Attributes:
-        layers: Numbers of the layers whose vectors are kept, ascending.
-        words: The words to index, however rare; None for all that are not mere punctuation.
-        segmented: Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented.
-        options: The other choices.
-        made_by: The command that made the index for itself, without being asked for one; empty for `index`.
-    """
-
-    layers: tuple[int, ...]
-    words: frozenset[str] | None = None
+    layers: tuple[int, ...]  # ascending
+    words: frozenset[str] | None = None  # None for all that are not mere punctuation
     segmented: bool = False
     options: IndexOptions = field(default_factory=IndexOptions)
-    made_by: str = ""
+    made_by: str = ""  # a command that made the index for itself
 
     @classmethod
     def checked(

@@ -21,11 +21,9 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """The rule for keeping lines; one of the two is given. A line without a token is never kept.
+    """The rule for keeping lines: those whose bits per character, or difference, are `below`, or the lowest `share`.
 
-    Attributes:
-        below: Lines whose bits per character are below this; with another model, whose difference is.
-        share: This fraction of the lines with a token, those with the lowest; ties go to the earlier.
+    One of the two is given. A line without a token is never kept; ties go to the earlier.
     """
 
     below: float | None = None

@@ -35,17 +35,9 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 def nearest(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows with the largest cosines to a vector, and their cosines, descending.
+    """Return the rows of (N, D) with the largest cosines to a vector (D,), and their cosines, descending.
 
-    Args:
-        vectors: Shape (N, D); may be mapped from disk, copy on write.
-        norms: Their Euclidean norms, shape (N,).
-        query: The vector, shape (D,).
-        top: How many rows to return, at most.
-
-    Returns:
-        Numbers of the rows, int64, and their cosines, float64, shape (n,). Ties go to the first. The cosine
-        of a zero vector is 0.
+    `vectors` may be mapped from disk, copy on write. Ties go to the first; the cosine of a zero vector is 0.
     """
     if _suits_half(norms):
         estimates = _half_products(vectors, _unit(query)) / np.where(norms == 0, np.float32(1), norms)

@@ -30,14 +30,10 @@ Value = TypeVar("Value")
 
 
 class ScoredLine(NamedTuple):
-    """A line of a text with its score.
+    """A line of a text with its score; both numbers count from 0.
 
-    Attributes:
-        text_number: Number of its text, from 0.
-        number: Number of the line in its text, from 0.
-        score: Its cost.
-        difference: Bits per character under this model minus those under the other one; None without another model,
-            and for an empty line.
+    `difference` is bits per character under this model minus those under the other one; None without another model, and
+    for an empty line.
     """
 
     text_number: int

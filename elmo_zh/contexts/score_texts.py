@@ -25,19 +25,7 @@ _DIGITS = 6
 
 @dataclass(kw_only=True)
 class ScoreCounts:
-    """Totals of a text.
-
-    Attributes:
-        lines: Number of lines.
-        empty_lines: Lines without a token.
-        sentences: Number of sentences with a token.
-        tokens: Number of tokens.
-        unknown: Tokens outside the vocabulary.
-        characters: Characters of the tokens, plus one for each sentence end.
-        forward_nats: Cost under the forward LM.
-        backward_nats: Cost under the backward LM.
-        spelling_nats: Cost of spelling the unknown words.
-    """
+    """Totals of a text, counted as in `LineScore`; an empty line has no token."""
 
     lines: int = 0
     empty_lines: int = 0
@@ -78,21 +66,13 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
-    """The texts to score, and the form of the output.
-
-    Attributes:
-        scorer: The model, and how lines are read.
-        texts: The texts.
-        other: The model to compare with, if any.
-        kind: tsv or jsonl, unless lines are kept.
-        keep: Which lines to write instead of the table.
-    """
+    """The texts to score, and the form of the output."""
 
     scorer: LineScorer
     texts: Sequence[InputText]
-    other: LineScorer | None = None
-    kind: str = "tsv"
-    keep: KeepRule | None = None
+    other: LineScorer | None = None  # the model to compare with
+    kind: str = "tsv"  # or jsonl
+    keep: KeepRule | None = None  # which lines to write instead of the table
 
     def manifest(self) -> dict[str, Any]:
         """Return what the scores depend on."""

@@ -68,11 +68,8 @@ def join_directions(own: Floats, around: Floats) -> Floats:
 
     Both are directions from the mean over the occurrences, so that what is common to all of them does not count, and
     have the same weight. The mean vector of the words around is the context vector of Schuetze 1998, "Automatic Word
-    Sense Discrimination", here from vectors that know their context themselves.
-
-    Args:
-        own: Vectors of the occurrences of a word, of length 1, float64, shape (n, D).
-        around: The mean of the other words' unit vectors in the line of each; zeros if there is no other, shape (n, D).
+    Sense Discrimination", here from vectors that know their context themselves. Both have shape (n, D); `around` is
+    zero where the line has no other word.
     """
     return np.hstack([_directions(own), _directions(around)])
 
@@ -86,34 +83,21 @@ def _directions(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Vectors in clusters.
+    """Vectors in clusters, the largest cluster first, with the reason for their number unless it was given."""
 
-    Attributes:
-        labels: The cluster of each vector, from 0; the largest cluster is the first. int64, shape (n,).
-        places: The principal components of each vector, in descending order of variance, float64, shape (n, d).
-        centres: The mean place of each cluster, float64, shape (K, d).
-        choice: Reason for their number; None if the number was given.
-    """
-
-    labels: NDArray[np.int64]
-    places: Floats
-    centres: Floats
+    labels: NDArray[np.int64]  # the cluster of each vector, shape (n,)
+    places: Floats  # the principal components of each vector, in descending order of variance, shape (n, d)
+    centres: Floats  # the mean place of each cluster, shape (K, d)
     choice: "ClusterChoice | None"
 
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Reason for the number of clusters.
-
-    Attributes:
-        candidate: The number of clusters with the largest silhouette; 1 if there are too few vectors for two.
-        silhouette: The mean silhouette of these.
-        score: By how many standard deviations it is above that of normal distributions.
-    """
+    """Reason for the number of clusters: the number with the largest silhouette, 1 for too few vectors for two."""
 
     candidate: int = 1
     silhouette: float = 0.0
-    score: float = 0.0
+    score: float = 0.0  # standard deviations above the silhouette of normal distributions
 
     @property
     def number(self) -> int:
@@ -206,17 +190,8 @@ def telling_words(
 
     Among the 200 occurrences of other words that are nearest to the centre of a usage, and nearer to it than to other
     usages, each is scored by its cosine plus what this is above the cosine with the next usage. A word has the score of
-    its best occurrence.
-
-    Args:
-        index: The index.
-        words: The words, each with the centres of its usages, float64, shape (K, 2P).
-        layer: The layer to compare.
-        top: How many words to return for each usage, at most.
-        advance: Is called with the number of further occurrences that have been compared.
-
-    Returns:
-        For each word and each usage the other words, the most telling first.
+    its best occurrence; the most telling comes first. The centres of a word's usages are float64, shape (K, 2P).
+    `advance` is called with the number of further occurrences that have been compared.
     """
     from threadpoolctl import threadpool_limits
 

@@ -33,13 +33,10 @@ _Key = tuple[str | None, int | None, str | None]
 
 @dataclass(frozen=True)
 class PointLabels:
-    """Labels of occurrences, by the names of the columns that have them.
+    """Labels of occurrences in a table, by the names of the columns that have them.
 
-    Attributes:
-        path: The table.
-        names: The columns with labels.
-        rows: By file, line and word, each None if the table does not have this column, the label of each column; an
-            empty one where rows disagree.
+    `rows` has the label of each column, an empty one where rows disagree, by file, line and word, each None if the
+    table does not have this column.
     """
 
     path: Path
@@ -140,17 +137,11 @@ def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Colouring:
-    """A way to colour the points of a page.
-
-    Attributes:
-        labels: The labels.
-        colours: The number of each label's colour; None for the grey of the others.
-        points: The number of each point's label; None for a point without one.
-    """
+    """A way to colour the points of a page."""
 
     labels: tuple[str, ...]
-    colours: tuple[int | None, ...]
-    points: tuple[int | None, ...]
+    colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
+    points: tuple[int | None, ...]  # the number of each point's label; None for a point without one
 
     @classmethod
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":

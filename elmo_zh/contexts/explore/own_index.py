@@ -42,12 +42,7 @@ MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A model whose own text `explore` shows.
-
-    Attributes:
-        model: The folder of its bundle.
-        run: The run that made it; None for a model without a run, which is shown on the sample.
-    """
+    """A model whose own text `explore` shows: the text of its run, or the sample for a model without a run."""
 
     model: Path
     run: RunDir | None

@@ -174,11 +174,8 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
     """Return for each point the points with the largest cosines.
 
-    Points in the same text as the point, or in the same text as a nearer neighbour, are left out.
-
-    Returns:
-        For each point, pairs of a point's number and the cosine times COSINE_PARTS, rounded, descending; of equal ones
-        the earlier point comes first.
+    Points in the same text as the point or as a nearer neighbour are left out. Each neighbour is its number and the
+    cosine times COSINE_PARTS, rounded, descending; ties go to the earlier point.
     """
     found: list[list[tuple[int, int]]] = []
     for start in range(0, len(vectors), _BLOCK):

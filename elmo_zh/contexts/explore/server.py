@@ -66,9 +66,8 @@ class LiveSentences:
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
         """Return what could stand in the place of a token, and its neighbours in the index.
 
-        Returns:
-            `substitutes`, [word, probability] each or null if the model has no softmax, and `neighbours`, each [cosine,
-            text, start, end, source, line from 0].
+        `substitutes` are [word, probability] each, or null if the model has no softmax; `neighbours` [cosine, text,
+        start, end, source, line from 0] each.
         """
         with self._lock:
             tokens = self._embedder.prepare(text, segmented=self._is_segmented(text)).tokens
