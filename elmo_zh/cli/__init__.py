@@ -15,17 +15,15 @@ from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
-from elmo_zh.cli.evaluate import evaluate
 from elmo_zh.cli.explore import explore
 from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
 from elmo_zh.cli.models import convert, info, selftest
 from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import SettingsGroup
-from elmo_zh.cli.pipeline import pipeline
-from elmo_zh.cli.score import score
+from elmo_zh.cli.score import evaluate, score
 from elmo_zh.cli.senses import senses
-from elmo_zh.cli.stages import encode, export, segment, train, vocab, word2vec
+from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.cli.task import task
 from elmo_zh.errors import OptionError

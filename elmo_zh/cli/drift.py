@@ -1,6 +1,7 @@
 """The command that compares the uses of words in two indexes."""
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,39 +50,31 @@ def drift(common: Common, /, old: Path, new: Path, *, options: DriftOptions) -> 
     from elmo_zh.contexts.drift_statistics import procrustes_distances
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_settings import load_word_list
+    from elmo_zh.run.files import claimed_output
 
     indexes = ContextIndex.load(old), ContextIndex.load(new)
-    _check_output(common, options.output, [old, new, *(options.vectors or ())])
-    words = load_word_list(options.words) if options.words else None
-    distances = procrustes_distances(*options.vectors) if options.vectors else {}
-    found = measure_drift(
-        *indexes,
-        layer=options.layer,
-        min_count=options.min_count,
-        words=words,
-        by=options.by,
-        permutations=options.permutations,
-        seed=options.seed,
-        reporter=common.console,
-    ).with_procrustes(distances)
-    if options.output:
-        save_drift(options.output, found)
+    with ExitStack() as stack:
+        if options.output:
+            inputs = [old, new, *(options.vectors or ())]
+            stack.enter_context(claimed_output(options.output, inputs, Path.is_file, force=common.force))
+        words = load_word_list(options.words) if options.words else None
+        distances = procrustes_distances(*options.vectors) if options.vectors else {}
+        found = measure_drift(
+            *indexes,
+            layer=options.layer,
+            min_count=options.min_count,
+            words=words,
+            by=options.by,
+            permutations=options.permutations,
+            seed=options.seed,
+            reporter=common.console,
+        ).with_procrustes(distances)
+        if options.output:
+            save_drift(options.output, found)
     _report(common, found, indexes, words, options)
     shown = found.words[: options.top]
     lines = [moved_lines(*indexes, each.word, found.layer, options.lines) for each in shown]
     _finish(common, found, list(zip(shown, lines, strict=True)), (old, new), options.output)
-
-
-def _check_output(common: Common, output: Path | None, inputs: list[Path]) -> None:
-    from elmo_zh.errors import OutputError
-    from elmo_zh.run.files import require_no_input
-
-    if output is None:
-        return
-    require_no_input(output, inputs)
-    if output.is_dir() or (output.exists() and not common.force):
-        advice = "" if output.is_dir() else ", or replace it with --force"
-        raise OutputError(f"{output} exists already. Choose another --output{advice}.")
 
 
 def _report(

@@ -1,4 +1,4 @@
-"""The commands of the stages, one for each; `pipeline` runs them all."""
+"""The commands of the stages, one for each, and `pipeline`, which runs them all."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.run.record import StageOutcome
-from elmo_zh.training.launch import Launch, read_launch
+from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
 
@@ -265,6 +265,56 @@ def export(
         raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the float32 bundle.")
     form = replace(form, with_word2vec=not no_word2vec)
     _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, form=form)
+
+
+@click.command()
+@corpus_argument
+@run_option
+@init_option
+@reading_options
+@engine_options
+@common_options
+@click.pass_obj
+def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
+    """Run all stages, from raw text to a model bundle.
+
+    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
+    the command segment reads. With --init, training starts from another model, whose words and settings of section
+    model are kept; a new run also prepares its text in the same way as that model's text.
+
+    \b
+    Example:
+      elmo-zh pipeline my-texts/ --run runs/mine
+      elmo-zh pipeline my-texts/ --run runs/mine --config configs/base.toml --set train.epochs=5
+      elmo-zh pipeline news.jsonl.gz --field data.text --run runs/news
+      elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
+    """
+    from elmo_zh.stages import pipeline as pipeline_stage
+    from elmo_zh.stages.init_bundle import resolve_init
+
+    refuse_launch(os.environ)
+    run = RunDir(run_path)
+    config = common.resolve(run)
+    named = config_names(None, common.assignments)
+    if init and "vocab.words" in named:
+        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
+    if init:
+        path = resolve_init(init, config.train.init)
+        vocab_section = replace(config.vocab, init=path, words="")
+        config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
+    with run.locked(create=True), run.config_kept_on_error():
+        engine = common.choose_engine(config)
+        pipeline_stage.pipeline(
+            run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
+        )
+    pipeline_stage.link_latest(run)
+    common.finish(
+        {"run": str(run_path), "model": str(run.model)},
+        f"The model is in {run.model}. Next, look at words in their sentences, in the browser:",
+        f"  {command('explore', run.path)}",
+        "Or write the vectors of a text file:",
+        f"  {command('embed', 'file.txt', '--model', run.model)}",
+    )
 
 
 def _run_stage(
