@@ -273,16 +273,12 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
 
 def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if {"tokens", "epochs"} <= training.keys():
-        yield (
-            "trained on",
-            f"{_format_number(training['tokens'], ',')} tokens, {_format_number(training['epochs'], '.2f')} epochs",
-        )
+        tokens, epochs = _format_number(training["tokens"], ","), _format_number(training["epochs"], ".2f")
+        yield "trained on", f"{tokens} tokens, {epochs} epochs"
     heldout = training.get("heldout")
     if isinstance(heldout, dict) and {"perplexity", "bits_per_character"} <= heldout.keys():
-        perplexity, bits = (
-            _format_number(heldout["perplexity"], ",.1f"),
-            _format_number(heldout["bits_per_character"], ".3f"),
-        )
+        perplexity = _format_number(heldout["perplexity"], ",.1f")
+        bits = _format_number(heldout["bits_per_character"], ".3f")
         yield "held-out text", f"perplexity {perplexity}, {bits} bits per character ({training.get('heldout_set')})"
 
 

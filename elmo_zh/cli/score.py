@@ -141,9 +141,8 @@ def score(
     refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
     _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.contexts.keep import KeepRule
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
-    from elmo_zh.contexts.score_texts import ScoreJob, score_texts
+    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob, score_texts
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     keep_freed_memory()

@@ -12,7 +12,7 @@ that other machines have computed; a `part-*.json` after each part of the vector
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -97,20 +97,8 @@ def index_files(
         reporter.warn(describe_missing_words(report.missing_words, "words"))
 
 
-class _TextRead(NamedTuple):
-    """The digest of a text's file, and the counts of its tokens."""
-
-    digest: str
-    counts: TokenCounts
-
-
-def _recorded(counts: TokenCounts) -> dict[str, int]:
-    """Return counts as an index has them: without backed-off tokens if there are none, as ever."""
-    return {name: count for name, count in counts.reported().items() if count or name != "backed_off_tokens"}
-
-
 class _Build:
-    """An index in progress."""
+    """An index in progress. A text that was read is known by the digest of its file and the counts of its tokens."""
 
     def __init__(
         self,
@@ -151,10 +139,10 @@ class _Build:
             for path in self.work.path.glob(pattern):
                 remove(path)
 
-    def _write_all_tokens(self, *, force: bool) -> list[_TextRead]:
+    def _write_all_tokens(self, *, force: bool) -> list[tuple[str, TokenCounts]]:
         """Write the tokens of the texts; files found in folders that are no text are skipped."""
         texts: list[InputText] = []
-        read: list[_TextRead] = []
+        read: list[tuple[str, TokenCounts]] = []
         for text in self._texts:
             try:
                 read.append(self._write_tokens(text, self._tokens(len(read)), force=force))
@@ -166,7 +154,7 @@ class _Build:
         self._texts = texts
         return read
 
-    def _write_tokens(self, text: InputText, tokens: TextTokens, *, force: bool) -> _TextRead:
+    def _write_tokens(self, text: InputText, tokens: TextTokens, *, force: bool) -> tuple[str, TokenCounts]:
         """Write the tokens of a text, unless they are there."""
         reading = {"segmented": self._settings.segmented, "split": self._settings.options.split_sentences}
         stamp, digest = Stamp.of(text.source), file_digest(text.source.path)
@@ -174,12 +162,12 @@ class _Build:
         tokens.folder.open(made_from, force=force)
         counts = tokens.write(self._embedder, text, **reading, stamp=stamp, reporter=self._reporter)
         hint_at_long_lines(text, counts, self._hints)
-        return _TextRead(digest, counts)
+        return digest, counts
 
-    def _manifest(self, read: Sequence[_TextRead]) -> dict[str, Any]:
+    def _manifest(self, read: Sequence[tuple[str, TokenCounts]]) -> dict[str, Any]:
         texts = [
-            {"name": text.name, "digest": each.digest, "lines": each.counts.lines, **text.reading}
-            for text, each in zip(self._texts, read, strict=True)
+            {"name": text.name, "digest": digest, "lines": counts.lines, **text.reading}
+            for text, (digest, counts) in zip(self._texts, read, strict=True)
         ]
         return {
             "format": INDEX_FORMAT,
@@ -189,13 +177,13 @@ class _Build:
             "texts": texts,
         }
 
-    def _write_text(self, read: Sequence[_TextRead], tokens: Sequence[TextTokens]) -> None:
+    def _write_text(self, read: Sequence[tuple[str, TokenCounts]], tokens: Sequence[TextTokens]) -> None:
         """Choose the occurrences, and write everything but the vectors, for which it leaves space."""
         self._discard_index()
         words = count_words(tokens, self._reporter)
         counts = TokenCounts()
-        for each in read:
-            counts.add(each.counts)
+        for _, each in read:
+            counts.add(each)
         unit = "sentence" if self._settings.options.split_sentences else "line"
         self._reporter.note(
             f"{counted(len(self._texts), 'text')}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')}"
@@ -206,7 +194,9 @@ class _Build:
             layout, settings = IndexLayout(unfinished), self._settings
             found, rows = write_index_text(layout, tokens, self._texts, settings, words, self._reporter)
             self._require_words(found, words)
-            found = {**_recorded(counts), **found, "distinct_words": len(words.numbers)}
+            found = {**counts.reported(), **found, "distinct_words": len(words.numbers)}
+            if not counts.backed_off_tokens:
+                found.pop("backed_off_tokens", None)
             self._make_room(layout, found)
             save_npy(unfinished / KEPT_ROWS, rows)
             sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
