@@ -59,7 +59,8 @@ def probe(
     layer; DATA is CoNLL-U, or CoNLL with a word and its tag a line, or a folder of such files train.*, dev.* and
     test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
     data/senses.tsv, or JSON lines with context, target_word, target_position and sense. The table also has word2vec and
-    the most frequent tag or sense, to compare with. PROBE is a folder with the table and the figures in JSON.
+    the most frequent tag or sense, to compare with. PROBE is a folder with the table and the figures in
+    JSON. --dev, --test, --limit, --text-column and --label-column are for tags, --text is for senses.
 
     \b
     Example:
