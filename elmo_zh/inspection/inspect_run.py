@@ -37,9 +37,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
             typed = shlex.quote(str(run.path))
             raise RunError(f"{run.path} is a model bundle, not a run. Show it with: {program()} info {typed}")
         raise RunError(explain_no_run(run.path))
-    survey = None
-    if files:
-        survey = survey_segmented(files, shown, reporter)
+    survey = survey_segmented(files, shown, reporter) if files else None
     segmented = finished.get("segment", {})
     sources = segmented.get("sources", {})
     curve = _coverage_curve(run, survey)

@@ -55,7 +55,7 @@ def train(
 
         if group is None:
             return train_run(run, config_now, reporter)
-        start_other_ranks(run, config_now, group)
+        group.start_training({"config": asdict(config_now), "digests": _text_digests(run)})
         return train_run(run, config_now, reporter, group)
 
     def discard() -> None:
@@ -100,8 +100,6 @@ def _model_settings(config: Config) -> dict[str, Any]:
 
 # Several processes: rank 0 alone decides whether there is anything to train. The others wait for its settings.
 
-_SOURCE_OF_SETTINGS = "the settings of rank 0"
-
 
 def require_divisible_batch_size(config: Config, size: int) -> None:
     """Raise RunError unless the streams can be divided evenly among `size` ranks."""
@@ -112,11 +110,6 @@ def require_divisible_batch_size(config: Config, size: int) -> None:
             f"train.batch_size = {batch_size} is not divisible by the number of processes, {size}. Start a different"
             f" number of processes, or a new run with --set train.batch_size={nearest}"
         )
-
-
-def start_other_ranks(run: RunDir, config: Config, group: "TorchProcessGroup") -> None:
-    """Tell the waiting ranks, from rank 0, to start training, with which settings and on which text."""
-    group.start_training({"config": asdict(config), "digests": _text_digests(run)})
 
 
 def train_on_other_rank(run: RunDir, group: "TorchProcessGroup") -> None:
@@ -147,7 +140,7 @@ def _require_same_text(run: RunDir, expected: dict[str, str]) -> None:
 
 def _read_config(values: dict[str, Any]) -> Config:
     sections = {
-        f.name: parse_section(getattr(Config(), f.name), values[f.name], f.name, _SOURCE_OF_SETTINGS)
+        f.name: parse_section(getattr(Config(), f.name), values[f.name], f.name, "the settings of rank 0")
         for f in fields(Config)
     }
     return Config(**sections)

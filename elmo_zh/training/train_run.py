@@ -58,7 +58,8 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     All ranks of a process group call this. Only rank 0 reports and writes; the result of the others is empty.
     """
     vocabulary = load_vocabulary(run.vocab)
-    group.on_rank_0(lambda: _require_counts(run, vocabulary))
+    # Raises RunError unless words are sorted by descending count, as drawing negatives requires.
+    group.on_rank_0(lambda: bool(load_counts(run.vocab_counts, vocabulary)))
     is_recorded = bool(load_record(run.stage_record("encode"), damaged_is_none=True))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots, reads_all=not is_recorded)
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
@@ -71,7 +72,9 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams is returned to the system.
     keep_freed_memory()
-    start = group.only_on_rank_0(lambda: _prepare_start(context)) if config.train.init else None
+    start = None
+    if config.train.init:
+        start = group.only_on_rank_0(lambda: prepare_start(run, config, vocabulary, store, reporter))
     trainer = _build_trainer(context, device, computation, checkpoints, start)
     step_seconds = trainer.measure_step_seconds()
     is_resumed = trainer.resume()
@@ -95,11 +98,6 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
 
 
 # Checks of the inputs
-
-
-def _require_counts(run: RunDir, vocabulary: Vocabulary) -> None:
-    """Raise RunError unless words are sorted by descending count, as drawing negatives requires."""
-    load_counts(run.vocab_counts, vocabulary)
 
 
 def _require_documents(context: _Context) -> None:
@@ -154,11 +152,9 @@ def _open_metrics(context: _Context) -> MetricsFile:
     run = context.run
     if not context.group.is_rank_0:
         return NoMetrics(run.metrics)
-    return (
-        MetricsWithEvents(run.metrics, run.tensorboard)
-        if context.config.train.tensorboard
-        else MetricsFile(run.metrics)
-    )
+    if context.config.train.tensorboard:
+        return MetricsWithEvents(run.metrics, run.tensorboard)
+    return MetricsFile(run.metrics)
 
 
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
@@ -180,10 +176,6 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
             " uninterrupted run."
         )
     return computation
-
-
-def _prepare_start(context: _Context) -> Start:
-    return prepare_start(context.run, context.config, context.vocabulary, context.store, context.reporter)
 
 
 def _build_trainer(
