@@ -216,31 +216,6 @@ def test_the_path_is_an_argument_and_no_option(command: str, tmp_path: Path) -> 
     assert elmo_zh(command, "--model", tmp_path).status == 2
 
 
-@pytest.mark.parametrize("command", ["info", "selftest"])
-def test_a_damaged_bundle(command: str, sample_run: SampleRun, tmp_path: Path) -> None:
-    model = Path(shutil.copytree(sample_run.model, tmp_path / "model"))
-    path = model / "vocab.data"
-    path.write_bytes(path.read_bytes() + b"more\n")
-    told = elmo_zh(command, model).only_error()
-    assert told.startswith(f"{path} is not the file that bundle.json was written with: found sha256:")
-    path.unlink()
-    assert elmo_zh(command, model).only_error() == f"{path} is missing. Export or copy the bundle again."
-
-
-@pytest.mark.parametrize("command", ["info", "selftest", "convert"])
-def test_a_command_without_a_path(command: str) -> None:
-    answer = elmo_zh(command)
-    assert answer.status == 2
-    assert answer.stdout == ""
-    assert "Missing argument" in answer.stderr
-
-
-def test_convert_without_an_output(sample_run: SampleRun) -> None:
-    answer = elmo_zh("convert", sample_run.model)
-    assert answer.status == 2
-    assert "Missing option '--output'" in answer.stderr
-
-
 @pytest.mark.parametrize("name", ["nowhere", "nowhere/deeper", "text.txt"])
 def test_convert_of_what_is_not_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "text.txt").write_text("dear\n", encoding="utf-8")
@@ -265,14 +240,6 @@ def test_convert_to_a_path_within_a_file(sample_run: SampleRun, tmp_path: Path) 
     told = elmo_zh("convert", sample_run.model, "--output", "letter.txt/model").only_error()
     assert "letter.txt" in told
     assert (tmp_path / "letter.txt").read_text(encoding="utf-8") == "dear\n"
-
-
-def test_an_unknown_layout_or_setting(sample_run: SampleRun, tmp_path: Path) -> None:
-    assert elmo_zh("convert", sample_run.model, "--output", "new", "--layout", "onnx").status == 2
-    for setting in ("text.segmentor=jieba", "text.segmenter=thulac"):
-        told = elmo_zh("convert", sample_run.model, "--output", "new", "--set", setting).only_error(2)
-        assert setting.partition("=")[0] in told or "text.segmenter" in told
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_parameters_of_info_are_the_numbers_in_the_file(tmp_path: Path) -> None:

@@ -18,14 +18,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
         ["--encoding", "gb9999"],
         ["--input-format", "xls"],
         ["--no-such-option"],
-        ["--layers", "first"],
-        ["--layers", "mix"],
-        ["--layout", "packed", "--format", "npy"],
-        ["--compression", "gzip"],
-        ["--sentence-index", "--layout", "packed"],
-        ["--format", "word2vec", "--layers", "all"],
         ["--split-sentences"],
-        ["other.txt", "-"],
     ],
 )
 def test_a_wrong_command_line(sample_run: SampleRun, options: list[str]) -> None:

@@ -319,14 +319,6 @@ def test_bad_word_vectors(untrained_run: Path, text: str, problem: str) -> None:
     assert told.startswith(f"{Path('vectors.txt').absolute()}: {problem}")
 
 
-def test_word_vectors_of_another_language(untrained_run: Path) -> None:
-    Path("vectors.txt").write_text("hello 1 2 3 4 5 6 7\n", encoding="utf-8")
-    told = elmo_zh("word2vec", "--run", untrained_run, "--from", "vectors.txt").only_error()
-    assert told.endswith(
-        f"has no vector for any word of {untrained_run}/vocab.data. Do both have the same language and script?"
-    )
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: str) -> None:
     path = run / "checkpoints" / "step-00000100" / name
@@ -551,7 +543,9 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     vectors = tmp_path / "latin.txt"
     vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
-    assert "has no vector for any word of" in told
+    assert told.endswith(
+        f"has no vector for any word of {untrained_run}/vocab.data. Do both have the same language and script?"
+    )
     assert (untrained_run / "word2vec.txt").read_bytes() == before
     assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
 

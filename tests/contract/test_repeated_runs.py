@@ -161,12 +161,6 @@ def test_a_stage_is_redone_when_its_output_is_gone_or_changed(untrained_run: Pat
     assert vocab.read_bytes() == before
 
 
-def test_force_does_a_stage_again_in_any_case(untrained_run: Path) -> None:
-    before = (untrained_run / "word2vec.txt").stat().st_mtime_ns
-    assert elmo_zh("word2vec", "--run", untrained_run, "--force", "--json").result()["skipped"] is False
-    assert (untrained_run / "word2vec.txt").stat().st_mtime_ns > before
-
-
 def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, empty_folder: Path) -> None:
     latest = empty_folder / "runs" / "latest"
     latest.mkdir()

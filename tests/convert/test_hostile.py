@@ -12,53 +12,25 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-import torch
 from contract.command_line import contents_alone, elmo_zh
+from drawn_bundles import SHAPES, TOKENS, D, P, write_model
 
 from elmo_zh.bundle import weights as bundle_weights
-from elmo_zh.bundle.options import options_of
-from elmo_zh.bundle.weights import save_weights
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
 
-P, D, L, V = 5, 13, 2, 7
-VOCAB = ("<S>", "</S>", "<UNK>", "我们", "吃", "苹果", "。")
-CHARACTERS = CharacterShape(
-    num_characters=261, num_slots=11, embedding_dim=3, filters=((1, 2), (2, 17)), num_highways=1, activation="relu"
-)
+V = TOKENS.num_tokens
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 LARGE = 10**9
 
 
-def write_source(folder: Path, characters: CharacterShape | None) -> Path:
-    """Write a sound model in the published layout."""
-    shape = BiLMShape(
-        num_tokens=V,
-        cell_dim=D,
-        projection_dim=P,
-        num_layers=L,
-        cell_clip=3.0,
-        projection_clip=3.0,
-        skip_connections=True,
-        characters=characters,
-    )
-    bilm = BiLM(shape)
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in bilm.parameters():
-            parameter.normal_(0.0, 0.3, generator=generator)
-    folder.mkdir()
-    save_weights(folder / "weights.hdf5", bilm, None)
-    (folder / "options.json").write_text(json.dumps(options_of(shape, {}, V)), encoding="utf-8")
-    (folder / "vocab.data").write_text("".join(f"{word}\n" for word in VOCAB), encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def sound_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model in each mode, in the published layout."""
     folder = tmp_path_factory.mktemp("sound")
-    write_source(folder / "token", None)
-    write_source(folder / "character", CHARACTERS)
+    for mode, shape in SHAPES.items():
+        bundle = write_model(folder / f"{mode} bundle", shape)
+        (folder / mode).mkdir()
+        for name in ("options.json", "weights.hdf5", "vocab.data"):
+            shutil.copyfile(bundle / name, folder / mode / name)
     return folder
 
 
@@ -322,7 +294,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
         ("我们\n".encode("gb18030"), "is not UTF-8"),
         (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' occurs 2 times"),
         (b"<S>\n</S>\n<UNK>\na\n\nb\nc\n", "a line is empty"),
-        (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 7"),
+        (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 8"),
     ],
 )
 def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes, told: str) -> None:
@@ -532,10 +504,6 @@ def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes) ->
     path.write_bytes(content)
     expected = "is neither a folder nor a zip archive. Give the folder or zip with the model's options and weights."
     assert refused(path, out) == f"{path} {expected}"
-
-
-def test_a_source_that_is_not_there(tmp_path: Path, out: Path) -> None:
-    assert refused(tmp_path / "nowhere", out).startswith(f"{tmp_path / 'nowhere'} ")
 
 
 def test_an_empty_folder(tmp_path: Path, out: Path) -> None:
