@@ -23,12 +23,6 @@ def test_by_hand(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", POOL_METHODS)
-def test_of_no_tokens_zeros(how: str) -> None:
-    found = pool_tokens(np.zeros((0, 6), np.float32), how)
-    assert (found.dtype, found.tolist()) == (np.float32, [0] * 6)
-
-
-@pytest.mark.parametrize("how", POOL_METHODS)
 def test_what_is_given_keeps_no_memory_of_the_tokens(how: str) -> None:
     vectors = VECTORS[:1].copy()
     found = pool_tokens(vectors, how)
