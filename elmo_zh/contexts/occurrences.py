@@ -24,27 +24,16 @@ _MOST_PER_SHOWN = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TokenInSentence:
-    """A token of a sentence.
+    """A token of a sentence, its place in the text, and the tokens of the sentence; numbers count from 0."""
 
-    Attributes:
-        text: The sentence as given.
-        source: Name of the file that it is from; empty if it was given alone.
-        line: Number of its line in that file, from 0.
-        start: The token's first character in the sentence.
-        end: The character after its last one.
-        tokens: The tokens of the sentence.
-        position: The position of the token among them, from 0.
-        segmented_as: The tokens as the segmenter made them, if the sentence was cut so that the word is one; else None.
-    """
-
-    text: str
-    source: str = ""
+    text: str  # the sentence as given
+    source: str = ""  # the file that it is from; empty if it was given alone
     line: int = 0
     start: int
     end: int
     tokens: list[str]
     position: int
-    segmented_as: list[str] | None = None
+    segmented_as: list[str] | None = None  # by the segmenter, if the sentence was cut so that the word is a token
 
     @property
     def word(self) -> str:

@@ -107,11 +107,6 @@ class ScoreJob:
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **asdict(self.scorer.reading), **other}
 
-    def rows(self) -> "ScoreRows":
-        """Return the form of the table."""
-        by_token, with_difference = self.scorer.reading.by_token, self.other is not None
-        return ScoreRows(self.texts, kind=self.kind, by_token=by_token, with_difference=with_difference)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
@@ -135,7 +130,7 @@ def score_texts(
     """
     engine = engine or ThisProcess()
     if not isinstance(output, Path) and job.keep is None:
-        rows, counts = job.rows(), ScoreCounts()
+        rows, counts = ScoreRows(job), ScoreCounts()
         output.write(rows.header().encode())
         for lines in LineScoring(job.scorer, job.other, None).iter_scored(job.texts, engine, reporter):
             counts.add(lines)
@@ -173,7 +168,7 @@ def _write(job: ScoreJob, work: WorkFolder, file: BinaryIO) -> int | None:
     lines = iter_finished_lines(work)
     if job.keep is not None:
         return write_kept(lines, job.texts, job.keep, work.path / "ranks", file)
-    rows = job.rows()
+    rows = ScoreRows(job)
     file.write(rows.header().encode())
     for row in rows.of_lines(lines):
         file.write(row.encode("utf-8", "surrogatepass"))
@@ -183,17 +178,18 @@ def _write(job: ScoreJob, work: WorkFolder, file: BinaryIO) -> int | None:
 class ScoreRows:
     """Turns scored lines into rows of a table (tsv) or of JSON lines (jsonl); `columns` names the values."""
 
-    def __init__(self, texts: Sequence[InputText], *, kind: str, by_token: bool, with_difference: bool) -> None:
+    def __init__(self, job: ScoreJob) -> None:
         """Choose the form; a row says which file its line is in if there are several texts, or an archive."""
-        self._texts, self._is_table, self._by_token = texts, kind == "tsv", by_token
-        self._with_difference = with_difference
-        self._names_files = len(texts) > 1 or any(is_archive_name(text.source.file_name) for text in texts)
+        self._texts, self._is_table, self._by_token = job.texts, job.kind == "tsv", job.scorer.reading.by_token
+        self._with_difference = job.other is not None
+        is_archive = (is_archive_name(text.source.file_name) for text in job.texts)
+        self._names_files = len(job.texts) > 1 or any(is_archive)
         place = ["file", "line"] if self._names_files else ["line"]
-        if by_token:
+        if self._by_token:
             own = ["place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
         else:
             own = ["tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character"]
-            own += ["perplexity", *(["difference"] if with_difference else [])]
+            own += ["perplexity", *(["difference"] if self._with_difference else [])]
         self.columns = [*place, *own]
 
     def header(self) -> str:
