@@ -32,20 +32,15 @@ _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """A range of bytes of a file, and what the start of the file says about all of it.
-
-    Attributes:
-        field: Field of JSON lines that has the text.
-        other_fields: Fields with Chinese text besides it, unless the user chose the field.
-    """
+    """A range of bytes of a file, and what the start of the file says about all of it."""
 
     start: int
     end: int
     file_bytes: int
     kind: str
     encoding: Encoding
-    field: str
-    other_fields: tuple[str, ...] = ()
+    field: str  # Field of JSON lines that has the text
+    other_fields: tuple[str, ...] = ()  # Fields with Chinese text besides it, unless the user chose the field
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:

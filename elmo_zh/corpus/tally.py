@@ -53,23 +53,18 @@ class PassedOver:
 
 @dataclass
 class Tally:
-    """Counts of one source, in characters before any change; what was read is what was kept and what was dropped.
+    """Counts of one source, in characters before any change; what was read is what was kept and what was dropped."""
 
-    Attributes:
-        forms: Format, encoding and field of each file in it; one entry unless the source is an archive.
-        read_field: Field or column read from the current file; its reader sets it before the first document.
-        other_fields: Fields or columns with Chinese text besides the one that was chosen, with the number of files.
-        dropped_items: Dropped lines, records or elements by reason.
-    """
-
+    # Format, encoding and field of each file in it; one entry unless the source is an archive.
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    read_field: str = ""
+    read_field: str = ""  # Field or column read from the current file; its reader sets it before the first document
+    # Fields or columns with Chinese text besides the one that was chosen, with the number of files.
     other_fields: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     characters: int = 0
     kept_characters: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    dropped_items: Counter[str] = field(default_factory=Counter)
+    dropped_items: Counter[str] = field(default_factory=Counter)  # Dropped lines, records or elements by reason
 
     def drop(self, reason: str, characters: int, items: int = 1) -> None:
         """Count text that was read and left out."""

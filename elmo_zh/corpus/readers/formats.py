@@ -19,22 +19,19 @@ _HEAD_CHARACTERS = 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFormat:
-    """A corpus format as it is registered in `elmo_zh.choices.CORPUS_FORMATS`.
+    """A corpus format as it is registered in `elmo_zh.choices.CORPUS_FORMATS`."""
 
-    Attributes:
-        read: Returns the documents of a decoded file, each as its lines, which the caller reads before the next
-            document. It counts in the tally what it drops, and in `passed_over` what does not belong to the corpus.
-        suffixes: Suffixes of the files that are taken from folders and read in this format, such as ".csv".
-        starts: Whether a text that starts like this is in this format; for files without a known suffix.
-        read_range: `read` for a byte range of a large file, where that differs; ranges.py says which formats are split.
-        read_records: Returns the text of each record as one line, also of records without text, for commands that
-            number the lines; default the lines of all documents.
-    """
-
+    # Returns the documents of a decoded file, each as its lines, which the caller reads before the next document. It
+    # counts in the tally what it drops, and in `passed_over` what does not belong to the corpus.
     read: Reader
+    # Suffixes of the files that are taken from folders and read in this format, such as ".csv".
     suffixes: tuple[str, ...] = ()
+    # Whether a text that starts like this is in this format; for files without a known suffix.
     starts: Callable[[str], bool] | None = None
+    # `read` for a byte range of a large file, where that differs; ranges.py says which formats are split.
     read_range: Reader | None = None
+    # Returns the text of each record as one line, also of records without text, for commands that number the lines;
+    # default the lines of all documents.
     read_records: RecordReader | None = None
 
 
