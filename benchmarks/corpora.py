@@ -29,16 +29,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from elmo_zh.engine.parts import PartWriter
-
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
+from elmo_zh.run.work_folder import PartWriter
 from elmo_zh.segmenting.duplicates import key_rule
 from elmo_zh.segmenting.heldout import paragraph_key
+from elmo_zh.segmenting.shard_task import CorpusPreparation
 from elmo_zh.segmenting.text_shards import TextShardWriter
 from elmo_zh.text.segmenters.registry import build_segmenter
 from elmo_zh.text.sentences import split_sentences

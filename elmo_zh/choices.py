@@ -84,8 +84,8 @@ SEGMENTERS = Registry(
     {
         "jieba": "elmo_zh.text.segmenters.jieba",
         "rjieba": "elmo_zh.text.segmenters.rjieba",
-        "whitespace": "elmo_zh.text.segmenters.whitespace:WHITESPACE",
-        "character": "elmo_zh.text.segmenters.whitespace:CHARACTER",
+        "whitespace": "elmo_zh.text.segmenters.registry:WHITESPACE",
+        "character": "elmo_zh.text.segmenters.registry:CHARACTER",
     },
 )
 # Each is an elmo_zh.corpus.readers.formats.CorpusFormat.
@@ -93,13 +93,13 @@ CORPUS_FORMATS = Registry(
     "corpus format",
     "elmo_zh.corpus_formats",
     {
-        "text": "elmo_zh.corpus.readers.plain:FORMAT",
+        "text": "elmo_zh.corpus.readers.plain:TEXT",
         "csv": "elmo_zh.corpus.readers.record_texts:CSV",
         "tsv": "elmo_zh.corpus.readers.record_texts:TSV",
         "json": "elmo_zh.corpus.readers.json_values:FORMAT",
         "jsonl": "elmo_zh.corpus.readers.record_texts:JSON_LINES",
         "wikidump": "elmo_zh.corpus.readers.wikidump:FORMAT",
-        "wikiextractor": "elmo_zh.corpus.readers.wikiextractor:FORMAT",
+        "wikiextractor": "elmo_zh.corpus.readers.plain:WIKIEXTRACTOR",
         "html": "elmo_zh.corpus.readers.html_prose:FORMAT",
         "markdown": "elmo_zh.corpus.readers.markdown_prose:FORMAT",
     },

@@ -29,9 +29,6 @@ def find_bundle(model: str | os.PathLike[str]) -> Path:
     """Return the folder of a bundle, given as a path or as the name of an installed model.
 
     A folder that exists comes before a model of that name.
-
-    Raises:
-        BundleError: If the package of an installed model is damaged.
     """
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
@@ -65,11 +62,7 @@ def starter_tokens() -> int:
 
 
 def default_bundle() -> Path:
-    """Return the folder of $ELMO_ZH_MODEL, else of the latest run's model, else of the installed starter model.
-
-    Raises:
-        BundleError: If there is no bundle; the message says where the path comes from.
-    """
+    """Return the folder of $ELMO_ZH_MODEL, else of the latest run's model, else of the installed starter model."""
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL
     if BundleLayout(path).info.is_file():

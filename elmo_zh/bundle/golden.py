@@ -31,11 +31,7 @@ class Golden:
 
 
 def load_golden(path: Path) -> Golden:
-    """Load golden.hdf5; its claims are checked before memory is taken.
-
-    Raises:
-        BundleError: If the file is damaged, or is not one of golden sentences.
-    """
+    """Load golden.hdf5; its claims are checked before memory is taken."""
     found = read_foreign(read_golden, path)
     sentences = found.fields["sentences"]
     return Golden(

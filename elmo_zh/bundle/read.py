@@ -31,15 +31,9 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """The corpus, the run and the date of a training; empty values mean unknown.
+    """The run, the first sources and the date (ISO 8601) of a training; empty values mean unknown.
 
     It has a file without a digest, since the date would make every bundle of the same weights different.
-
-    Attributes:
-        run: Name of the run.
-        corpus: Names of the first sources of the corpus.
-        num_sources: Number of sources.
-        trained_at: End of the training, in ISO 8601.
     """
 
     run: str = ""
@@ -59,22 +53,14 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A loaded model bundle.
-
-        bundle = load_bundle(Path("runs/latest/model"))
-        embedder = ElmoEmbedder(bundle)
+    """A loaded model bundle, its biLM on the CPU.
 
     Attributes:
-        path: Folder of the bundle.
         info: Content of bundle.json.
         digest: Digest of bundle.json, which holds the digests of all other files.
         text: How the training text was prepared; None if unknown.
-        vocabulary: The vocabulary; None for a converted character-mode model without one.
-        spelling: The spelling model, which gives the cost of unknown words.
-        bilm: The biLM, loaded on the CPU, with its warm state if it has one.
-        softmax: The softmax; None for a converted model without one.
-        alphabet: The ids of characters, in character mode.
-        history: The corpus, the run and the date of the training, as far as they are known.
+        vocabulary: None for a converted character-mode model without one.
+        softmax: None for a converted model without one.
     """
 
     path: Path
@@ -97,11 +83,7 @@ class Bundle:
         return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
     def require_probabilities(self) -> tuple[Softmax, Vocabulary]:
-        """Return the softmax and the vocabulary whose words it predicts.
-
-        Raises:
-            BundleError: If the bundle lacks one of them.
-        """
+        """Return the softmax and the vocabulary whose words it predicts; BundleError if one is missing."""
         if self.softmax is None or self.vocabulary is None:
             raise BundleError(
                 f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so it gives vectors but no"
@@ -111,11 +93,7 @@ class Bundle:
         return self.softmax, self.vocabulary
 
     def build_preparation(self) -> TextPreparation:
-        """Return the preparation that turns raw text into tokens exactly as in training.
-
-        Raises:
-            BundleError: If the segmenter of the training is unknown, not installed, or installed in another version.
-        """
+        """Return the preparation that turns raw text into tokens exactly as in training; BundleError if it cannot."""
         if self.text is None:
             raise BundleError(
                 f"{self.path}: it is not known how this model's text was segmented. Segment yours yourself and use"
@@ -149,11 +127,7 @@ def load_same_bundle(path: Path, digest: str) -> Bundle:
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a bundle into memory.
-
-    Raises:
-        BundleError: If a file is missing or damaged, or two values contradict each other; the message names both.
-    """
+    """Read a bundle into memory; BundleError if a file is missing or damaged, or two values contradict each other."""
     layout = BundleLayout(path)
     info = _load_info(layout)
     _check_digests(layout, info)

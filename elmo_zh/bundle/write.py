@@ -45,17 +45,10 @@ class BundleSource:
 
     Attributes:
         bilm: The trained model, on the CPU; its warm state is written if it has one.
-        softmax: Its softmax; None for a model without one.
-        vocabulary: Its vocabulary; None if unknown.
-        spelling: The spelling model of unknown words.
-        user_dictionary: The segmenter's user dictionary, or None.
         text: How text is prepared; None if unknown.
         training_options: The training options of options.json.
-        carry_state: Whether the model was trained with the state carried over sentence ends.
         training: Counts and figures of the training, such as tokens and held-out perplexity.
-        origin: The origin of the model: the program, and the digests of its files.
-        alphabet: The ids of characters, in character mode.
-        history: The corpus, the run and the date of the training, as far as they are known.
+        origin: The program that made the model, and the digests of its files.
         word2vec: The word2vec vectors of the vocabulary, float16, shape (V, P), or None.
     """
 

@@ -32,12 +32,9 @@ class ConvertSettings:
     """Settings of a conversion.
 
     Attributes:
-        chosen: The files that the user named.
-        text: How the model's training text was prepared, as far as that is known.
         warm_on: Text from whose sentence ends the warm state is computed, or None.
         segmented: That text is one sentence per line, with tokens split at U+0020.
         swapped_marks: For ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
-        form: Layout and number type of the output.
     """
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)
@@ -57,15 +54,9 @@ class ConvertSettings:
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
 ) -> BundleSource:
-    """Read a model of another program and write it as a bundle; return what was read.
+    """Read a model of another program, or a bundle, and write it as a bundle; return what was read.
 
-    Args:
-        source: A folder or zip archive with a model of bilm-tf, AllenNLP, simple_elmo, NLPL or ELMoForManyLangs, or a
-            bundle.
-        output: The new folder.
-        settings: Settings of the conversion.
-        force: Replace an existing bundle.
-        reporter: Receives messages.
+    The source is a folder or a zip archive; with `force` an existing bundle is replaced.
     """
     if is_run(source):
         raise BundleError(

@@ -58,15 +58,7 @@ def is_manylangs(folder: Path) -> bool:
 
 
 def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapped_marks: bool) -> BundleSource:
-    """Read a model of ELMoForManyLangs.
-
-    Args:
-        folder: A folder with `encoder.pkl`, `token_embedder.pkl`, `config.json`, `char.dic` and `word.dic`.
-        options: The model's configuration; None takes the file in the folder that config.json names, or the
-            configuration of the released models if that is the one named.
-        text: How its training text was prepared.
-        swapped_marks: Begin and end of a word are swapped, as in all released models.
-    """
+    """Read a model of ELMoForManyLangs; without `options` config.json names the configuration."""
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
     config_path = config_path or folder / "config.json"
@@ -166,12 +158,7 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Dictionaries:
-    """The meaning of the rows of their tables, and the order of these rows in ours.
-
-    Attributes:
-        characters: Row of each character and mark in their table.
-        words: Row of each word in their table; None for a model without word embeddings.
-    """
+    """The row of each character, mark and word in their tables; `words` is None without word embeddings."""
 
     characters: Mapping[str, int]
     words: Mapping[str, int] | None

@@ -126,36 +126,6 @@ def require_sane_gzip(path: Path) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedFiles:
-    """The files of a model in the published layout.
-
-    Attributes:
-        options: options.json.
-        weights: weights.hdf5.
-        vocab: The vocabulary, or None.
-        token_embeddings: vocab_embedding.hdf5, or None.
-    """
-
-    options: Path
-    weights: Path
-    vocab: Path | None
-    token_embeddings: Path | None
-
-
-def find_published_files(folder: Path, chosen: "ChosenFiles") -> PublishedFiles:
-    """Return the files of a model in the published layout: those that were named, else those in the folder.
-
-    The weights are the only HDF5 file with LSTM cells, the options the only JSON file of that name.
-    """
-    return PublishedFiles(
-        options=chosen.options or _only(folder, _named(folder, "options.json", "*options.json"), "options"),
-        weights=chosen.weights or _only(folder, [p for p in _hdf5_files(folder) if _holds(p, "RNN_0")], "weights"),
-        vocab=chosen.vocab or _first(_named(folder, "vocab.data", "vocab.txt", "vocab.txt.gz", "*vocab*.txt")),
-        token_embeddings=chosen.token_embeddings or _first(_named(folder, "vocab_embedding.hdf5")),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ChosenFiles:
     """Files that the user named; the others are searched for."""
 
@@ -175,20 +145,28 @@ class ChosenFiles:
         return [name for name, path in given.items() if path is not None]
 
 
+def find_options(folder: Path) -> Path:
+    """Return the only JSON file of that name."""
+    return _only(folder, _named(folder, "options.json", "*options.json"), "options")
+
+
+def find_weights(folder: Path) -> Path:
+    """Return the only HDF5 file with LSTM cells."""
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
+    return _only(folder, [path for path in files if "RNN_0" in ForeignFile.open(path).members], "weights")
+
+
+def first_named(folder: Path, *patterns: str) -> Path | None:
+    """Return the first file that matches a pattern, earlier patterns first; None if there is none."""
+    return next(iter(_named(folder, *patterns)), None)
+
+
 def _named(folder: Path, *patterns: str) -> list[Path]:
     """Return the files of the first pattern that matches any."""
     for pattern in patterns:
         if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
             return found
     return []
-
-
-def _hdf5_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
-
-
-def _holds(path: Path, group: str) -> bool:
-    return group in ForeignFile.open(path).members
 
 
 def _only(folder: Path, found: list[Path], what: str) -> Path:
@@ -199,7 +177,3 @@ def _only(folder: Path, found: list[Path], what: str) -> Path:
             " first)."
         )
     return found[0]
-
-
-def _first(found: list[Path]) -> Path | None:
-    return found[0] if found else None

@@ -7,7 +7,7 @@ from elmo_zh.bundle.options import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.weights import holds_softmax, load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.config import TextConfig
-from elmo_zh.convert.model_files import ChosenFiles, find_published_files, require_sane_gzip
+from elmo_zh.convert.model_files import ChosenFiles, find_options, find_weights, first_named, require_sane_gzip
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
@@ -17,12 +17,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """Preparation of a model's training text, as far as the user knows it.
-
-    Attributes:
-        config: The text settings; None if nothing is known.
-        user_dictionary: The segmenter's user dictionary, or None.
-    """
+    """Preparation of a model's training text, as far as the user knows it."""
 
     config: TextConfig | None = None
     user_dictionary: Path | None = None
@@ -30,24 +25,27 @@ class KnownText:
 
 def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter: Reporter) -> BundleSource:
     """Read a model in the published layout, in character or token mode."""
-    files = find_published_files(folder, chosen)
-    options = load_options(files.options)
+    options_path, weights = chosen.options or find_options(folder), chosen.weights or find_weights(folder)
+    vocab_path = chosen.vocab or first_named(folder, "vocab.data", "vocab.txt", "vocab.txt.gz", "*vocab*.txt")
+    options = load_options(options_path)
     reads_characters = "char_cnn" in options
     if reads_characters and chosen.token_embeddings is not None:
         raise BundleError("--embedding is for token mode, but these options describe a character-mode model.")
-    has_softmax = holds_softmax(files.weights)
+    has_softmax = holds_softmax(weights)
     is_needed = not reads_characters or has_softmax or chosen.vocab is not None
-    vocabulary = _load_vocabulary(files.vocab, is_needed=is_needed, reporter=reporter)
+    vocabulary = _load_vocabulary(vocab_path, is_needed=is_needed, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
-    shape = parse_shape(options, files.options, num_tokens)
-    token_embeddings = None if reads_characters else files.token_embeddings
+    shape = parse_shape(options, options_path, num_tokens)
+    token_embeddings = chosen.token_embeddings or first_named(folder, "vocab_embedding.hdf5")
+    if reads_characters:
+        token_embeddings = None
     if shape.characters and not shape.characters.is_published:
         raise BundleError(
-            f"{files.options} belongs to a bundle made from ELMoForManyLangs, and the rest of it is missing. Give"
+            f"{options_path} belongs to a bundle made from ELMoForManyLangs, and the rest of it is missing. Give"
             " the whole bundle."
         )
-    bilm, softmax = load_model(files.weights, shape, token_embeddings)
-    used = [files.options, files.weights, files.vocab if vocabulary else None, token_embeddings]
+    bilm, softmax = load_model(weights, shape, token_embeddings)
+    used = [options_path, weights, vocab_path if vocabulary else None, token_embeddings]
     return BundleSource(
         bilm=bilm,
         softmax=softmax,

@@ -19,7 +19,6 @@ class Content:
     """Bytes that can be read more than once.
 
     Attributes:
-        file_name: The file's own name; its suffix tells the format.
         is_named: Whether the user named this file, not a folder or an archive that holds it.
         member: Its path in its archive, in one line; empty if it is in none.
     """

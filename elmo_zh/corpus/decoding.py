@@ -23,8 +23,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 class DecodedText:
     """A file, or a byte range of one, whose encoding is known; each method reads it from the start.
 
-    Attributes:
-        is_start: Whether this is the start of the file, which may have a byte order mark.
+    Only the start of a file may have a byte order mark.
     """
 
     content: Content

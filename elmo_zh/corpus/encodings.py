@@ -72,12 +72,8 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     """Return the encoding of a file after decoding all of it.
 
     A byte order mark decides. Else it is UTF-8 if the whole file is valid, or enough of the non-ASCII text in samples;
-    else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5.
-
-    Args:
-        content: The file.
-        wanted: The encoding to use, or "auto" to detect it.
-        trusts_head: Accept UTF-8 if the start of the file is; decoding the rest raises an error if that was wrong.
+    else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5. With `trusts_head`
+    a start in UTF-8 is enough; decoding the rest raises an error if that was wrong.
     """
     if wanted != "auto":
         encoding = _wanted_encoding(content, wanted)

@@ -27,11 +27,7 @@ from elmo_zh.run.reporter import Reporter, counted
 
 @dataclass
 class Members:
-    """The members of an archive that have been read; empty for a file that is no archive.
-
-    Attributes:
-        first_lines: The number of the first line of each, counted from 0 through all members.
-    """
+    """The members of an archive that have been read; lines are numbered from 0 through all members."""
 
     names: list[str] = field(default_factory=list)
     first_lines: list[int] = field(default_factory=list)
@@ -44,9 +40,7 @@ class Members:
     def place(self, archive: str, line: int) -> tuple[str, int]:
         """Return where a line is: the name of the file, such as texts.zip/old/1.txt, and its number there, from 0.
 
-        Args:
-            archive: The name of the archive. The name of a file that is not an archive is returned unchanged.
-            line: The number of the line, counted from 0 through all members.
+        For a file that is not an archive both are returned unchanged.
         """
         # A member without lines begins where the next one does.
         place = bisect_right(self.first_lines, line) - 1
@@ -142,13 +136,7 @@ class InputText:
             self._report_oddities(reporter, num_lines)
 
     def place(self, line: int) -> tuple[str, int]:
-        """Return the name of the file that has a line, and the line's number in it.
-
-        They differ from the name of the text and the number of the line in it only for an archive.
-
-        Args:
-            line: The number of a line that has been read, from 0.
-        """
+        """Return the name of the file that has a line, and the line's number in it; see `Members.place`."""
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:

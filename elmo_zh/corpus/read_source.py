@@ -29,12 +29,8 @@ def read_source(
 ) -> Documents:
     """Yield the documents of a source, each as its lines, which must be read before the next document.
 
-    Args:
-        source: A file, compressed or not, or an archive of files.
-        config: Settings for format, field, encoding and undecodable bytes.
-        tally: Counts what is dropped; the caller counts the lines that are yielded.
-        passed_over: Counts files inside that cannot be read, and the source itself if it was found in a folder.
-        trusts_head: Assume that a file whose start is UTF-8 is all UTF-8, so that it is unpacked and decoded once.
+    The tally counts what is dropped; the caller counts the lines that are yielded. With `trusts_head` a file whose
+    start is UTF-8 is assumed to be all UTF-8, so that it is unpacked and decoded once.
 
     Raises:
         MistakenEncodingError: If that was wrong; read the source again without `trusts_head`.
@@ -57,11 +53,7 @@ def read_files(
 
     A line is a line of a text file, or a record of a table or of JSON, in which its own line ends are spaces; a record
     without text is an empty line. The lines must be read before the next file. The path is empty for a source that is
-    no archive.
-
-    Raises:
-        UnsuitableError: If the source is no text.
-        CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
+    no archive. A source that is no text raises UnsuitableError.
     """
     return _read_contents(
         source, passed_over, lambda content: _read_lines_of_content(content, config, tally, passed_over)

@@ -26,7 +26,6 @@ class Source:
     """One file of a corpus on disk.
 
     Attributes:
-        file_name: Name whose suffixes tell its format.
         is_named: Whether the user named this file, not a folder that holds it.
         is_local: Whether the path is the user's own file; fetched files are there only temporarily.
     """

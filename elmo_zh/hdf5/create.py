@@ -10,14 +10,10 @@ import h5py
 
 @contextmanager
 def create_hdf5(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new HDF5 file that is written through a Python file object.
+    """Yield a new HDF5 file, opened with these options of h5py.File.
 
     HDF5's own file driver cannot close a file on a full disk, and the process then crashes at exit. Through a Python
     file object the same failure is an OSError.
-
-    Args:
-        path: Path of the file; an existing file is replaced.
-        options: Options of h5py.File.
     """
     with path.open("w+b") as raw, h5py.File(raw, "w", **options) as file:
         yield file

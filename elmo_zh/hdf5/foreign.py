@@ -48,11 +48,7 @@ _UNSAFE = "Do not use it; get it again from a source that you trust."
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a reader has found in a file.
-
-    Attributes:
-        fields: Values that JSON can hold.
-    """
+    """What a reader has found in a file: values that JSON can hold, and arrays by name."""
 
     fields: dict[str, Any]
     _path: Path
@@ -71,11 +67,7 @@ class Found:
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
     """Return what a reader of HDF5 files finds, which runs in another process.
 
-    Args:
-        reader: The reader.
-        path: The file.
-        seconds: The most time for each piece.
-        arguments: Values that JSON can hold.
+    Each piece may take `seconds`; the arguments are values that JSON can hold.
 
     Raises:
         UnsafeFileError: If the file makes the process crash, or exceed its limits.

@@ -25,7 +25,6 @@ class ForeignFile:
         bias = file.read_array("softmax/b", (30_000,))
 
     Attributes:
-        path: Its path.
         members: Names of what is at the top of the file.
         names: Names of all its datasets, with bytes that are not UTF-8 escaped.
         datasets: By name, what is known of each dataset that can be read.
@@ -39,15 +38,7 @@ class ForeignFile:
 
     @classmethod
     def open(cls, path: Path, arrays: Mapping[str, Sequence[int | None]] | None = None) -> "ForeignFile":
-        """Read what a file holds.
-
-        Args:
-            path: The file.
-            arrays: Shapes of the datasets whose numbers will be read too, by name; None is any size.
-
-        Raises:
-            BundleError: If it is missing, damaged, unsafe or not HDF5.
-        """
+        """Read what a file holds, and the numbers of datasets of these shapes, in which None is any size."""
         found = read_foreign(describe, path, arrays=dict(arrays or {}))
         fields = found.fields
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
@@ -83,18 +74,14 @@ class ForeignFile:
             raise BundleError(f"{self.path}: {name} has {stored} of {found['num_bytes']} bytes in this file.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Read a dataset of a known shape.
-
-        Raises:
-            BundleError: If it is missing, has another shape or type, is stored outside the file, or is not finite.
-        """
+        """Read one dataset of a known shape, as `read_arrays`."""
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
         """Yield datasets that were asked for when the file was opened, in the given order.
 
         Raises:
-            BundleError: As `read_array`.
+            BundleError: If one is missing, has another shape or type, is stored outside the file, or is not finite.
         """
         self.check_arrays(shapes)
         for name in shapes:

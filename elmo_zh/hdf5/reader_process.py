@@ -65,11 +65,7 @@ def described(error: Exception) -> str:
 def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
     """Write fields and arrays of floats as safetensors; a dataset of h5py is read some rows at a time.
 
-    Args:
-        output: The stream.
-        fields: Values that JSON can hold.
-        arrays: Datasets or arrays by name.
-        seconds: The most time for each piece; 0 for any.
+    Each piece may take `seconds`; 0 is no limit.
     """
     header: dict[str, Any] = {"__metadata__": {"fields": json.dumps(fields)}}
     end = 0

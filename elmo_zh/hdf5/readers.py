@@ -23,9 +23,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
     """Yield the names at the top of a file, the datasets in it, and some arrays of floats by their addresses.
 
-    Args:
-        path: The file.
-        arrays: Shapes of the datasets to yield, by name; None is any size. One of another shape is left out.
+    A dataset of another shape than wanted is left out; None is any size.
     """
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)

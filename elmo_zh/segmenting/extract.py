@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, groupby
-from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
@@ -110,41 +109,18 @@ def _is_packed(source: Source) -> bool:
     return source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Extracted:
-    """Result of an extraction: the bytes of each text shard, and what was read and left out of each source."""
-
-    shard_sizes: list[int]
-    tallies: dict[int, Tally]
-    passed_over: PassedOver
-
-    def described(self) -> dict[str, Any]:
-        """Return the result as a JSON value."""
-        return {
-            "shard_sizes": self.shard_sizes,
-            "tallies": {str(number): tally.described() for number, tally in self.tallies.items()},
-            "passed_over": self.passed_over.described(),
-        }
-
-    @classmethod
-    def restored(cls, described: Any) -> "Extracted":
-        """Return the result that `described` turned into a JSON value."""
-        return cls(
-            shard_sizes=described["shard_sizes"],
-            tallies={int(number): Tally.restored(tally) for number, tally in described["tallies"].items()},
-            passed_over=PassedOver.restored(described["passed_over"]),
-        )
-
-
 def extract(task: ExtractTask, writer: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards; the figures are an `Extracted`."""
+    """Write the lines of a task's sources as text shards.
+
+    The figures: the bytes of each shard, a tally of each source by its number, and what was passed over.
+    """
     try:
-        return _extract(task, writer, trusts_head=True).described()
+        return _extract(task, writer, trusts_head=True)
     except MistakenEncodingError:
-        return _extract(task, writer, trusts_head=False).described()
+        return _extract(task, writer, trusts_head=False)
 
 
-def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Extracted:
+def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Figures:
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
     with TextShardWriter(part, task.shard_bytes, task.rule) as writer:
@@ -162,7 +138,11 @@ def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Extra
                 # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
                 raise CorpusError(*error.messages) from None
             each.stamp.require(each.source)
-    return Extracted(shard_sizes=writer.sizes, tallies=tallies, passed_over=passed_over)
+    return {
+        "shard_sizes": writer.sizes,
+        "tallies": {str(number): tally.described() for number, tally in tallies.items()},
+        "passed_over": passed_over.described(),
+    }
 
 
 def _write_lines(documents: Documents, source: int, tally: Tally, task: ExtractTask, writer: TextShardWriter) -> None:

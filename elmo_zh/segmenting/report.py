@@ -15,8 +15,8 @@ from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.segmenting.corpus_preparation import STEPS
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
+from elmo_zh.segmenting.shard_task import STEPS
 
 _MAX_FORMS = 8
 # No model learns anything from so few.

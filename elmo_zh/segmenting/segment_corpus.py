@@ -1,11 +1,8 @@
 """The segment stage: from a corpus to files of one segmented sentence a line, training and held-out text apart.
 
-The stage has four steps, each made of tasks that any worker can run:
-
-1. Extract: the sources are read and written as text shards of about equal bytes.
-2. Find repeated lines: duplicates and boilerplate, over all text shards.
-3. Clean and segment each text shard, and note which of its paragraphs may be held out.
-4. Take the held-out text out: choose it among the candidates of all shards, and write the rest as training text.
+Its four steps are made of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
+repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
+among the candidates of all shards (heldout.py).
 
 How the corpus is cut depends on the corpus and the settings only, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
@@ -27,9 +24,9 @@ from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, link_or_copy, write_json
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.work_folder import WorkFolder, part_name
+from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
-from elmo_zh.segmenting.extract import Extracted, NumberedSource, cut, extract
+from elmo_zh.segmenting.extract import NumberedSource, cut, extract
 from elmo_zh.segmenting.heldout import HeldoutChoice, TakeOutTask, load_candidates, take_out
 from elmo_zh.segmenting.shard_task import SegmentTask, ShardCounts, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
@@ -161,22 +158,22 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
     # If this step was finished, a later step says where it resumes.
     if 0 < (num_read := work.step("extracted").num_finished(tasks)) < len(tasks):
         work.reporter.note(f"Resuming: {num_read:,} of {len(tasks):,} parts of the corpus have been read.")
-    found: dict[str, Extracted] = {}
+    found: dict[str, Figures] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
         for name, figures in work.step("extracted").run(work.engine, extract, tasks):
-            found[name] = Extracted.restored(figures)
+            found[name] = figures
             progress.update(tasks[name].num_bytes)
     shards = []
     for name in tasks:
         extracted = found[name]
         shards += [
             TextShard(work.step("extracted").path / f"{name}.{text_shard_name(number)}", num_bytes)
-            for number, num_bytes in enumerate(extracted.shard_sizes)
+            for number, num_bytes in enumerate(extracted["shard_sizes"])
         ]
-        work.result.passed_over.extend(extracted.passed_over)
-        for source, tally in extracted.tallies.items():
-            work.result.tallies[source].extend(tally)
+        work.result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
+        for source, tally in extracted["tallies"].items():
+            work.result.tallies[int(source)].extend(Tally.restored(tally))
     return shards
 
 

@@ -10,20 +10,50 @@ from struct import Struct
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.work_folder import Figures, PartWriter
-from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, save_candidates
 from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.text.han import count_han
+from elmo_zh.text.preparation import TextPreparation
 
+# All steps that may change a line, in the order in which they run.
+STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
 _ROW = Struct("<QIII?")  # of heldout.INDEX
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
 # Lines whose Chinese characters are counted together.
 _HAN_LINES = 100
+
+
+@dataclass(frozen=True)
+class CorpusPreparation:
+    """Turns raw corpus lines into segmented sentences: cleaning, then the same preparation that embedding applies."""
+
+    cleaner: LineCleaner
+    preparation: TextPreparation
+
+    @classmethod
+    def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
+        """Return the preparation that the settings describe, with the run's copy of the user dictionary."""
+        return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
+
+    def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
+        """Return the tokens of each sentence of a raw line, none if it is dropped; count the line and its changes."""
+        cleaned = self.cleaner.clean(line, counts)
+        if cleaned is None:
+            return []
+        texts = self.preparation.sentence_texts(cleaned, counts.change)
+        segment = self.preparation.segment
+        sentences = [tokens for text in texts if (tokens := segment(text))]
+        if sentences:
+            counts.keep(line, sum(map(len, texts)))
+        else:
+            counts.drop(EMPTY, line)
+        return sentences
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,7 @@ from elmo_zh.text.sentences import split_sentences
 
 
 class Edit(NamedTuple):
-    """A range of characters that is replaced.
-
-    Attributes:
-        start: Index of the first character.
-        end: Index after the last character; a range is never empty.
-        length: Number of characters that replace it.
-    """
+    """A range of characters, never empty, that is replaced by `length` others."""
 
     start: int
     end: int
@@ -30,7 +24,6 @@ class Step:
 
     Attributes:
         name: Setting of `TextConfig` that turns it on.
-        apply: Function from the text to the changed text.
         find_edits: Function from the text to its edits, in order and without overlap; all other characters stay.
         leaves: Quick test; True means that the step changes neither the text nor any substring of it.
     """
@@ -48,14 +41,10 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans of a text's characters after edits.
+    """Return the spans of a text's characters after edits, which are in order and do not overlap.
 
-    Args:
-        spans: Start and end in the original of each character of the text before the edits, int32, shape (m, 2).
-        edits: The edits, in order and without overlap. Every new character of an edit maps to all the old ones.
-
-    Returns:
-        Start and end in the original of each character of the text after the edits, int32, shape (new m, 2).
+    A span is a character's start and end in the original, int32, shape (m, 2) before and (new m, 2) after the edits.
+    Every new character of an edit maps to all the old ones.
     """
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
@@ -71,12 +60,7 @@ def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class TokenisedLine:
-    """The tokens of one line.
-
-    Attributes:
-        tokens: The tokens in order; none is empty.
-        offsets: Start and end of each token, in characters of the raw line, int32, shape (n, 2).
-    """
+    """The tokens of one line, none empty; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
 
     tokens: list[str]
     offsets: NDArray[np.int32]
@@ -102,11 +86,7 @@ def align_sentences(text: str, prepare: Callable[[str], TokenisedLine], *, split
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Return the positions of tokens in a text that holds nothing but them and spaces (U+0020).
-
-    Returns:
-        Start and end of each token, int32, shape (n, 2).
-    """
+    """Return start and end of each token of a text that holds nothing but them and spaces, int32, shape (n, 2)."""
     offsets = []
     end = 0
     for token in tokens:

@@ -35,13 +35,8 @@ class TextPreparation:
     def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of one raw sentence text, and their positions in it before normalisation.
 
-        Args:
-            sentence: The raw sentence text.
-            keep: First character of each span of characters that has to be one token, and the one after its last. What
-                is between the spans is segmented by itself.
-
-        Raises:
-            ValueError: If spans are empty, overlap, or reach beyond the text.
+        Each span to `keep`, its first character and the one after its last, becomes one token; what is between the
+        spans is segmented by itself. `check_spans` raises ValueError.
 
         A token reaches from the first raw character behind its first character to the last raw character behind its
         last one. Two tokens overlap in a raw character that became several, such as ㎏ in NFKC.
@@ -86,11 +81,7 @@ class TextPreparation:
 
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
-    """Return spans of characters in order.
-
-    Raises:
-        ValueError: If one is empty, overlaps another, or reaches beyond the text.
-    """
+    """Return spans of characters in order; ValueError if one is empty, overlaps another, or exceeds the text."""
     ordered = sorted((int(start), int(end)) for start, end in spans)
     for start, end in ordered:
         if not 0 <= start < end <= num_characters:

@@ -13,11 +13,7 @@ def iter_windows(
 ) -> Iterator[list[Item]]:
     """Yield consecutive items in lists; the item with which a list reaches a limit is its last one.
 
-    Args:
-        items: Sentences, for example.
-        size: Returns the size of an item: its tokens, for example.
-        most_items: Items of a list; 0 for WINDOW_ITEMS.
-        most_size: Sum of the sizes of a list; 0 for WINDOW_TOKENS.
+    `size` returns the tokens of an item, for example; a limit of 0 is WINDOW_ITEMS or WINDOW_TOKENS.
     """
     window: list[Item] = []
     total = 0

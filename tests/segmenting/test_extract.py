@@ -11,8 +11,8 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.sources import Stamp, find_sources
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.segmenting.extract import Extracted, ExtractTask, NumberedSource, cut, extract
+from elmo_zh.run.work_folder import Figures, WorkFolder
+from elmo_zh.segmenting.extract import ExtractTask, NumberedSource, cut, extract
 from elmo_zh.segmenting.text_shards import TextShard
 
 CONFIG = TextConfig()
@@ -27,9 +27,9 @@ def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[Extra
     return list(cut(numbered(folder), replace(CONFIG, **changes), shard_bytes, ThisProcess()))
 
 
-def extracted(task: ExtractTask, folder: Path) -> Extracted:
+def extracted(task: ExtractTask, folder: Path) -> Figures:
     ((_, figures),) = WorkFolder(folder / "parts").run(ThisProcess(), extract, {"a": task})
-    return Extracted.restored(figures)
+    return figures
 
 
 def corpus_of(folder: Path, **texts: str) -> Path:
@@ -92,8 +92,8 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     assert extracted(task, tmp_path) == done
     shard.file("keys").unlink()
     assert message_of(CorpusError, lambda: extracted(task, tmp_path)).startswith(f"{folder / 'a.txt'} is gone.")
-    assert done.shard_sizes == [len("今天\n天气\n".encode())]
-    assert done.tallies[0].documents == 1
+    assert done["shard_sizes"] == [len("今天\n天气\n".encode())]
+    assert done["tallies"]["0"]["documents"] == 1
 
 
 def test_errors_can_travel_between_processes(tmp_path: Path) -> None:

@@ -62,11 +62,7 @@ class LineCounts:
     """Counts of the lines of a shard of a corpus, in order.
 
     Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
-    line are counted when the line is kept.
-
-    Attributes:
-        kept_characters: Characters of kept lines before any change.
-        normalised_characters: Characters of kept lines after all changes, including spaces within sentences.
+    line are counted when the line is kept. `normalised_characters` are those of kept lines after all changes.
     """
 
     kept_lines: int = 0

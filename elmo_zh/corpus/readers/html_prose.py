@@ -32,9 +32,6 @@ def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over
     """Yield the file as one document.
 
     The parser builds no tree, so a deep page takes no memory; a long one does, so the length is limited.
-
-    Raises:
-        UnsuitableError: If the file is too long.
     """
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")

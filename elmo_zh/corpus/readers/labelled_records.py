@@ -83,13 +83,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """Records as dicts, of which the first have been read, and their fields of texts and label.
-
-    Attributes:
-        what: row or record.
-        shown: How messages call each field.
-        sample: Cells of the first records, in the order of `shown`.
-    """
+    """Records as dicts, and their fields of texts and label; `sample` has the first cells in the order of `shown`."""
 
     what: str
     shown: Mapping[str, str]

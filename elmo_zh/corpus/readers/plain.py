@@ -1,5 +1,7 @@
-"""Plain text: a document is the file, a paragraph between empty lines, or a line."""
+"""Plain text, and the text files of wikiextractor (without --json): <doc ...> lines, the text, </doc>."""
 
+import html
+import re
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -8,9 +10,11 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.tally import PassedOver, Tally
 
+_ARTICLE = re.compile(r"\s*<doc [^>]*>")
+
 
 def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the documents of plain text, each as its lines."""
+    """Yield the documents of plain text: the file, its paragraphs between empty lines, or its lines."""
     if config.document == "file":
         yield text.lines()
     elif config.document == "line":
@@ -37,4 +41,20 @@ def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-FORMAT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"), read_records=read_plain_lines)
+def read_wikiextractor(text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield each article as a document: its title, then its paragraphs."""
+    for _, lines in groupby(_numbered_articles(text.lines()), key=lambda pair: pair[0]):
+        yield (html.unescape(line) for _, line in lines)
+
+
+def _numbered_articles(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
+    number = 0
+    for line in lines:
+        if line.startswith("<doc ") and line.endswith(">"):
+            number += 1
+        elif line != "</doc>":
+            yield number, line
+
+
+TEXT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"), read_records=read_plain_lines)
+WIKIEXTRACTOR = CorpusFormat(read=read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))

@@ -29,12 +29,7 @@ Row = list[str]
 
 
 class Table:
-    """The rows of a table, of which the first have been read.
-
-    Attributes:
-        sample: The first rows that are not blank, with their numbers in the file, from 1.
-        width: The number of columns of the widest of them.
-    """
+    """The rows of a table; `sample` has the first ones that are not blank, with their numbers in the file, from 1."""
 
     def __init__(
         self, text: DecodedText, rows: Iterator[Row], is_blank: Callable[[int, Row], bool] = lambda _, row: not row

@@ -1,1 +1,1 @@
-"""Segmenters, one per file; `elmo_zh.choices.SEGMENTERS` lists them."""
+"""Segmenters; `elmo_zh.choices.SEGMENTERS` lists them."""

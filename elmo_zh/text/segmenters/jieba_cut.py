@@ -12,11 +12,7 @@ from math import log
 
 
 class NewWords:
-    """Finder of words in a run of characters.
-
-    Args:
-        never_found: Words that are split into characters again.
-    """
+    """Finder of words in a run of characters; words that are `never_found` are split into characters again."""
 
     def __init__(self, never_found: Collection[str] = ()) -> None:
         from jieba import finalseg
@@ -123,9 +119,7 @@ class Words:
 class JiebaCut:
     """Segmenter that returns what `lcut(sentence, HMM=use_hmm)` of a `jieba.Tokenizer` with the same words returns.
 
-    Args:
-        use_hmm: Let the hidden Markov model find words that are not in the dictionary.
-        never_found: Words that the model must not find.
+    The hidden Markov model finds words that are not in the dictionary, except those `never_found`.
     """
 
     def __init__(self, words: Words, use_hmm: bool, never_found: Collection[str] = ()) -> None:

@@ -19,10 +19,7 @@ def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]
 
     Text without a longer run gets the tokens that `segment` gives to the whole text. A longer run is segmented in
     windows of `RUN_LIMIT` characters; the next window begins at the first token within `OVERLAP` characters of the end.
-
-    Args:
-        segment: A segmenter that treats each run by itself and keeps all characters, as jieba does. It may return
-            U+0020 as a token.
+    `segment` treats each run by itself and keeps all characters, as jieba does. It may return U+0020 as a token.
     """
 
     def segment_words(sentence: str) -> list[str]:

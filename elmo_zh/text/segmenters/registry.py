@@ -1,6 +1,7 @@
-"""Segmenters by name: from a normalised sentence to its tokens."""
+"""Segmenters by name: from a normalised sentence to its tokens; the two that need no dictionary."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -52,10 +53,6 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
     No token is empty or holds U+0020, and together they hold all other characters of the sentence in order. Time and
     memory of the built-in segmenters are proportional to the sentence's length.
 
-    Args:
-        config: Names the segmenter.
-        user_dictionary: A jieba user dictionary, or None; for segmenters with TAKES_USER_DICTIONARY only.
-
     Raises:
         ConfigError: If the segmenter or its package is not installed.
         CorpusError: If the user dictionary cannot be read.
@@ -68,10 +65,7 @@ def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) 
     """Return name, version and dictionary digest: what has to be equal for equal tokens.
 
     Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
-    lacks it knows what to install.
-
-    Raises:
-        ConfigError: If the segmenter or its package is not installed.
+    lacks it knows what to install. ConfigError says what is not installed.
     """
     described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if package := SEGMENTERS.package_of(config.segmenter):
@@ -85,6 +79,24 @@ def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) 
 def split_tokens(sentence: str) -> list[str]:
     """Return the tokens of segmented text: split at U+0020 and nothing else."""
     return [token for token in sentence.split(" ") if token]
+
+
+@dataclass(frozen=True)
+class _RuleSegmenter:
+    """A segmenter that is one function and needs neither a package nor a version."""
+
+    segment: Segmenter
+    TAKES_USER_DICTIONARY = False
+
+    def build(self, _config: TextConfig, _user_dictionary: Path | None) -> Segmenter:
+        return self.segment
+
+    def describe(self) -> dict[str, str]:
+        return {}
+
+
+WHITESPACE = _RuleSegmenter(split_tokens)
+CHARACTER = _RuleSegmenter(lambda sentence: list(sentence.replace(" ", "")))
 
 
 def _load(name: str) -> SegmenterModule:

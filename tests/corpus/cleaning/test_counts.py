@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.counts import FoundLines, LedgerEntry, LineCounts, StepCounts
-from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
+from elmo_zh.segmenting.shard_task import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
 PIECES = [

@@ -29,7 +29,7 @@ from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.segmenting.corpus_preparation import CorpusPreparation
+from elmo_zh.segmenting.shard_task import CorpusPreparation
 
 CONFIG = TextConfig(segmenter="whitespace")
 PREPARATION = CorpusPreparation.build(CONFIG, None)
