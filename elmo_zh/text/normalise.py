@@ -52,11 +52,9 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """Function from raw to normalised text, applied step by step.
+    """Function from raw to normalised text, applied step by step; the white space step comes last.
 
-    Attributes:
-        steps: The steps in order; white space comes last.
-        stable: Pattern of texts in which only the white space step can change anything: most texts match, and quickly.
+    Only that step can change a text that matches `stable`, as most texts do, and quickly.
     """
 
     steps: tuple[Step, ...]
@@ -64,9 +62,7 @@ class Normaliser:
 
     def __call__(self, text: str) -> str:
         """Return the normalised text."""
-        for step in self._steps_for(text):
-            text = step.apply(text)
-        return text
+        return self._normalised(text, self._steps_for(text), None)
 
     def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
         """Return the sentence texts of a line, each normalised by itself.
@@ -101,16 +97,12 @@ class Normaliser:
 
         An unchanged character comes from itself. Where several characters together became others, as in composition,
         each new one comes from all the old ones. A removed character belongs to a new one only if it was between the
-        characters that became the new one.
+        characters that became the new one. The spans are start and end of raw characters, int32, shape (m, 2).
 
         >>> normalise = build_normaliser(TextConfig(unicode_form="NFKC"))
         >>> text, spans = normalise.with_spans("重５㎏")
         >>> text, spans.tolist()
         ('重5kg', [[0, 1], [1, 2], [2, 3], [2, 3]])
-
-        Returns:
-            The text, equal to calling the normaliser, with m characters; and start and end of each one's raw
-            characters, int32, shape (m, 2).
         """
         spans = identity_spans(len(text))
         for step in self.steps:
