@@ -20,7 +20,8 @@ from rjieba import Jieba
 
 from elmo_zh.config import Config, load_config
 from elmo_zh.corpus.names import suffix_of
-from elmo_zh.corpus.text_files import find_files, iter_lines
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences
@@ -145,8 +146,9 @@ def main() -> None:
     print(
         "Sentences and tokens in % of jieba's that are the same: rjieba, rjieba alone. MB/s:", *SEGMENTERS, LEFT_ALONE
     )
-    found = find_files(options.corpus, None, lambda name: suffix_of(name) in ("", ".txt", ".text"), ".txt")
-    classes, examples = compare(found.paths, config)
+    sources = find_sources(options.corpus).sources
+    paths = [each.path for each in sources if each.is_named or suffix_of(each.file_name) in ("", ".txt", ".text")]
+    classes, examples = compare(paths, config)
     for name, counts in classes.items():
         print(f"\n{name} differs from jieba at {counts.total():,} places (jieba | {name}):")
         for kind, count in counts.most_common():

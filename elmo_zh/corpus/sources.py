@@ -1,5 +1,7 @@
 """The sources of a corpus: files, folders, standard input and network addresses."""
 
+import glob
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
-from elmo_zh.corpus.text_files import find_files
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import make_folder, remove
+from elmo_zh.run.reporter import counted
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
@@ -115,11 +117,15 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, each once, sorted by path."""
-    files = find_files(arguments, leave_out, is_corpus_name, kinds_shown())
+    """Return the files that paths and globs name, each once, sorted by path.
+
+    A file named directly is always taken. A folder is searched to any depth for files whose names suggest text, except
+    hidden files and `leave_out`.
+    """
+    paths, passed_over = _find_files(arguments, leave_out)
     named = {Path(argument) for argument in arguments}
     sources = tuple(
-        Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in files.paths
+        Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in paths
     )
     for source in sources:
         if source.path.exists() and not source.path.is_file():
@@ -127,7 +133,66 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
                 f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
                 f" standard input, with - as its name: - < {source.name}"
             )
-    return Sources(sources=sources, passed_over=files.passed_over)
+    return Sources(sources=sources, passed_over=tuple(passed_over))
+
+
+def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[list[Path], list[Path]]:
+    """Return the files that are taken, and those in folders whose names do not suggest text, both sorted."""
+    outside = leave_out.resolve() if leave_out else None
+    found: set[Path] = set()
+    passed_over: set[Path] = set()
+    for argument in arguments:
+        for path in _expand(argument):
+            if path.is_dir():
+                if outside in (path.resolve(), *path.resolve().parents):
+                    _require_glob(argument, path, leave_out)
+                    continue
+                inside = _files_inside(path, outside)
+                text = {p for p in inside if is_corpus_name(p.name)}
+                if not text:
+                    raise CorpusError(
+                        f"{path} holds no text files ({kinds_shown()}; {counted(len(inside), 'other file')})."
+                        " Give files by name, or a folder with text."
+                    )
+                found.update(text)
+                passed_over.update(inside - text)
+            else:
+                found.add(path)
+    # A file with two names (relative and absolute, or a link) is read once.
+    paths = {path.resolve(): path for path in sorted(found, reverse=True)}
+    return sorted(paths.values()), sorted(passed_over - found)
+
+
+def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
+    """Raise CorpusError if a folder of the run was named as the corpus; a glob may match one, which is left out."""
+    if Path(argument).exists():
+        where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
+        raise CorpusError(f"{folder} {where}, which is no part of the corpus. Give other text, or another --run.")
+
+
+def _files_inside(folder: Path, outside: Path | None) -> set[Path]:
+    found: set[Path] = set()
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found.update(Path(parent, name) for name in names if not name.startswith("."))
+    return {path for path in found if path.is_file() and outside not in path.resolve().parents}
+
+
+def _raise(error: OSError) -> None:
+    """Raise the error of an unreadable folder, which os.walk would silently skip."""
+    raise error
+
+
+def _expand(argument: str) -> list[Path]:
+    path = Path(argument)
+    if path.exists():
+        return [path]
+    matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
+    if not matches:
+        raise CorpusError(
+            f"{argument} does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
+        )
+    return matches
 
 
 def _spool(path: Path) -> Source:
