@@ -260,12 +260,7 @@ def _check_sources(options_file: object, weight_file: object, module: object) ->
 
 
 def _check_ids(inputs: Any, shape: BiLMShape) -> None:
-    """Check that ids are those of a model, and not of the other mode.
-
-    Raises:
-        TypeError: If they are not a tensor of integers.
-        ValueError: If their shape is that of the other mode, or an id is out of range.
-    """
+    """Check that ids are integers and those of a model, not of the other mode."""
     if shape.characters is None:
         axes, size, expected = 2, shape.num_tokens, "word ids, shape (sentences, words)"
     else:

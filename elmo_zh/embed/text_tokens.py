@@ -48,17 +48,13 @@ def iter_rows(text: InputText, *, split: bool, reporter: Reporter | None = None)
             yield Row(line, number, 0)
 
 
-def _sentence_rows(line: str, number: int) -> Iterator[Row]:
-    start = 0
-    is_empty = True
+def _sentence_rows(line: str, number: int) -> list[Row]:
+    rows, start = [], 0
     for sentence in split_sentences(line):
-        # White space between sentences is no sentence.
-        if sentence.strip():
-            is_empty = False
-            yield Row(sentence, number, start)
+        if sentence.strip():  # white space between sentences is no sentence
+            rows.append(Row(sentence, number, start))
         start += len(sentence)
-    if is_empty:
-        yield Row(line, number, 0)
+    return rows or [Row(line, number, 0)]
 
 
 def require_sentences(bundle: Bundle) -> None:

@@ -69,17 +69,7 @@ class TextBlock:
 
     def with_vectors(self, vectors: NDArray[Any], *, is_pooled: bool) -> "LineBlock":
         """Return the same lines with their vectors."""
-        return LineBlock(
-            first_line=self.first_line,
-            line_offsets=self.line_offsets,
-            tokens=self.tokens,
-            unknown=self.unknown,
-            character_offsets=self.character_offsets,
-            source_lines=self.source_lines,
-            texts=self.texts,
-            vectors=vectors,
-            is_pooled=is_pooled,
-        )
+        return LineBlock(**vars(self), vectors=vectors, is_pooled=is_pooled)
 
 
 def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
@@ -154,13 +144,9 @@ class OutputForm:
 
 
 class Writer(Protocol):
-    """An output format as it is registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object.
+    """An output format as it is registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object."""
 
-    Attributes:
-        SUFFIX: Suffix that is added to the name of the text, such as ".jsonl".
-    """
-
-    SUFFIX: str
+    SUFFIX: str  # Added to the name of the text, such as ".jsonl"
 
     def check(self) -> None:
         """Raise ElmoZhError if something that the writer needs is not installed."""
@@ -173,11 +159,7 @@ class Writer(Protocol):
 
 
 def choose_writer(form: OutputForm) -> Writer:
-    """Return the writer of a form, whose libraries are imported only now.
-
-    Raises:
-        ConfigError: If the format is unknown, or a plug-in that cannot be imported.
-    """
+    """Return the writer of a form, whose libraries are imported only now."""
     return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
 
 

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -64,12 +63,6 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
             text.writelines(b" ".join(block.tokens[own]) + b"\n" for _, own in block.iter_lines())
             num_tokens += len(block.tokens)
     info = {**contents.attributes, "lines": contents.num_lines, "tokens": contents.num_tokens, "shape": contents.shape}
-    (path / INFO_NAME).write_text(
-        json.dumps(info, ensure_ascii=False, indent=2, sort_keys=True, default=_plain) + "\n", "utf-8"
-    )
+    written = json.dumps(info, ensure_ascii=False, indent=2, sort_keys=True, default=lambda value: value.tolist())
+    (path / INFO_NAME).write_text(written + "\n", "utf-8")
     return {}
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy number or array as a value of JSON."""
-    return value.tolist()
