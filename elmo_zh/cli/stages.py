@@ -23,8 +23,7 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
-from elmo_zh.run.record import StageOutcome
+from elmo_zh.run.record import StageOutcome, earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")

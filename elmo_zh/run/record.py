@@ -3,16 +3,16 @@
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.config import Config
+from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
-from elmo_zh.run.changes import describe_changes
+from elmo_zh.run.changes import describe_changes, describe_settings
 from elmo_zh.run.files import file_digest, own_digest, read_json, remove, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
@@ -33,6 +33,15 @@ MAKERS = {
     "word2vec.txt": "word2vec",
     "ids": "encode",
     "checkpoints": "train",
+}
+# The sections that a stage's result depends on. `encode` has no settings of its own.
+_SECTIONS = {"segment": ("text",), "vocab": ("vocab",), "word2vec": ("word2vec",), "train": ("model", "train")}
+# Settings of another stage's section that a stage reads too.
+_ALSO_READ = {
+    "vocab": {"model"},  # taken from --init
+    "word2vec": {"model"},
+    "encode": {"model"},
+    "train": {"word2vec.enabled"},
 }
 
 
@@ -296,3 +305,52 @@ def _outputs_are_intact(run: RunDir, record: Mapping[str, Any]) -> bool:
         return False
     now = describe_files(paths, record["outputs"])
     return all(now[name]["digest"] == entry["digest"] for name, entry in record["outputs"].items())
+
+
+def earlier_stages(stage: str) -> tuple[str, ...]:
+    """Return the stages that run before a stage."""
+    return STAGES[: STAGES.index(stage)]
+
+
+def later_stages(stage: str) -> tuple[str, ...]:
+    """Return the stages that run after a stage."""
+    return STAGES[STAGES.index(stage) + 1 :]
+
+
+def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
+    """Raise RunError if settings were changed that have no effect on a stage, but decided what other stages made.
+
+    Were they saved, those stages would no longer fit the run's settings, and later commands would refuse. Only stages
+    that have begun count.
+    """
+    for other in others:
+        if changes := list(_changes(other, stage, run, before, config)):
+            command = "segment CORPUS" if other == "segment" else other
+            typed = f"{program()} {command} --run {shlex.quote(str(run.path))} --set ..."
+            raise RunError(
+                f"{stage} does not use these settings, and {other} has used others: {', '.join(changes)}."
+                f" Leave them out, or change them with: {typed}"
+            )
+
+
+def _changes(other: str, stage: str, run: RunDir, before: Config, config: Config) -> Iterator[str]:
+    record = load_record(run.stage_record(other), damaged_is_none=True)
+    also_read = _ALSO_READ.get(stage, ())
+    for section in _SECTIONS.get(other, ()) if record else ():
+        known = _recorded(other, section, record)
+        old, default, now = (result_settings(getattr(each, section)) for each in (before, Config(), config))
+        for key, value in now.items():
+            name = f"{section}.{key}"
+            is_new = value not in (old[key], known.get(key, default[key]))
+            if is_new and section not in also_read and name not in also_read:
+                yield from describe_settings({name: old[key]}, {name: value})
+
+
+def _recorded(stage: str, section: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the recorded settings of a section by their keys; train records them with the section's name."""
+    settings: dict[str, Any] = record["settings"]
+    if stage != "train":
+        return settings
+    prefix = f"{section}."
+    named = {name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)}
+    return {**named, **(record["budget"] if section == "train" else {})}

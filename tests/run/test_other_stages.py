@@ -9,8 +9,7 @@ from elmo_zh.config import Config, load_config
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import write_json
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.other_stages import earlier_stages, later_stages, refuse_settings_of
-from elmo_zh.run.record import RECORD_FORMAT
+from elmo_zh.run.record import RECORD_FORMAT, earlier_stages, later_stages, refuse_settings_of
 
 RECORDED = {
     "segment": {"segmenter": "jieba"},
