@@ -8,11 +8,15 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import SilentReporter
 
 
-class Warned(SilentReporter):
-    """Keeps the warnings."""
+class Heard(SilentReporter):
+    """Keeps notes and warnings."""
 
     def __init__(self) -> None:
+        self.notes: list[str] = []
         self.warnings: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)

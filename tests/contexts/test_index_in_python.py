@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from contexts.texts import LINES, files_of, write_text
 from contract.command_line import elmo_zh
-from messages import Warned, message_of
+from messages import Heard, message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.contexts import DriftOptions, IndexOptions, SenseOptions
@@ -63,7 +63,7 @@ def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> No
     skipped, missing = (str(each.message) for each in caught)
     assert skipped.startswith("Skipped: texts/a-noise: not text in UTF-8")
     assert missing == "1 word of words does not occur as a token: 没有"
-    reporter = Warned()
+    reporter = Heard()
     ContextIndex.build(
         embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1, force=True, reporter=reporter
     )

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from messages import Warned, message_of
+from messages import Heard, message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
@@ -18,17 +18,8 @@ from elmo_zh.corpus.input_texts import InputText, Members, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import SilentReporter
 
 REVIEWS = ("房间很干净，\n服务也好。", "", "太吵了", "早餐“不错”")
-
-
-class Heard(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 def opened(path: Path, *, segmented: bool = False, **settings: str) -> InputText:
@@ -182,7 +173,7 @@ def test_a_field_of_an_archive_whose_first_file_has_none(tmp_path: Path, name: s
     assert lines_of(path, field="review")[:2] == ["今天", "房间很干净， 服务也好。"]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", "今天\n")
-    warned = Warned()
+    warned = Heard()
     assert list(opened(path, field="review").lines(warned)) == ["今天"]
     assert warned.warnings == [f"--field review has no effect on {path}: none of its files has fields."]
 

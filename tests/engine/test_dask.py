@@ -148,14 +148,6 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     assert len(made[0]) > 7
 
 
-def test_in_character_mode_too(two_workers: Cluster, tmp_path: Path) -> None:
-    here, there = build_run(tmp_path / "here"), build_run(tmp_path / "there")
-    do_stages(here, EngineChoice(num_workers=1), CHARACTERS)
-    do_stages(there, EngineChoice(kind="dask", scheduler=two_workers.address), CHARACTERS)
-    assert made_files(there) == made_files(here)
-    assert "ids/other_words.txt" in made_files(here)
-
-
 def encoding_of(run: RunDir, number: int) -> ShardTask:
     return ShardTask(
         text=run.segmented / f"train-{number:05d}.txt",

@@ -101,18 +101,6 @@ def test_without_gradient_long_inputs_run_in_pieces_with_the_same_result() -> No
     torch.testing.assert_close(end_of_pieces.cell, end.cell, rtol=0, atol=1e-12)
 
 
-def test_starting_a_sentence_leaves_the_output_before_untouched() -> None:
-    layer = build_layer(3.0, 3.0)
-    inputs = draw(2, STEPS, STREAMS, INPUT)
-    keep = torch.ones(STEPS, STREAMS, 1, dtype=torch.float64)
-    keep[3, 1] = 0
-    carried, _ = layer(inputs, layer.zero_state(STREAMS))
-    restarted, _ = layer(inputs, layer.zero_state(STREAMS), keep)
-    torch.testing.assert_close(restarted[:, :3], carried[:, :3])
-    alone, _ = layer(inputs[:, 3:, 1:2], layer.zero_state(1))
-    torch.testing.assert_close(restarted[:, 3:, 1:2], alone)
-
-
 # Shorter and longer than a piece of three steps, and as long as one or two.
 LENGTHS = (4, 1, 7, 3, 6)
 
@@ -149,14 +137,6 @@ def test_the_state_is_that_after_each_streams_last_step_that_counts(
         with torch.no_grad():
             _, expected = layer(inputs[:, :length, only], alone, None if keep is None else keep[:length, only])
         assert_states_close(LSTMState(after.output[:, only], after.cell[:, only]), expected)
-
-
-def test_lengths_that_are_all_the_same_as_none() -> None:
-    layer, inputs, state = build_layer(3.0, 3.0), draw(2, STEPS, STREAMS, INPUT), draw_state(STREAMS)
-    _, without = layer(inputs, state)
-    _, with_lengths = layer(inputs, state, None, torch.full((STREAMS,), STEPS))
-    assert_states_close(with_lengths, without)
-    torch.testing.assert_close(without.output, layer(inputs, state)[0][:, -1])
 
 
 def test_a_state_goes_on_where_the_steps_before_ended() -> None:

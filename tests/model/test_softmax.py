@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from elmo_zh.model import softmax as module
-from elmo_zh.model.softmax import LogUniformSampler, Negatives, Softmax
+from elmo_zh.model.softmax import LogUniformSampler, Softmax
 
 WORDS, WIDTH, ROWS = 29, 5, 13
 
@@ -46,30 +46,6 @@ def test_exact_costs_and_loss_in_any_chunks(softmax: Softmax, scores: int, monke
 
 def test_no_rows_cost_nothing(softmax: Softmax) -> None:
     assert softmax.nats(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.int64)).shape == (0,)
-
-
-def test_sampled_loss_worked_out_one_prediction_at_a_time(softmax: Softmax) -> None:
-    hidden, targets = draw()
-    log_expected = torch.linspace(-3, 0, WORDS)
-    negatives = Negatives(torch.tensor([2, 7, int(targets[0]), 19]), log_expected)
-    weight, bias = softmax.weight.detach(), softmax.bias.detach()
-    total = 0.0
-    for h, target in zip(hidden.detach(), targets.tolist(), strict=True):
-        candidates = [target, *(k for k in negatives.ids.tolist() if k != target)]
-        scores = [float(h @ weight[k] + bias[k] - log_expected[k]) for k in candidates]
-        total += math.log(sum(math.exp(score) for score in scores)) - scores[0]
-    loss = softmax.sampled_loss(hidden, targets, negatives)
-    assert float(loss.detach()) == pytest.approx(total / ROWS, rel=1e-5)
-
-
-def test_sampled_gradient_touches_only_the_rows_in_play(softmax: Softmax) -> None:
-    hidden, targets = draw()
-    negatives = Negatives(torch.tensor([2, 7, 19]), torch.zeros(WORDS))
-    softmax.sampled_loss(hidden, targets, negatives).backward()
-    assert softmax.weight.grad is not None
-    assert softmax.weight.grad.is_sparse
-    rows = set(softmax.weight.grad.coalesce().indices()[0].tolist())
-    assert rows == {2, 7, 19, *targets.tolist()}
 
 
 def test_draws_are_distinct_seeded_and_as_frequent_as_expected() -> None:

@@ -26,6 +26,7 @@ def changes(
 @pytest.mark.parametrize(
     ("stage", "before", "now", "expected"),
     [
+        ("vocab", {"form": {"name": "NFC"}}, {"form": 7}, ['vocab.form {"name": "NFC"} -> 7']),
         ("vocab", {"size": 30_000}, {"size": 50_000}, ["vocab.size 30000 -> 50000"]),
         ("word2vec", {"dimension": 64}, {"dimension": 128}, ["model.projection_dim 64 -> 128"]),
         ("train", {"train.carry_state": False}, {"train.carry_state": True}, ["train.carry_state false -> true"]),

@@ -85,20 +85,6 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert (folder / "both").read_text(encoding="utf-8") == "3"
 
 
-def test_an_exception_leaves_the_old_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "ids"
-    fill_folder(folder, old="1")
-
-    def write_half() -> None:
-        with atomic_path(folder) as unfinished:
-            fill_folder(unfinished, new="2")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_half()
-    assert names(tmp_path) == ["ids", "ids/old"]
-
-
 def test_a_last_step_that_fails_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "ids"
     fill_folder(folder, old="1")

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from contract.command_line import contents, contents_alone
-from messages import message_of
+from messages import Heard, message_of
 
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import read_json
-from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import Figures, PartTask, PartWriter, Region, WorkFolder, part_name
 
 # Opening
@@ -64,16 +63,6 @@ def test_finished_parts_of_other_work_are_kept_without_force(folder: WorkFolder)
 # Records
 
 
-class Warned(SilentReporter):
-    """Keeps the warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-
 def test_every_byte_counts(folder: WorkFolder) -> None:
     folder.open({})
     data = folder.path / "data"
@@ -106,7 +95,7 @@ def test_a_damaged_record_is_no_record(folder: WorkFolder, content: str) -> None
     folder.finish("a", {"lines": 7})
     folder.record("a").write_bytes(content.encode("latin-1"))
     assert folder.num_finished(["a"]) == 0
-    reporter = Warned()
+    reporter = Heard()
     assert folder.figures("a", reporter) is None
     assert folder.figures("a", reporter) is None
     assert reporter.warnings == [f"Some finished work in {folder.path} is damaged, so it is computed again."]
@@ -130,7 +119,7 @@ def test_parts_from_the_first_damaged_one_on_are_discarded(folder: WorkFolder) -
         own.write_bytes(bytes([number] * 11))
         folder.finish(part_name(number), {"number": number}, [Region.whole(own), Region(shared, number, 1)])
     (folder.path / f"{part_name(2)}.own").write_bytes(bytes([2] * 10 + [3]))
-    reporter = Warned()
+    reporter = Heard()
     assert folder.finished("part-*", reporter) == {part_name(0): {"number": 0}, part_name(1): {"number": 1}}
     assert len(reporter.warnings) == 1
     left = [f"{part_name(number)}.{suffix}" for number in (0, 1) for suffix in ("json", "own")]

@@ -72,14 +72,6 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     assert not list((tmp_path / "parts").iterdir())
 
 
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    folder = corpus_of(tmp_path / "c", a="今天")
-    (task,) = tasks_of(folder)
-    (folder / "a.txt").unlink()
-    with pytest.raises(CorpusError, match=r"a\.txt is gone\. Run the command again without it, or restore it\."):
-        extracted(task, tmp_path)
-
-
 def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="今天\n天气")
     (task,) = tasks_of(folder)

@@ -142,14 +142,6 @@ def test_shards_of_limited_bytes(tmp_path: Path) -> None:
     assert len(list(iter_sentences(sorted((tmp_path / "out").glob("*.txt"))))) == 15
 
 
-def test_the_output_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    output.mkdir()
-    (output / "train-00007.txt").write_text("旧\n", encoding="utf-8")
-    segment(corpus_of(tmp_path / "c", "新"), output, CHARACTERS)
-    assert files_of(output) == {"train-00000.txt": "新\n"}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

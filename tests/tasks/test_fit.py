@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from contract.command_line import contents_alone
 from drawn_bundles import TOKENS, write_model
-from messages import Warned, message_of
+from messages import Heard, message_of
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
@@ -256,7 +256,7 @@ def test_a_damaged_training_starts_again(
     data = path.read_bytes()
     place = data.index(b"score") + 8 if name == "lines" else len(data) - 2
     path.write_bytes(bytes(len(data)) if of_zeros else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-    reporter = Warned()
+    reporter = Heard()
     fit_task(job, embedder, tmp_path / "task", reporter=reporter)
     assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
     assert reporter.warnings == [f"{state} is damaged, so this training starts again."]

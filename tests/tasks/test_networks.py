@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from drawn_bundles import SHAPES, TOKENS, P, write_model
-from messages import Warned
+from messages import Heard
 from numpy.typing import NDArray
 
 from elmo_zh import ElmoEmbedder
@@ -328,7 +328,7 @@ def test_damaged_vectors_are_computed_again(
         return real(self, window)
 
     monkeypatch.setattr(ElmoEmbedder, "compute_vectors", compute)
-    reporter = Warned()
+    reporter = Heard()
     VectorCache.on_disk(folder, embedder, sentences, reporter)
     assert (folder / "vectors.npy").read_bytes() == sound
     assert computed == sentences[num_kept:]

@@ -284,16 +284,6 @@ def test_a_misspelt_file_of_words_for_a_run_that_has_used_one(segmented_run: Pat
     assert elmo_zh("vocab", "--run", segmented_run, "--json").result()["skipped"] is True
 
 
-@pytest.mark.parametrize("command", ["vocab", "train", "pipeline"])
-def test_a_misspelt_model_for_a_run_in_training(run: Path, tmp_path: Path, sample_run: SampleRun, command: str) -> None:
-    """The answer is that of any other command, and nothing is made."""
-    before = contents_alone(run)
-    corpus = [sample_run.corpus] if command == "pipeline" else []
-    told = elmo_zh(command, *corpus, "--run", run, "--init", tmp_path / "mdoel").only_error()
-    assert told == elmo_zh("info", tmp_path / "mdoel").only_error()
-    assert contents_alone(run) == before
-
-
 def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "rain.txt"
     corpus.write_text("今天没有下雨。\n" * 11, encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo_zh, run_python, training_lines
+from messages import Heard
 
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model import precision
@@ -224,14 +225,6 @@ def test_training_needs_no_segmenter_and_no_picture(untrained_run: Path, tmp_pat
     assert elmo_zh("train", "--run", run, "--json").result()["skipped"] is True
 
 
-class Listener:
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
 COUNTS: dict[str, Any] = {
     "tokens": 1234567,
     "epochs": 3.14159,
@@ -250,8 +243,8 @@ COUNTS: dict[str, Any] = {
 
 
 def test_the_table_at_the_end() -> None:
-    listener = Listener()
-    report_summary(COUNTS, listener)  # type: ignore[arg-type]
+    listener = Heard()
+    report_summary(COUNTS, listener)
     assert listener.notes == [
         "Trained 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
         " (predicted 1.9 GB).",
@@ -264,7 +257,7 @@ def test_the_table_at_the_end() -> None:
         "  bigram                 517.3               5.500",
     ]
     del listener.notes[:]
-    report_summary({name: value for name, value in COUNTS.items() if name != "heldout"}, listener)  # type: ignore[arg-type]
+    report_summary({name: value for name, value in COUNTS.items() if name != "heldout"}, listener)
     assert len(listener.notes) == 1
 
 

@@ -204,15 +204,6 @@ def test_each_trained_parameter_belongs_to_one_optimiser(optimizer: str, tied: b
     assert model.bilm.token_table.weight.requires_grad is train_embeddings
 
 
-def test_frozen_embeddings_stay() -> None:
-    model = build_model()
-    optimizers = build_optimizers(model, replace(CONFIG, train_embeddings=False))
-    before = model.bilm.token_table.weight.detach().clone()
-    model.bilm.token_table.weight.grad = torch.ones(ROWS, PROJECTION)
-    optimizers.step(1.0)
-    torch.testing.assert_close(model.bilm.token_table.weight.detach(), before, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("optimizer", ["adamw", "adagrad"])
 def test_a_saved_state_goes_on_identically(optimizer: str) -> None:
     config = replace(CONFIG, optimizer=optimizer)
@@ -240,15 +231,6 @@ def test_a_saved_state_goes_on_identically(optimizer: str) -> None:
         assert torch.equal(restored.named_tensors()[name], tensor)
     for name, tensor in optimizers.state_tensors().items():
         assert torch.equal(restored_optimizers.state_tensors()[name], tensor)
-
-
-def test_gradients_are_forgotten() -> None:
-    model = build_model()
-    optimizers = build_optimizers(model)
-    for parameter in optimizers.parameters:
-        parameter.grad = torch.ones_like(parameter)
-    optimizers.zero_grad()
-    assert all(parameter.grad is None for parameter in optimizers.parameters)
 
 
 def parameter_with(gradient: Tensor | None) -> nn.Parameter:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.config import VocabConfig, Word2vecConfig
+from elmo_zh.config import VocabConfig
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
@@ -28,7 +28,6 @@ from elmo_zh.vocabulary.vocabulary import (
     load_words,
     save_counts,
 )
-from elmo_zh.word2vec import train_word2vec
 
 # Five sentences: 好 5, 天 3, 苹果 2, 花 2, 行 1, and words spelled like the specials.
 TEXT = ["天 好 好", "苹果 好 <UNK> 天", "花 <S> <UNK>", "花 </S> 苹果 好 <UNK>", "天 行 好 <S>"]
@@ -101,18 +100,6 @@ def test_text_spelled_like_a_special_is_an_unknown_word() -> None:
     assert len(vocabulary) == 5
 
 
-def test_white_space_other_than_a_space_belongs_to_words(tmp_path: Path) -> None:
-    words = ["全\u3000角", "行\u2028分", "\u3000", "a\tb", "c\x85"]
-    built = build(segmented(tmp_path, [" ".join(words)]), size=0, min_count=1)
-    assert sorted(built.vocabulary.tokens[3:]) == sorted(words)
-    built.vocabulary.save(tmp_path / "vocab.data")
-    loaded = load_vocabulary(tmp_path / "vocab.data")
-    assert loaded.tokens == built.vocabulary.tokens
-    assert loaded.encode(words) == [built.vocabulary.tokens.index(word) for word in words]
-    save_counts(loaded, built.counts, tmp_path / "vocab.counts")
-    assert load_counts(tmp_path / "vocab.counts", loaded) == [1, 1, 0, 1, 1, 1, 1, 1]
-
-
 def test_the_files_byte_by_byte(tmp_path: Path) -> None:
     vocabulary = Vocabulary((*SPECIALS, "好", "苹果"))
     vocabulary.save(tmp_path / "vocab.data")
@@ -136,11 +123,6 @@ def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: 
     assert loaded.digest() == vocabulary.digest() == file_digest(folder / "vocab.data")
     assert load_counts(folder / "vocab.counts", loaded) == counts
     assert loaded.encode(word for word, _ in entries) == list(range(3, 3 + len(entries)))
-
-
-def test_another_word_or_order_is_another_digest() -> None:
-    digests = {Vocabulary((*SPECIALS, *words)).digest() for words in (("a", "b"), ("b", "a"), ("ab",), ("a",))}
-    assert len(digests) == 4
 
 
 @pytest.mark.parametrize(
@@ -242,12 +224,3 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     assert message_of(RunError, lambda: load_words(path)) == (
         f"{path} contains no words. Give a file with one word a line."
     )
-
-
-def test_words_that_the_text_lacks_have_no_word2vec(tmp_path: Path) -> None:
-    paths = segmented(tmp_path, TEXT)
-    built = build(paths, ["草", "行", "海"], size=0, min_count=1)
-    config = Word2vecConfig(epochs=1, window=2)
-    vectors = train_word2vec(paths, built.vocabulary, built.counts, 7, config, SilentReporter())
-    assert [built.vocabulary.tokens[row] for row in vectors.rows] == ["好", "天", "花", "苹果", "行"]
-    assert vectors.vectors.shape == (5, 7)

@@ -176,10 +176,11 @@ def test_torch_reads_the_text_in_chunks_and_leaves_no_file(tmp_path: Path, monke
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["train-00000.txt"]
 
 
-def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path) -> None:
+@with_each_implementation
+def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path, implementation: str) -> None:
     files, built = segmented(tmp_path)
     vocabulary = Vocabulary((*built.vocabulary.tokens, "没有"))
-    config = Word2vecConfig(implementation="torch", epochs=1)
+    config = Word2vecConfig(implementation=implementation, epochs=1)
     found = train_word2vec(files, vocabulary, [*built.counts, 0], 5, config, SilentReporter())
     assert found.rows.tolist() == list(range(3, len(built.vocabulary)))
 

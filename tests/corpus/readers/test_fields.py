@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from corpus.readers.reading import documents_of
-from messages import message_of
+from messages import Heard, message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
@@ -17,25 +17,12 @@ from elmo_zh.corpus.readers.record_texts import CSV, JSON_LINES
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import SilentReporter
 
 LONG = "今天天气很好，我们去公园散步，然后回家吃饭。"
 
 
 def json_lines(records: list[Any]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
-
-
-class Messages(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？", "answers": [{"text": "公园"}]}]}
@@ -110,7 +97,7 @@ def test_the_tally_survives_a_record() -> None:
 def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json_lines([{"text": LONG}] + [{"note": "甲"}] * 2))
-    messages = Messages()
+    messages = Heard()
     [source] = find_sources([str(path)]).sources
     assert list(input_text(source, TextConfig()).lines(messages)) == [LONG, "", ""]
     assert messages.notes[1:] == ["Not read, though they hold Chinese text: note. --field NAME reads other fields."]

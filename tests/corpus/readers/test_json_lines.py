@@ -76,13 +76,6 @@ def test_a_line_that_is_no_json_is_an_error_where_that_is_wanted() -> None:
     assert told.startswith("a.txt: line 2 is not JSON (")
 
 
-def test_no_field_is_known() -> None:
-    text = lines({"headline": "雨", "data": {"story": "下雨了。"}})
-    assert message_of(CorpusError, lambda: documents_of(JSON_LINES.read, text)) == (
-        "a.txt: no field is text for sure among data.story, headline. Name one or several: --field NAME"
-    )
-
-
 def test_no_record_has_the_field() -> None:
     told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, lines({"title": "雨"}), field="body"))
     assert told == "a.txt: no record has text in the field body. The fields of the first ones are: title."
