@@ -135,6 +135,16 @@ def run(sample_run: SampleRun, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def threads_as_before() -> Iterator[None]:
+    """For tests that set torch's number of threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def no_training_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     """training.png takes longer than the trainings of tests; the run that all tests share has one."""
     from elmo_zh.training import train_run

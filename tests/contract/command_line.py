@@ -144,6 +144,23 @@ def contents_alone(folder: Path) -> Mapping[str, bytes]:
     return {name: content for name, (_, content) in contents(folder).items()}
 
 
+def settings(*assignments: str) -> list[str]:
+    """Return what is typed to change settings."""
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+def record_of(run: Path, stage: str) -> Any:
+    """Return the record of a stage."""
+    return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
+
+
+def require_same_checkpoint(run: Path, reference: Path, step: int) -> None:
+    """Weights and optimiser state are equal bit for bit."""
+    for name in ("model", "optimizer"):
+        file = f"checkpoints/step-{step:08d}/{name}.safetensors"
+        assert (run / file).read_bytes() == (reference / file).read_bytes(), name
+
+
 def metrics_lines(run: Path) -> list[dict[str, Any]]:
     """Return the lines of metrics.jsonl."""
     path = run / "metrics.jsonl"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import elmo_zh, record_of
 
 from elmo_zh.config.text_section import CORPUS, LATER
 from elmo_zh.extras import install_line
@@ -25,9 +25,7 @@ def segment(*arguments: str | Path, run: str = "run", stdin: bytes = b"") -> Map
 
 
 def record(run: str = "run") -> Mapping[str, Any]:
-    found = json.loads(Path(run, "stages", "segment.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    return dict(record_of(Path(run), "segment"))
 
 
 def written(run: str = "run") -> str:
@@ -174,9 +172,3 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     told = elmo_zh("segment", "a.html", "--run", "run", *FAST).only_error()
     assert told.startswith("a.html: HTML needs lxml")
     assert told.endswith(f"which is not installed. Install it with: {install_line('corpus')}")
-
-
-def test_evaluate_never_skips_a_line(sample_run: SampleRun) -> None:
-    Path("a.txt").write_bytes("山水。\n花".encode() + b"\xba\xc3\n")
-    told = elmo_zh("evaluate", "a.txt", "--model", sample_run.model).only_error()
-    assert told.startswith("a.txt: line 2, byte 13 (0xba) is not UTF-8.")

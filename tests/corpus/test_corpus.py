@@ -1,15 +1,10 @@
 """Finding files, and reading lines from whatever they are packed in."""
 
-import bz2
-import gzip
-import importlib
-import lzma
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from corpus.readers.reading import PACKERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
@@ -18,15 +13,7 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 
-zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": zstd.compress,
-}
-PACKED = sorted(set(PACKERS) - {""})
+FILES = {"": bytes, **PACKERS}
 LINES = ["今天天气很好。", "", "第三行\u3000有\u2028各\x85种\x0b空\x0c白\x1c", "苹果"]
 
 
@@ -44,13 +31,13 @@ def names(folder: Path, arguments: list[str]) -> list[str]:
     return [str(path.relative_to(folder)) for path in paths(arguments)]
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", FILES)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_lines_are_read_from_every_kind_of_file(tmp_path: Path, suffix: str, end: str, mark: bytes) -> None:
     for last in ("", end):
         content = mark + (end.join(LINES) + last).encode("utf-8")
-        path = written(tmp_path / f"语料.txt{suffix}", PACKERS[suffix](content))
+        path = written(tmp_path / f"语料.txt{suffix}", FILES[suffix](content))
         assert list(iter_lines(path)) == LINES
 
 
@@ -64,13 +51,13 @@ def test_a_lone_carriage_return_ends_no_line(tmp_path: Path) -> None:
     assert list(iter_lines(written(tmp_path / "a.txt", b"a\rb\r\r\nc\r"))) == ["a\rb\r", "c"]
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", FILES)
 def test_an_empty_file_has_no_lines(tmp_path: Path, suffix: str) -> None:
-    assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](b"")))) == []
+    assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", FILES[suffix](b"")))) == []
 
 
 def test_archives_of_several_parts_are_read_to_the_end(tmp_path: Path) -> None:
-    for suffix in PACKED:
+    for suffix in PACKERS:
         content = PACKERS[suffix]("一\n".encode()) + PACKERS[suffix]("二\n".encode())
         assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", content))) == ["一", "二"]
 
@@ -96,7 +83,7 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: li
 )
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, line: int, byte: int, value: str) -> None:
-    path = written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](content))
+    path = written(tmp_path / f"a.txt{suffix}", FILES[suffix](content))
     assert message_of(CorpusError, lambda: list(iter_lines(path))) == (
         f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8."
         " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
@@ -108,7 +95,7 @@ def test_the_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
     assert next(lines) == "good"
 
 
-@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("suffix", PACKERS)
 def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
     content = bytearray(PACKERS[suffix](" ".join(str(number * number) for number in range(1009)).encode()))
     middle = len(content) // 2
@@ -120,7 +107,7 @@ def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
 
 
 def test_files_of_a_folder(tmp_path: Path) -> None:
-    text = ["a", "b.txt", "c.TXT", "d.jsonl", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKED), "g.gz"]
+    text = ["a", "b.txt", "c.TXT", "d.jsonl", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKERS), "g.gz"]
     other = ["h.png", "i.py.gz", "deep/j.pdf"]
     for name in (*text, *other, ".hidden.txt", "deep/.git/config", ".cache/k.txt"):
         written(tmp_path / name, b"x\n")

@@ -2,13 +2,11 @@
 
 import bz2
 import gzip
-import importlib
 import io
 import lzma
-import sys
-from collections.abc import Callable
 
 import pytest
+from corpus.readers.reading import PACKERS, zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
@@ -17,13 +15,6 @@ from elmo_zh.corpus import packing as module
 from elmo_zh.corpus.packing import ALWAYS_ALLOWED_BYTES, compression_of, most_unpacked_bytes, unpacked
 from elmo_zh.errors import CorpusError
 
-zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": zstd.compress,
-}
 # 4 bytes that the decompressor is to skip, as pzstd writes before each frame.
 SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
 

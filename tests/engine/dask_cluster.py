@@ -26,11 +26,7 @@ class Cluster:
     workers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def start_worker(self, *paths: Path) -> "subprocess.Popen[bytes]":
-        """Start a worker of one thread, without the nanny that would start it again.
-
-        Args:
-            paths: Where it imports from first.
-        """
+        """Start a worker of one thread, without the nanny that would start it again; it imports from `paths` first."""
         arguments = ("worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard")
         arguments += ("--local-directory", str(self.folder))
         worker = self.stack.enter_context(started(self.folder, arguments, (*paths, *IMPORTED)))

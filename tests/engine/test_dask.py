@@ -65,17 +65,11 @@ def make_nothing(task: Path, writer: PartWriter) -> Figures:
 
 @dataclass(frozen=True)
 class AtOnce:
-    """A task that two workers run at the same time: each waits for the other before it begins.
-
-    Attributes:
-        work: The function that runs the task itself.
-        task: The task.
-        meeting: Folder in which the workers leave their process ids.
-    """
+    """A task that two workers run at the same time: each waits for the other before it begins."""
 
     work: Callable[..., Figures]
     task: Any
-    meeting: Path
+    meeting: Path  # where the workers leave their process ids
 
 
 def run_at_once(both: AtOnce, writer: PartWriter) -> Figures:

@@ -1,11 +1,14 @@
 """What a bidirectional language model must and must not see."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.model.batches import mark_sentence, pad_sentences
-from elmo_zh.model.bilm import BiLM, BiLMShape, reversal
+from elmo_zh.model.bilm import BiLM, reversal
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.token_encoder import TokenInputs
 
@@ -14,16 +17,7 @@ WORDS, PROJECTION, CELL, LAYERS = 23, 5, 11, 3
 
 @pytest.fixture
 def bilm() -> BiLM:
-    shape = BiLMShape(
-        num_tokens=WORDS,
-        cell_dim=CELL,
-        projection_dim=PROJECTION,
-        num_layers=LAYERS,
-        cell_clip=3.0,
-        projection_clip=3.0,
-        skip_connections=True,
-    )
-    bilm = BiLM(shape)
+    bilm = BiLM(replace(SHAPE, num_tokens=WORDS, cell_dim=CELL, projection_dim=PROJECTION, num_layers=LAYERS))
     bilm.initialise(torch.Generator().manual_seed(2))
     return bilm
 
@@ -92,7 +86,7 @@ def test_dropout_falls_on_every_layer_and_is_off_by_default(bilm: BiLM) -> None:
 
 
 def test_skip_connections_add_the_input_from_the_second_layer_on(bilm: BiLM) -> None:
-    plain = BiLM(BiLMShape(**{**vars(bilm.shape), "skip_connections": False}))
+    plain = BiLM(replace(bilm.shape, skip_connections=False))
     plain.load_state_dict(bilm.state_dict())
     ids = torch.randint(3, WORDS, (2, 7, 3))
     with torch.no_grad():

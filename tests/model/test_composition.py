@@ -91,19 +91,15 @@ def test_parts_are_the_longest_known_words() -> None:
     assert parts_of(vocabulary, ["好天气", "气候", "山"]) == {"好天气": [6, 5], "气候": [4]}
 
 
+@pytest.mark.usefixtures("threads_as_before")
 def test_the_number_of_threads_makes_no_difference() -> None:
     generator = torch.Generator().manual_seed(7)
     characters = [chr(ord("一") + number) for number in range(70)]
     words = [first + second for first in characters for second in characters]
     vocabulary = Vocabulary((*SPECIALS, *characters, *words))
     table = torch.randn(len(vocabulary), 64, generator=generator)
-    threads = torch.get_num_threads()
-    try:
-        found = []
-        for number in (1, 2):
-            torch.set_num_threads(number)
-            composition = Composition.learn(table, vocabulary)
-            found.append(composition.row([5, 9, 3]))
-    finally:
-        torch.set_num_threads(threads)
+    found = []
+    for number in (1, 2):
+        torch.set_num_threads(number)
+        found.append(Composition.learn(table, vocabulary).row([5, 9, 3]))
     assert torch.equal(*found)

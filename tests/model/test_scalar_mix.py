@@ -80,20 +80,6 @@ def test_nothing_but_padding_is_normalised_to_finite_numbers() -> None:
     assert torch.isfinite(mix(LAYERS, torch.zeros_like(MASK))).all()
 
 
-def test_gradients_of_weights_and_gamma_by_hand() -> None:
-    """With s = 3/4, 1/4 and sums a, b of the layers: d gamma = s a + t b, d w = gamma s t (a - b) and its negative."""
-    mix = ScalarMix(2, initial_scalar_parameters=[math.log(3), 0])
-    with torch.no_grad():
-        mix.gamma.fill_(2.0)
-    mix(LAYERS).sum().backward()
-    a, b = (float(layer.sum()) for layer in LAYERS)
-    gradients = [parameter.grad for parameter in (*mix.scalar_parameters, mix.gamma)]
-    expected = (2 * 3 / 16 * (a - b), 2 * 3 / 16 * (b - a), 0.75 * a + 0.25 * b)
-    for found, number in zip(gradients, expected, strict=True):
-        assert found is not None
-        assert found.item() == pytest.approx(number, rel=1e-5)
-
-
 @pytest.mark.parametrize("do_layer_norm", [False, True])
 def test_gradients_against_differences(do_layer_norm: bool) -> None:
     mix = ScalarMix(2, do_layer_norm, initial_scalar_parameters=[0.3, -0.5]).double()

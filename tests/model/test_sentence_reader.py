@@ -1,6 +1,7 @@
 """Reading packed sentences against `BiLM.layer_activations`, which a NumPy oracle covers (tests/parity)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.model import sentence_reader
@@ -20,24 +22,14 @@ from elmo_zh.model.token_encoder import TokenInputs
 
 WORDS = 23
 LENGTHS = (11, 7, 7, 3, 1, 0, 0)
-PLAIN = BiLMShape(
-    num_tokens=WORDS,
-    cell_dim=13,
-    projection_dim=5,
-    num_layers=2,
-    cell_clip=0.0,
-    projection_clip=0.0,
-    skip_connections=True,
-)
+PLAIN = replace(SHAPE, num_tokens=WORDS, cell_dim=13, projection_dim=5, cell_clip=0.0, projection_clip=0.0)
 
 
 @pytest.fixture(params=[1, 2])
-def num_threads(request: pytest.FixtureRequest) -> Iterator[int]:
+def num_threads(request: pytest.FixtureRequest, threads_as_before: None) -> int:
     """Of torch: with one the directions come one after the other, with two side by side."""
-    before = torch.get_num_threads()
     torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+    return int(request.param)
 
 
 def draw_bilm(shape: BiLMShape, *, warm: bool = False, seed: int = 3) -> BiLM:
@@ -135,7 +127,7 @@ def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: int) ->
 )
 @pytest.mark.parametrize("warm", [False, True])
 def test_models_of_all_kinds(changes: dict[str, Any], warm: bool) -> None:
-    bilm = draw_bilm(BiLMShape(**{**vars(PLAIN), **changes}), warm=warm)
+    bilm = draw_bilm(replace(PLAIN, **changes), warm=warm)
     sentences = draw_sentences(LENGTHS)
     assert_reads_as_the_bilm(bilm, sentences)
     if warm or changes.keys() & {"num_layers", "projection_dim"}:
@@ -150,8 +142,8 @@ def test_models_of_all_kinds(changes: dict[str, Any], warm: bool) -> None:
 def test_random_models_and_sentences(data: st.DataObject) -> None:
     P = data.draw(st.integers(1, 7))
     clips = st.sampled_from([0.0, 0.2, 3.0])
-    shape = BiLMShape(
-        num_tokens=WORDS,
+    shape = replace(
+        PLAIN,
         cell_dim=data.draw(st.integers(P, 13)),
         projection_dim=P,
         num_layers=data.draw(st.integers(1, 3)),
@@ -208,7 +200,7 @@ def test_sentences_do_not_depend_on_each_other(precision: Precision) -> None:
 @pytest.mark.parametrize("changes", [{}, {"projection_dim": 13}, {"cell_clip": 0.7, "projection_clip": 0.3}], ids=str)
 def test_lower_precision_stays_close(precision: Precision, bound: float, changes: dict[str, Any]) -> None:
     """And really is lower; but the token layer is exact."""
-    bilm, sentences = draw_bilm(BiLMShape(**{**vars(PLAIN), **changes}), warm=True), draw_sentences(LENGTHS)
+    bilm, sentences = draw_bilm(replace(PLAIN, **changes), warm=True), draw_sentences(LENGTHS)
     exact, exact_state = read(bilm, sentences)
     found, state = read(bilm, sentences, precision=precision)
     assert found.dtype == torch.float32

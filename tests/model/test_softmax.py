@@ -27,21 +27,13 @@ def draw() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("scores", [1, 3 * WORDS, 10**9])
-def test_exact_costs_and_loss_in_any_chunks(softmax: Softmax, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_TRAINING_SCORES", scores)
+def test_exact_costs_in_any_chunks(softmax: Softmax, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_EVALUATION_SCORES", scores)
     monkeypatch.setattr(module, "MIN_EVALUATION_ROWS", 1)
     hidden, targets = draw()
-    hidden.requires_grad_()
     logits = hidden @ softmax.weight.T + softmax.bias
     expected = torch.logsumexp(logits, 1) - logits[torch.arange(ROWS), targets]
     torch.testing.assert_close(softmax.nats(hidden, targets), expected.detach())
-    loss = softmax.full_loss(hidden, targets)
-    torch.testing.assert_close(loss, expected.mean())
-    parameters = [hidden, softmax.weight, softmax.bias]
-    ours = torch.autograd.grad(loss, parameters)
-    for gradient, plain in zip(ours, torch.autograd.grad(expected.mean(), parameters), strict=True):
-        torch.testing.assert_close(gradient, plain)
 
 
 def test_no_rows_cost_nothing(softmax: Softmax) -> None:

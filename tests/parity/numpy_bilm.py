@@ -93,16 +93,10 @@ def run_layer(bilm: Bilm, layer: LstmLayer, inputs: Array, state: LstmState) -> 
 
 
 def run_bilm(bilm: Bilm, token_vectors: Array, state: BilmState | None = None) -> tuple[Array, BilmState]:
-    """Run both language models over one sentence, `<S>` and `</S>` included.
+    """Run both language models over one sentence, `<S>` and `</S>` included, from token vectors (T, P) in its order.
 
-    Args:
-        bilm: The LSTM layers.
-        token_vectors: Shape (T, P), in sentence order.
-        state: Where to start, as an earlier call returned it; None is zero state.
-
-    Returns:
-        The layer activations in sentence order, shape (L + 1, T, 2P), the token layer twice over first, forward LM
-        first in the last axis; and each direction's state after its last step.
+    The layer activations come in sentence order, (L + 1, T, 2P), the token layer twice over first, forward LM first in
+    the last axis; then each direction's state after its last step, from which another call may start.
     """
     halves = []
     final_state: BilmState = []

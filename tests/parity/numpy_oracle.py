@@ -38,11 +38,7 @@ class Bundle:
 
 
 def load_bundle(path: str | Path) -> Bundle:
-    """Read a bundle folder.
-
-    Raises:
-        ValueError: Its parts do not fit together.
-    """
+    """Read a bundle folder, whose parts have to fit together."""
     folder = Path(path)
     options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
     vocab = read_lines(folder / "vocab.data")

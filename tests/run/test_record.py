@@ -132,14 +132,8 @@ def test_a_folder_of_checkpoints_without_any_is_no_training(shop: Workshop) -> N
 @pytest.mark.parametrize(
     ("name", "maker"),
     [
-        ("segmented", "segment CORPUS"),
         ("segmented/train-00000.txt", "segment CORPUS"),
-        ("vocab.data", "vocab"),
-        ("vocab.counts", "vocab"),
-        ("character_counts.tsv", "vocab"),
-        ("word2vec.txt", "word2vec"),
         ("ids/train.ids", "encode"),
-        ("checkpoints", "train"),
     ],
 )
 def test_a_missing_input_names_the_command_that_makes_it(tmp_path: Path, name: str, maker: str) -> None:

@@ -57,7 +57,7 @@ def documents_of(folder: Path) -> list[list[int]]:
     return [np.fromfile(path, "<u4").tolist() for path in sorted(folder.glob("*.documents"))]
 
 
-WORDS = (
+WORDS = [
     "今天",
     "天气",
     "很好",
@@ -73,7 +73,7 @@ WORDS = (
     "起源",
     "不",
     "的",
-)
+]
 
 
 def many_paragraphs(count: int, seed: int = 3) -> list[str]:

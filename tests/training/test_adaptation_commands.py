@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,10 @@ from contract.command_line import (
     contents_alone,
     elmo_zh,
     metrics_lines,
+    record_of,
     remove_training,
+    require_same_checkpoint,
+    settings,
 )
 from safetensors.torch import load_file
 
@@ -42,10 +44,6 @@ TRAINING = (
     f"train.evaluate_every_tokens={20 * STEP_TOKENS}",
     f"train.checkpoint_every_tokens={10 * STEP_TOKENS}",
 )
-
-
-def settings(*assignments: str) -> list[str]:
-    return [argument for assignment in assignments for argument in ("--set", assignment)]
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +88,6 @@ def words_of(folder: Path) -> list[str]:
 def counts_of(run: Path) -> list[int]:
     lines = (run / "vocab.counts").read_text(encoding="utf-8").splitlines()
     return [int(line.rpartition("\t")[2]) for line in lines][3:]
-
-
-def record_of(run: Path, stage: str) -> Any:
-    return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, run: Path, step: int, command: Callable[[], Answer]) -> None:
@@ -436,9 +430,7 @@ def test_an_interrupted_training_goes_on_without_the_model(
     assert checkpoint_steps(run) == [10]
     assert elmo_zh("train", "--run", run).status == 0
     assert (run / "start" / "start.json").read_bytes() == before
-    for name in ("model", "optimizer"):
-        file = f"checkpoints/step-00000030/{name}.safetensors"
-        assert (run / file).read_bytes() == (reference / file).read_bytes()
+    require_same_checkpoint(run, reference, 30)
     counts, expected = (record_of(path, "train")["counts"] for path in (run, reference))
     for measured in ("memory", "training_seconds"):
         del counts[measured], expected[measured]

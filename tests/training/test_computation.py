@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,7 @@ from elmo_zh.training.verdict import report_summary
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
 
-pytestmark = pytest.mark.usefixtures("no_training_picture")
-
-
-@pytest.fixture(autouse=True)
-def _as_many_threads_as_before() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("no_training_picture", "threads_as_before")
 
 
 Machine = Callable[..., None]

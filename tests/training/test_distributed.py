@@ -22,6 +22,7 @@ from contract.command_line import (
     elmo_zh,
     metrics_lines,
     remove_training,
+    settings,
     training_lines,
 )
 from safetensors.numpy import load_file
@@ -62,7 +63,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "continued": {},
     "not a number": {"rank": 1, "what": "nan", "step": 8},
     "full disk": {"rank": 0, "what": "full disk", "step": 5},
-    "uneven": {"settings": ("train.batch_size=7",)},
+    "uneven": {"changes": ("train.batch_size=7",)},
     "killed": {"rank": 1, "what": "SIGKILL", "step": 17},
 }
 FIGURES = (
@@ -71,10 +72,6 @@ FIGURES = (
 )  # fmt: skip
 
 Ended = list[tuple[int, str]]
-
-
-def as_options(settings: Sequence[str]) -> list[str]:
-    return [argument for setting in settings for argument in ("--set", setting)]
 
 
 def free_ports(number: int) -> list[int]:
@@ -131,7 +128,7 @@ def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -
     def make(name: str) -> Path:
         run = Path(shutil.copytree(sample_run.path, folder / name))
         remove_training(run)
-        assert elmo_zh("encode", "--run", run, *as_options([*SETTINGS, *CASES[name]])).status == 0
+        assert elmo_zh("encode", "--run", run, *settings(*SETTINGS, *CASES[name])).status == 0
         return run
 
     return Runs(make)
@@ -151,8 +148,8 @@ def alone(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(make)
 
 
-def job_of(run: Path, settings: Sequence[str] = (), **mishap: Any) -> dict[str, Any]:
-    return {"arguments": ["train", "--run", str(run), *as_options(settings)], **mishap}
+def job_of(run: Path, changes: Sequence[str] = (), **mishap: Any) -> dict[str, Any]:
+    return {"arguments": ["train", "--run", str(run), *settings(*changes)], **mishap}
 
 
 def train_as_two(names: Sequence[str], untrained: Runs, folder: Path) -> dict[str, tuple[Path, Ended]]:

@@ -91,16 +91,8 @@ def test_a_table_is_scored_like_its_text(sample_run: SampleRun, empty_folder: Pa
     model, reading = answer.stderr.splitlines()
     assert model.startswith(f"Model: {sample_run.model}, trained on ")
     assert reading == "Reading a.csv: CSV, GB18030, column 2 (text)"
-    from_stdin = elmo_zh(
-        "evaluate",
-        "-",
-        "--input-format",
-        "csv",
-        "--model",
-        sample_run.model,
-        "--json",
-        stdin=Path("a.csv").read_bytes(),
-    )
+    typed = ("evaluate", "-", "--input-format", "csv", "--model", sample_run.model, "--json")
+    from_stdin = elmo_zh(*typed, stdin=Path("a.csv").read_bytes())
     assert from_stdin.result() == answer.result()
 
 

@@ -6,7 +6,14 @@ import select
 from pathlib import Path
 
 import pytest
-from contract.command_line import NUM_STEPS, SampleRun, checkpoint_steps, elmo_zh, metrics_lines
+from contract.command_line import (
+    NUM_STEPS,
+    SampleRun,
+    checkpoint_steps,
+    elmo_zh,
+    metrics_lines,
+    require_same_checkpoint,
+)
 from contract.warm_python import Running, WarmPython
 
 pty = pytest.importorskip("pty", reason="this system has no terminals of this kind")
@@ -58,6 +65,4 @@ def test_a_closed_terminal_ends_training_with_a_checkpoint(
 
     answer = elmo_zh("train", "--run", untrained_run)
     assert answer.status == 0, answer.stderr
-    for name in ("model", "optimizer"):
-        file = f"checkpoints/step-{NUM_STEPS:08d}/{name}.safetensors"
-        assert (untrained_run / file).read_bytes() == (sample_run.path / file).read_bytes()
+    require_same_checkpoint(untrained_run, sample_run.path, NUM_STEPS)

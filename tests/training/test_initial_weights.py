@@ -1,20 +1,19 @@
 """What training from scratch starts from: scaled word vectors, and a softmax near the unigram model."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from small_trainings import SHAPE
 
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.training.initial_weights import initialise_model, scale_vectors, unigram_bias
 from elmo_zh.word2vec import WordVectors
 
-SHAPE = BiLMShape(
-    num_tokens=5, cell_dim=6, projection_dim=2, num_layers=1, cell_clip=3.0, projection_clip=3.0, skip_connections=True
-)
+SMALLEST = replace(SHAPE, num_tokens=5, cell_dim=6, projection_dim=2, num_layers=1)
 
 
 def test_the_bias_alone_gives_the_unigram_probabilities() -> None:
@@ -41,7 +40,7 @@ def test_vectors_keep_their_direction_from_the_mean_and_get_one_size() -> None:
 
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_model_gets_the_vectors_and_the_bias(is_tied: bool) -> None:
-    model, vectors = LanguageModel.build(SHAPE, tie_softmax=is_tied), np.array([[1, 2], [3, 4]], np.float32)
+    model, vectors = LanguageModel.build(SMALLEST, tie_softmax=is_tied), np.array([[1, 2], [3, 4]], np.float32)
     initialise_model(
         model, 1, WordVectors(rows=np.array([3, 4]), vectors=vectors), torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])
     )

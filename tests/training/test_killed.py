@@ -16,7 +16,16 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import NUM_STEPS, STEP_TOKENS, SampleRun, elmo_zh, metrics_lines, remove_training
+from contract.command_line import (
+    NUM_STEPS,
+    STEP_TOKENS,
+    SampleRun,
+    elmo_zh,
+    metrics_lines,
+    remove_training,
+    require_same_checkpoint,
+    settings,
+)
 from contract.warm_python import COMMAND, WarmPython
 from waiting import wait_until
 
@@ -74,12 +83,8 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
         starter.stdin.close()
 
 
-def options(*settings: str) -> list[str]:
-    return [part for setting in settings for part in ("--set", setting)]
-
-
-def finish(start: Start, run: Path, *settings: str) -> None:
-    assert start("train", "--run", run, *options(*settings)).status() == 0
+def finish(start: Start, run: Path, *changes: str) -> None:
+    assert start("train", "--run", run, *settings(*changes)).status() == 0
     assert start("export", "--run", run).status() == 0
 
 
@@ -113,9 +118,7 @@ def datasets(path: Path) -> dict[str, bytes]:
 
 
 def assert_same(run: Path, reference: Path, *, lines_too: bool = True) -> None:
-    for name in ("model", "optimizer"):
-        file = f"checkpoints/step-{NUM_STEPS:08d}/{name}.safetensors"
-        assert (run / file).read_bytes() == (reference / file).read_bytes(), name
+    require_same_checkpoint(run, reference, NUM_STEPS)
     found, expected = (datasets(path / "model" / "weights.hdf5") for path in (run, reference))
     assert len(expected) > 5
     assert found == expected
@@ -153,7 +156,7 @@ def test_killed_again_and_again(untrained_run: Path, untouched: Path, start: Sta
     num_killed = 0
     for step, number in zip(steps, signals, strict=True):
         often = f"train.checkpoint_every_tokens={chance.choice((1, 2)) * STEP_TOKENS}"
-        job = start("train", "--run", run, *options(*recipe, often))
+        job = start("train", "--run", run, *settings(*recipe, often))
         wait_until(lambda run=run, step=step: last_step(run) >= step, None)
         # A step and its checkpoint take some hundredths of a second.
         time.sleep(chance.uniform(0, 0.05))
@@ -185,9 +188,9 @@ PLACES = [
 def test_killed_at_every_place_where_files_are_written(
     untrained_run: Path, untouched: Path, start: Start, recipe: tuple[str, ...]
 ) -> None:
-    run, settings = untrained_run, options(*recipe, f"train.checkpoint_every_tokens={2 * STEP_TOKENS}")
+    run, typed = untrained_run, settings(*recipe, f"train.checkpoint_every_tokens={2 * STEP_TOKENS}")
     killed = [
-        start("train", "--run", run, *settings, place=place, call=call).status() == -9
+        start("train", "--run", run, *typed, place=place, call=call).status() == -9
         for place, calls in PLACES
         for call in calls
     ]
@@ -203,14 +206,14 @@ def test_killed_after_the_last_step(
     """While all held-out text is scored with the best weights, before the figures are saved."""
     run = untrained_run
     trap = {"place": "before the best one's figures are kept", "call": 1}
-    assert start("train", "--run", run, *options(*recipe), **trap).status() == -9
+    assert start("train", "--run", run, *settings(*recipe), **trap).status() == -9
     finish(start, run, *recipe)
     assert_same(run, untouched)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("settings", "lines_too"),
+    ("changes", "lines_too"),
     [
         (("train.checkpoint_every_tokens=1", "train.keep_checkpoints=1"), True),
         ((f"train.checkpoint_every_tokens={7 * STEP_TOKENS}",), True),
@@ -224,12 +227,12 @@ def test_extra_saves_and_evaluations_change_nothing(
     untouched: Path,
     start: Start,
     recipe: tuple[str, ...],
-    settings: tuple[str, ...],
+    changes: tuple[str, ...],
     lines_too: bool,
 ) -> None:
     # More evaluations may find another best checkpoint, so the weights of the last one are compared.
     run, last = untrained_run, ("--checkpoint", "last")
-    assert start("train", "--run", run, *options(*recipe, *settings)).status() == 0
+    assert start("train", "--run", run, *settings(*recipe, *changes)).status() == 0
     for each in (run, untouched):
         assert start("export", "--run", each, *last, "--force", "--output", each / "model").status() == 0
     assert_same(run, untouched, lines_too=lines_too)

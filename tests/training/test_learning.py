@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_trainings import ROWS, SENTENCES, SHORT, VOCABULARY, build_trainer, train_some_steps
+from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, train_some_steps
 
 from elmo_zh.config import AUTOMATIC, TrainConfig
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.scoring.exact import Figures, TextMeasure, score_sentences
 from elmo_zh.training.metrics import MetricsFile
@@ -34,11 +33,7 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         warmup_tokens=500, learning_rate=0.01, table_learning_rate=0.5, max_grad_norm=100.0,
     )  # fmt: skip
     config = replace(config, **changes)
-    shape = BiLMShape(
-        num_tokens=ROWS, cell_dim=23, projection_dim=13, num_layers=2, cell_clip=3.0, projection_clip=3.0,
-        skip_connections=True,
-    )  # fmt: skip
-    model, device = LanguageModel.build(shape, tie_softmax=False), torch.device("cpu")
+    model, device = LanguageModel.build(SHAPE, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
     nats = score_sentences(
         model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]

@@ -3,18 +3,13 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, record_of
 
 from elmo_zh.run.files import sealed, write_json
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
-
-
-def record_of(run: Path, stage: str) -> Any:
-    return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
 
 
 def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from small_trainings import SHAPE
 from torch import Tensor, nn
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training.optimizer import Optimizers, Schedule, choose_dropout, clip_gradients, step_tokens
 
@@ -25,10 +25,7 @@ CONFIG = TrainConfig(
 
 
 def build_model(seed: int = 3, *, tied: bool = False) -> LanguageModel:
-    shape = BiLMShape(
-        num_tokens=ROWS, cell_dim=CELL, projection_dim=PROJECTION, num_layers=2, cell_clip=3.0, projection_clip=3.0,
-        skip_connections=True,
-    )  # fmt: skip
+    shape = replace(SHAPE, num_tokens=ROWS, cell_dim=CELL, projection_dim=PROJECTION)
     model = LanguageModel.build(shape, tie_softmax=tied)
     model.initialise(seed)
     return model

@@ -138,25 +138,6 @@ def test_the_seed_decides_the_order() -> None:
     assert one != sorted(one)
 
 
-@settings(deadline=None, max_examples=71)
-@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
-def test_a_saved_position_goes_on_identically(
-    lengths: list[int], batch_size: int, unroll_steps: int, num_before: int
-) -> None:
-    sentences = distinct_sentences(lengths)
-    with pytest.MonkeyPatch.context() as patch:
-        small_pools(patch)
-        packed = streams(sentences, batch_size, unroll_steps)
-        for _ in range(num_before):
-            packed.next_batch()
-        position = packed.save_position()
-        expected = [packed.next_batch() for _ in range(7)]
-        for restored in (streams(sentences, batch_size, unroll_steps), packed):
-            restored.restore_position(position)
-            assert restored.save_position() == position
-            assert all(same(restored.next_batch(), batch) for batch in expected)
-
-
 def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
     """So that a training goes on where it was; computed by the code of before documents could be shuffled."""
     order = ShuffledOrder(150_001, 7)
@@ -173,8 +154,14 @@ def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
 DOCUMENTS = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=11)
 
 
-def by_document(
-    documents: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
+def stored(
+    documents: Sequence[Sequence[int]],
+    batch_size: int,
+    unroll_steps: int,
+    seed: int = 5,
+    share: range | None = None,
+    *,
+    by_document: bool = True,
 ) -> PackedStreams:
     """Streams of documents, of which each is the lengths of its sentences; in two shards, as a store has them."""
     sentences = distinct_sentences(list(chain(*documents)))
@@ -187,7 +174,7 @@ def by_document(
         shards.append(ShardArrays(ids, offsets, bounds))
     sizes = [{"tokens": len(s.ids), "sentences": len(s.offsets) - 1, "documents": len(s.documents) - 1} for s in shards]
     store = EncodedSentences(sizes, shards.__getitem__)
-    return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=True)
+    return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=by_document)
 
 
 @settings(deadline=None, max_examples=71)
@@ -197,7 +184,7 @@ def test_documents_are_read_whole_and_in_order_and_each_comes_once_an_epoch(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        packed = by_document(documents, batch_size, unroll_steps, seed)
+        packed = stored(documents, batch_size, unroll_steps, seed)
         num_steps = 3 * (sum(map(sum, documents)) + 2 * sum(map(len, documents)))
         inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
         position = packed.save_position()
@@ -223,7 +210,7 @@ def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: 
     documents = [[1, 1], [1], [1, 1, 1]] * 7
     orders = []
     for seed in (3, 3, 5):
-        arrays = read(by_document(documents, 1, 11, seed), 17)
+        arrays = read(stored(documents, 1, 11, seed), 17)
         found = [words[0] - 3 for words in whole_sentences(*(array[..., 0] for array in arrays))]
         epochs = [found[start : start + 42] for start in (0, 42)]
         assert [sorted(epoch) for epoch in epochs] == [list(range(42))] * 2
@@ -232,56 +219,39 @@ def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: 
     assert orders[0] == orders[1] != orders[2]
 
 
-@settings(deadline=None, max_examples=31)
-@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
-def test_a_saved_position_within_a_document_goes_on_identically(
-    documents: list[list[int]], batch_size: int, unroll_steps: int, num_before: int
+# Shuffled by document or by sentence.
+
+
+@settings(deadline=None, max_examples=101)
+@given(DOCUMENTS, st.booleans(), st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
+def test_a_saved_position_goes_on_identically(
+    documents: list[list[int]], by_document: bool, batch_size: int, unroll_steps: int, num_before: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        packed = by_document(documents, batch_size, unroll_steps)
+        packed = stored(documents, batch_size, unroll_steps, by_document=by_document)
         for _ in range(num_before):
             packed.next_batch()
         position = json.loads(json.dumps(packed.save_position()))
         expected = [packed.next_batch() for _ in range(7)]
-        restored = by_document(documents, batch_size, unroll_steps)
-        restored.restore_position(position)
-        assert restored.save_position() == position
-        assert all(same(restored.next_batch(), batch) for batch in expected)
+        for restored in (stored(documents, batch_size, unroll_steps, by_document=by_document), packed):
+            restored.restore_position(position)
+            assert restored.save_position() == position
+            assert all(same(restored.next_batch(), batch) for batch in expected)
 
 
-@settings(deadline=None, max_examples=31)
-@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
-def test_shares_of_documents_put_together_are_the_streams_of_one(
-    documents: list[list[int]], size: int, streams_each: int, unroll_steps: int
-) -> None:
-    whole = by_document(documents, size * streams_each, unroll_steps)
-    shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
-    parts = [by_document(documents, size * streams_each, unroll_steps, share=share) for share in shares]
-    for _ in range(7):
-        expected, found = whole.next_batch(), [part.next_batch() for part in parts]
-        assert torch.equal(expected.inputs, torch.cat([batch.inputs for batch in found], 2))
-        assert all(part.save_position() == whole.save_position() for part in parts)
-
-
-def test_sentences_without_words_are_predicted_to_end() -> None:
-    batch = streams([[]], batch_size=1, unroll_steps=3).next_batch()
-    assert batch.inputs[:, :, 0].tolist() == [[0, 0, 0], [1, 1, 1]]
-    assert batch.targets[:, :, 0].tolist() == [[1, 1, 1], [0, 0, 0]]
-    assert batch.keep[:, 0, 0].tolist() == [0, 0, 0]
-
-
-@settings(deadline=None, max_examples=31)
-@given(LENGTHS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+@settings(deadline=None, max_examples=61)
+@given(DOCUMENTS, st.booleans(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
 def test_shares_put_together_are_the_streams_of_one(
-    lengths: list[int], size: int, streams_each: int, unroll_steps: int
+    documents: list[list[int]], by_document: bool, size: int, streams_each: int, unroll_steps: int
 ) -> None:
-    sentences, batch_size = encoded(distinct_sentences(lengths)), size * streams_each
+    shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        whole = PackedStreams(sentences, batch_size, unroll_steps, 5)
-        shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
-        parts = [PackedStreams(sentences, batch_size, unroll_steps, 5, share) for share in shares]
+        whole, *parts = (
+            stored(documents, size * streams_each, unroll_steps, share=share, by_document=by_document)
+            for share in (None, *shares)
+        )
         for _ in range(7):
             expected, found = whole.next_batch(), [part.next_batch() for part in parts]
             together = (
@@ -289,3 +259,10 @@ def test_shares_put_together_are_the_streams_of_one(
             )
             assert same(expected, StreamBatch(*together))
             assert all(part.save_position() == whole.save_position() for part in parts)
+
+
+def test_sentences_without_words_are_predicted_to_end() -> None:
+    batch = streams([[]], batch_size=1, unroll_steps=3).next_batch()
+    assert batch.inputs[:, :, 0].tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert batch.targets[:, :, 0].tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert batch.keep[:, 0, 0].tolist() == [0, 0, 0]

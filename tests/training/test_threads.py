@@ -1,7 +1,6 @@
 """Training ends in the same bits with one thread or two, and whichever thread has computed what."""
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -27,11 +26,7 @@ CONFIG = replace(
 )
 
 
-@pytest.fixture(autouse=True)
-def _as_many_threads_as_before() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def train(config: Config, num_threads: int) -> dict[str, Tensor]:

@@ -1,7 +1,6 @@
 """`elmo-zh train`: interrupted, continued, refused, failing; and `export` of what it leaves."""
 
 import dataclasses
-import errno
 import json
 import math
 import os
@@ -24,6 +23,8 @@ from contract.command_line import (
     contents_alone,
     elmo_zh,
     metrics_lines,
+    require_same_checkpoint,
+    settings,
     training_lines,
 )
 from contract.warm_python import COMMAND, WarmPython
@@ -65,9 +66,7 @@ def changed_loss(run: Path, step: int, change: Callable[[torch.Tensor, torch.Ten
 
 def assert_same_training(run: Path, reference: Path) -> None:
     """Weights and optimiser state are equal bit for bit, and each step is told once, with equal figures."""
-    for name in ("model", "optimizer"):
-        file = f"checkpoints/step-{NUM_STEPS:08d}/{name}.safetensors"
-        assert (run / file).read_bytes() == (reference / file).read_bytes()
+    require_same_checkpoint(run, reference, NUM_STEPS)
     names = ("step", "tokens", "train_loss", "learning_rate", "grad_norm")
     found, expected = ([[line[name] for name in names] for line in training_lines(path)] for path in (run, reference))
     assert found == expected
@@ -206,7 +205,7 @@ def assert_refused(answer: Answer, run: Path, difference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "settings", "difference"),
+    ("stage", "changes", "difference"),
     [
         ("train", ["model.cell_dim=11"], "model.cell_dim 13 -> 11"),
         (
@@ -219,10 +218,10 @@ def assert_refused(answer: Answer, run: Path, difference: str) -> None:
     ],
 )
 def test_a_change_that_would_discard_a_training_is_refused(
-    run: Path, stage: str, settings: list[str], difference: str
+    run: Path, stage: str, changes: list[str], difference: str
 ) -> None:
     before = contents(run)
-    answer = elmo_zh(stage, "--run", run, *(part for setting in settings for part in ("--set", setting)))
+    answer = elmo_zh(stage, "--run", run, *settings(*changes))
     assert_refused(answer, run, difference)
     assert contents(run) == before
 
@@ -364,7 +363,7 @@ def test_a_perplexity_that_is_not_finite_is_no_result(
     monkeypatch.setattr(trainer, "evaluate_heldout", evaluate_heldout)
     often = {"evaluate": 4, "checkpoint": 2}
     changes = [f"train.{name}_every_tokens={steps * STEP_TOKENS}" for name, steps in often.items()]
-    answer = train(untrained_run, *(word for change in changes for word in ("--set", change)))
+    answer = train(untrained_run, *settings(*changes))
     told = answer.only_error()
     assert told.startswith("Training diverged at step 8: the held-out perplexity is not finite, even after 8 rollbacks")
     assert "The checkpoint of step 6 is kept." in told
@@ -437,40 +436,12 @@ def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Pat
     assert elmo_zh(*arguments, "--force").only_error() == refused
 
 
-def test_a_disk_that_fills_up_in_training_keeps_what_there_is(
-    untrained_run: Path, sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = untrained_run
-    from elmo_zh.training import checkpoint
-
-    real = checkpoint.save_file
-
-    def save_file(tensors: Any, path: Path) -> None:
-        if "00000030" in str(path):
-            path.write_bytes(b"the first half")
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        real(tensors, path)
-
-    with monkeypatch.context() as during:
-        during.setattr(checkpoint, "save_file", save_file)
-        answer = train(run)
-    assert answer.only_error().startswith("The disk is full: ")
-    assert str(run / "checkpoints" / "step-00000030") in answer.errors[0]
-    assert answer.errors[0].endswith(
-        "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
-    )
-    assert checkpoint_steps(run) == [10, 20]
-    assert train(run).status == 0
-    assert_same_training(run, sample_run.path)
-
-
 def test_a_run_without_heldout_text_is_trained_with_a_warning(sample_run: SampleRun, tmp_path: Path) -> None:
     corpus = tmp_path / "one paragraph.txt"
     corpus.write_text("今天没有下雨。我们去看海。" * 31, encoding="utf-8")
     run = tmp_path / "run"
     changes = (f"train.max_tokens={5 * STEP_TOKENS}", "text.segmenter=character", "train.num_negatives=5")
-    options = [part for change in changes for part in ("--set", change)]
-    answer = elmo_zh("pipeline", corpus, "--run", run, "--config", sample_run.config, *options)
+    answer = elmo_zh("pipeline", corpus, "--run", run, "--config", sample_run.config, *settings(*changes))
     assert answer.status == 0
     assert "Warning: No text is held out" in answer.stderr
     assert len(training_lines(run)) == len(metrics_lines(run)) == 5

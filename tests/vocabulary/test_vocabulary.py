@@ -125,37 +125,29 @@ def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: 
     assert loaded.encode(word for word, _ in entries) == list(range(3, 3 + len(entries)))
 
 
+@pytest.mark.parametrize("tokens", [["好", "<S>", "</S>", "<UNK>"], []])
+def test_files_without_the_specials_are_no_vocabulary(tmp_path: Path, tokens: list[str]) -> None:
+    path = tmp_path / "vocab.data"
+    path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    assert message_of(RunError, lambda: load_vocabulary(path)) == (
+        f"{path}: the first three lines are {tokens[:3]}, expected ['<S>', '</S>', '<UNK>']. Without them unknown words"
+        " cannot be distinguished from padding. Make the file with: elmo-zh vocab"
+    )
+
+
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("tokens", "problem"),
     [
-        (
-            "好\n<S>\n</S>\n<UNK>\n",
-            "the first three lines are ['好', '<S>', '</S>'], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
-        ),
-        (
-            "",
-            "the first three lines are [], expected ['<S>', '</S>', '<UNK>']."
-            " Without them unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab",
-        ),
-        (
-            "<S>\n</S>\n<UNK>\n好\n花\n好\n",
-            "the token '好' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
-        ),
-        (
-            "<S>\n</S>\n<UNK>\n好\n<S>\n",
-            "the token '<S>' occurs 2 times, so rows and words would not match. Make the file with: elmo-zh vocab",
-        ),
-        (
-            "<S>\n</S>\n<UNK>\n\n好\n",
-            "a line is empty, so rows and words would not match. Make the file with: elmo-zh vocab",
-        ),
+        ("好 花 好", "the token '好' occurs 2 times"),
+        ("好 <S>", "the token '<S>' occurs 2 times"),
+        (" 好", "a line is empty"),
     ],
 )
-def test_files_that_are_no_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
+def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str) -> None:
     path = tmp_path / "vocab.data"
-    path.write_text(content, encoding="utf-8")
-    assert message_of(RunError, lambda: load_vocabulary(path)) == f"{path}: {problem}"
+    path.write_text("".join(f"{token}\n" for token in (*SPECIALS, *tokens.split(" "))), encoding="utf-8")
+    message = message_of(RunError, lambda: load_vocabulary(path))
+    assert message == f"{path}: {problem}, so rows and words would not match. Make the file with: elmo-zh vocab"
 
 
 @pytest.mark.parametrize(

@@ -148,17 +148,14 @@ def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str, epo
     assert sum(amounts) == totals[0]
 
 
+@pytest.mark.usefixtures("threads_as_before")
 @pytest.mark.parametrize("algorithm", ["cbow", "skipgram"])
 def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, algorithm: str) -> None:
-    threads = torch.get_num_threads()
     found = []
-    try:
-        for num_threads in (1, 2):
-            torch.set_num_threads(num_threads)
-            found.append(train(tmp_path, implementation="torch", algorithm=algorithm)[1].vectors)
-            assert torch.get_num_threads() == num_threads
-    finally:
-        torch.set_num_threads(threads)
+    for num_threads in (1, 2):
+        torch.set_num_threads(num_threads)
+        found.append(train(tmp_path, implementation="torch", algorithm=algorithm)[1].vectors)
+        assert torch.get_num_threads() == num_threads
     np.testing.assert_array_equal(*found)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import Answer, SampleRun, elmo_zh
+from contract.command_line import Answer, SampleRun, elmo_zh, record_of, settings
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources
@@ -29,16 +29,13 @@ DIRTY = (
 
 def segment(*changes: str, run: str = "run") -> Answer:
     Path("a.txt").write_text("\n".join(DIRTY) + "\n", encoding="utf-8")
-    arguments = [part for change in changes for part in ("--set", f"text.{change}")]
-    answer = elmo_zh("segment", "a.txt", "--run", run, *FAST, *arguments)
+    answer = elmo_zh("segment", "a.txt", "--run", run, *FAST, *settings(*(f"text.{change}" for change in changes)))
     assert answer.status == 0, answer.stderr
     return answer
 
 
 def record(run: str = "run") -> Mapping[str, Any]:
-    found = json.loads(Path(run, "stages", "segment.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    return dict(record_of(Path(run), "segment"))
 
 
 def written(run: str = "run") -> list[str]:

@@ -15,21 +15,9 @@ from elmo_zh.segmenting.shard_task import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
 PIECES = [
-    "今天",
-    "好。",
-    " ",
-    "\u3000",
-    "\u200b",
-    "Ａ",
-    "e\u0301",
-    "<b>",
-    "</b>",
-    "&nbsp;",
-    "abc",
-    "[[甲|乙]]",
-    "\x00",
+    "今天", "好。", " ", "\u3000", "\u200b", "Ａ", "e\u0301", "<b>", "</b>", "&nbsp;", "abc", "[[甲|乙]]", "\x00",
     "\xe4\xb8\xad",
-]
+]  # fmt: skip
 LINES = st.lists(st.lists(st.sampled_from(PIECES), max_size=9).map("".join), max_size=23)
 
 

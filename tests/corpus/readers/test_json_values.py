@@ -1,14 +1,17 @@
 """JSON of any shape, as a stream."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from corpus.readers.reading import documents_of, read
+from hypothesis import given
+from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.corpus.readers import json_values as module
-from elmo_zh.corpus.readers.json_values import read_json
+from elmo_zh.corpus.readers.json_values import mark_surrogates, read_json, restore_surrogates
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -83,3 +86,20 @@ def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
     tally = Tally()
     assert read(path, tally) == ["好", "😀", r"a\ud800"]
     assert tally.dropped == {"bytes that do not decode": 4}
+
+
+TEXTS = st.text(
+    st.sampled_from(["a", "天", "\\", '"', "\n", "😀", "\ud83d", "\ude00", "u", "d", "8", "0"]), max_size=30
+)
+
+
+@given(TEXTS, st.lists(st.integers(0, 200), max_size=5))
+def test_every_half_is_marked_and_nothing_else_is(text: str, cuts: list[int]) -> None:
+    # A half that stands before the other one is no half, however it was meant.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    spelt = json.dumps(text)
+    places = [0, *sorted(cuts), len(spelt)]
+    marked = "".join(mark_surrogates(spelt[start:end] for start, end in pairwise(places)))
+    assert not any("\ud800" <= sign <= "\udfff" for sign in json.loads(marked))
+    found = restore_surrogates(json.loads(marked))
+    assert found == "".join("\ud800" if "\ud800" <= sign <= "\udfff" else sign for sign in text)

@@ -4,14 +4,9 @@ Files are drawn, written by the library of their format, and read as the stage `
 should have been read are those of the drawn texts.
 """
 
-import bz2
 import csv
-import gzip
-import importlib
 import io
 import json
-import lzma
-import sys
 import tarfile
 import tempfile
 import zipfile
@@ -20,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from corpus.readers.reading import read
+from corpus.readers.reading import PACKERS, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,17 +114,13 @@ def _tarred(name: str, data: bytes) -> tuple[str, bytes]:
     return "a.tar.gz", stream.getvalue()
 
 
-def _zstd(name: str, data: bytes) -> tuple[str, bytes]:
-    library = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-    return f"{name}.zst", library.compress(data)
+def _packed(suffix: str) -> Callable[[str, bytes], tuple[str, bytes]]:
+    return lambda name, data: (name + suffix, PACKERS[suffix](data))
 
 
 PACKINGS: dict[str, Callable[[str, bytes], tuple[str, bytes]]] = {
     "plain": lambda name, data: (name, data),
-    "gz": lambda name, data: (f"{name}.gz", gzip.compress(data)),
-    "bz2": lambda name, data: (f"{name}.bz2", bz2.compress(data)),
-    "xz": lambda name, data: (f"{name}.xz", lzma.compress(data)),
-    "zst": _zstd,
+    **{suffix.removeprefix("."): _packed(suffix) for suffix in PACKERS},
     "zip": _zipped,
     "tar.gz": _tarred,
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from elmo_zh.corpus.readers import wikitext as module
-from elmo_zh.corpus.readers.wikitext import wikitext_lines
+from elmo_zh.corpus.readers.wikitext import num_unclosed, wikitext_lines
 from elmo_zh.corpus.tally import Tally
 
 pytest.importorskip("mwparserfromhell", reason="mwparserfromhell has no wheel for this Python")
@@ -77,3 +77,20 @@ def test_a_page_longer_than_mediawiki_allows(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_items_as_deep_as_no_list_is() -> None:
     assert list(wikitext_lines("*" * 2_000_000 + "一\n*:#二", Tally())) == ["一", "二"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{{a|[[b]]}}[http://c d]<ref name=x>e</ref><ref name=y /><br>\n{|\n|-\n|}<!-- -->", 0),
+        ("{{{{", 2),
+        ("}}{{", 1),
+        ("<li>a<li>b<td>c", 0),
+        ("<b>a<B>b</b>", 1),
+        ("{{a [[b [[c}}", 2),
+        ("a < b > c, [1] [a]", 0),
+        ("{{" * 43 + "}}" * 43, 3),
+    ],
+)
+def test_what_is_never_closed_is_counted(source: str, expected: int) -> None:
+    assert num_unclosed(source) == expected

@@ -140,24 +140,6 @@ def threads() -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
 
 
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_numbers_and_gradients_do_not_depend_on_threads(dtype: torch.dtype) -> None:
-    """With enough of both that torch shares the work out; and torch has nothing against it as deterministic."""
-    generator = torch.Generator().manual_seed(2)
-    words = torch.randint(0, 67, (401, SLOTS), generator=generator)
-    embedding = torch.randn(68, 16, generator=generator).requires_grad_()
-    kernels = [torch.randn(width, 16, 257, generator=generator).requires_grad_() for width in (2, 5)]
-    found = []
-    for num_threads in (1, 2, 3):
-        torch.set_num_threads(num_threads)
-        torch.use_deterministic_algorithms(num_threads > 1)
-        responses = largest_responses(words, 67, embedding, kernels, dtype)
-        found.append([responses, *gradients(responses, embedding, kernels)])
-    for others in found[1:]:
-        assert all(torch.equal(*pair) for pair in zip(found[0], others, strict=True))
-
-
 def errors_in_bfloat16(words: Tensor) -> Tensor:
     """Mean errors against float64, of values and gradients (columns): ours, and with windows one by one (rows)."""
     embedding, kernels = draw_weights(torch.float32)

@@ -17,19 +17,14 @@ from elmo_zh.model.kernels.execution import compute_in_halves, side_by_side, wit
 
 
 @pytest.fixture(params=[1, 2, 5])
-def num_threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
+def num_threads(request: pytest.FixtureRequest, threads_as_before: None) -> int:
     torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+    return int(request.param)
 
 
 @pytest.fixture
-def _two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
+def _two_threads(threads_as_before: None) -> None:
     torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 class OddError(Exception):

@@ -1,13 +1,14 @@
 """Losses and all their gradients, written by hand and in row chunks, against plain formulas and autograd."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.model import softmax
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels import next_token_loss
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
@@ -201,26 +202,9 @@ def test_extreme_scores_stay_finite(kind: str, precision: Precision, sign: int) 
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
-def test_one_thread_and_two_give_the_same_bits(kind: str, precision: Precision) -> None:
-    results, before = [], torch.get_num_threads()
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            results.append(compare(kind, 23, torch.float32, precision)[0])
-    finally:
-        torch.set_num_threads(before)
-    for one, two in zip(*results, strict=True):
-        assert torch.equal(one.to_dense(), two.to_dense())
-
-
-@pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_a_tied_table_gathers_the_gradient_of_both_its_uses(kind: str) -> None:
     """As the first layer's input and as the softmax's weights, through the whole model."""
-    shape = BiLMShape(
-        num_tokens=WORDS, cell_dim=7, projection_dim=WIDTH, num_layers=2, cell_clip=3.0, projection_clip=3.0,
-        skip_connections=True,
-    )  # fmt: skip
+    shape = replace(SHAPE, num_tokens=WORDS, cell_dim=7, projection_dim=WIDTH)
     model = LanguageModel.build(shape, tie_softmax=True)
     model.initialise(3)
     model.bilm.double()

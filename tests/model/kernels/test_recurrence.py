@@ -17,6 +17,7 @@ from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
 # Distinct primes, so that a swapped axis fails.
 STEPS, STREAMS, INPUT, CELL, OUTPUT = 11, 3, 7, 37, 13
+EACH_PRECISION = pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
 SIZES = [(STREAMS, INPUT, CELL, OUTPUT), (1, 1, 2, 1), (19, 67, 131, 61), (5, INPUT, CELL, CELL)]
 
 
@@ -78,16 +79,6 @@ def assert_same_bits(found: Sequence[Tensor], expected: Sequence[Tensor]) -> Non
         assert torch.equal(ours, theirs)
 
 
-@contextmanager
-def threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("with_starts", [False, True])
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("sizes", SIZES)
@@ -123,18 +114,7 @@ def test_bfloat16_is_as_near_as_its_rounding(
     assert float((found[0] - expected[0]).norm()) > 1e-4 * float(expected[0].norm())
 
 
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
-@pytest.mark.parametrize("sizes", SIZES)
-def test_one_thread_and_two_give_the_same_bits(sizes: Sequence[int], precision: Precision) -> None:
-    results = []
-    for number in (1, 2):
-        with threads(number):
-            results.append(run(build_layer(sizes), sizes, start_flags(sizes[0]), precision))
-            assert torch.get_num_threads() == number
-    assert_same_bits(*results)
-
-
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@EACH_PRECISION
 @pytest.mark.parametrize("sizes", SIZES)
 def test_compiled_and_plain_python_give_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], precision: Precision
@@ -148,7 +128,7 @@ def test_compiled_and_plain_python_give_the_same_bits(
         assert_same_bits(result, plain)
 
 
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@EACH_PRECISION
 def test_with_and_without_a_gradient_the_outputs_have_the_same_bits(precision: Precision) -> None:
     sizes = SIZES[2]
     layer, keep = build_layer(sizes), start_flags(sizes[0])
@@ -160,7 +140,7 @@ def test_with_and_without_a_gradient_the_outputs_have_the_same_bits(precision: P
         assert_same_bits([found.clone(), after.cell.clone()], [outputs, cell])
 
 
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@EACH_PRECISION
 @pytest.mark.parametrize("cell_dim", [131, 128])
 def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, precision: Precision) -> None:
     """Not in one bit where cells are as wide as is usual; else torch rounds exp otherwise at the end of a tensor."""
@@ -187,7 +167,7 @@ def poisoned_memory() -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
 
 
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@EACH_PRECISION
 def test_nothing_is_read_before_it_is_written(precision: Precision) -> None:
     layer, keep = build_layer(SIZES[0]), start_flags(STREAMS)
     expected = run(layer, SIZES[0], keep, precision)
@@ -197,7 +177,7 @@ def test_nothing_is_read_before_it_is_written(precision: Precision) -> None:
 
 
 @pytest.mark.parametrize("with_starts", [False, True])
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=lambda precision: precision.name)
+@EACH_PRECISION
 @pytest.mark.parametrize("sizes", SIZES)
 def test_both_directions_at_once_as_on_a_gpu_equal_each_alone(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], precision: Precision, with_starts: bool
