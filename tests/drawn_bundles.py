@@ -1,6 +1,7 @@
 """Bundles of small models with drawn weights, in both modes, and the NumPy oracle's vectors of them."""
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -81,6 +82,15 @@ def write_model(
         origin={"program": "elmo-zh"},
     )
     write_bundle(folder, source)
+    return folder
+
+
+def write_published(folder: Path, mode: str) -> Path:
+    """Write a model in the published layout: options, weights and vocabulary."""
+    bundle = write_model(folder.with_name(f"{folder.name} bundle"), SHAPES[mode])
+    folder.mkdir()
+    for name in ("options.json", "weights.hdf5", "vocab.data"):
+        shutil.copyfile(bundle / name, folder / name)
     return folder
 
 

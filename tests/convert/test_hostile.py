@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from contract.command_line import contents_alone, elmo_zh
-from drawn_bundles import SHAPES, TOKENS, D, P, write_model
+from drawn_bundles import SHAPES, TOKENS, D, P, write_published
 
 from elmo_zh.bundle import weights as bundle_weights
 
@@ -27,11 +27,8 @@ LARGE = 10**9
 def sound_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a model in each mode, in the published layout."""
     folder = tmp_path_factory.mktemp("sound")
-    for mode, shape in SHAPES.items():
-        bundle = write_model(folder / f"{mode} bundle", shape)
-        (folder / mode).mkdir()
-        for name in ("options.json", "weights.hdf5", "vocab.data"):
-            shutil.copyfile(bundle / name, folder / mode / name)
+    for mode in SHAPES:
+        write_published(folder / mode, mode)
     return folder
 
 

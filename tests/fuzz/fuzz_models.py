@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from convert.test_hostile import CHARACTERS
-from convert.test_hostile import write_source as write_published
 from convert.test_manylangs import write_model as write_manylangs
+from drawn_bundles import write_published
 from fuzz_folders import Folder
 
 from elmo_zh import ElmoEmbedder
@@ -23,7 +22,7 @@ _SOONER = partial(foreign_file.read_foreign, seconds=2.0)
 
 def published_folder(folder: Path, *, has_characters: bool, pattern: str = "*") -> Folder:
     """Options, weights and vocabulary, as bilm-tf and AllenNLP write them; files that match the pattern are fuzzed."""
-    model = write_published(folder / "model", CHARACTERS if has_characters else None)
+    model = write_published(folder / "model", "character" if has_characters else "token")
     return Folder(model, sorted(model.glob(pattern)), _converter(model, folder / "converted"))
 
 
@@ -35,7 +34,7 @@ def manylangs_folder(folder: Path, *, has_words: bool) -> Folder:
 
 def zip_folder(folder: Path) -> Folder:
     """A model in an archive, as simple_elmo reads them."""
-    model = write_published(folder / "model", None)
+    model = write_published(folder / "model", "token")
     archive = folder / "model.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(model.iterdir()):
