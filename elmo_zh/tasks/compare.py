@@ -63,21 +63,7 @@ class CompareJob:
 def compare_task(
     job: CompareJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> Comparison:
-    """Train the same network on each input and each share of the labels, and write the folder of the comparison.
-
-    Args:
-        job: What to compare.
-        embedder: The bundle.
-        output: The folder, which appears when it is complete; `OUTPUT.parts` holds what is unfinished.
-        force: Replace a comparison, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If the data cannot be read, nothing can be learned from it, or there are no test examples.
-        BundleError: If there are no word2vec vectors.
-        OptionError: If the given ancestor is not the model that the compared one was started from.
-        OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
-    """
+    """Train the same network on each input and each share of the labels, and write the folder of the comparison."""
     reporter = reporter or SilentReporter()
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]

@@ -21,22 +21,16 @@ _TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One labelled example.
+    """One labelled example."""
 
-    Attributes:
-        texts: The raw text; two of them in a pair.
-        labels: The one label of the text or pair; in tagging one label a unit.
-        units: In tagging the units that have labels, characters or words: the first character of each in the text and
-            the one after its last, int32, shape (n, 2).
-        words: In tagging of words the words as the file has them, which are not segmented again.
-        part: The part that the file names for the example, train, dev or test; "" if it names none.
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
+    texts: tuple[str, ...]  # the raw text; two of them in a pair
+    labels: tuple[str, ...]  # the one label of the text or pair; in tagging one label a unit
+    # In tagging the units that have labels, characters or words: the first character of each in the text and the one
+    # after its last, int32, shape (n, 2).
     units: NDArray[np.int32] | None = None
+    # In tagging of words the words as the file has them, which are not segmented again.
     words: tuple[str, ...] | None = None
-    part: str = ""
+    part: str = ""  # the part that the file names for the example, train, dev or test; "" if it names none
 
     @property
     def key(self) -> str:

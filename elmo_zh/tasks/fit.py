@@ -54,20 +54,7 @@ class FitReport:
 def fit_task(
     job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> FitReport:
-    """Train a task and write its folder; an interrupted call resumes.
-
-    Args:
-        job: What to train.
-        embedder: The bundle.
-        output: The folder, which appears when it is complete; `OUTPUT.parts` holds what is unfinished.
-        force: Replace a trained task, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If the data cannot be read, or nothing can be learned from it.
-        OptionError: If the settings do not go together or with the model.
-        OutputError: If the output exists, or an unfinished one is of other data, another model or other settings.
-    """
+    """Train a task and write its folder; an interrupted call resumes."""
     reporter = reporter or SilentReporter()
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)

@@ -189,21 +189,7 @@ def probe_tags(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> ProbeReport:
-    """Predict the tag of each word, such as its part of speech, from the vectors of each layer alone.
-
-    Args:
-        files: CoNLL or CoNLL-U, whose test sentences are scored.
-        reading: How it is read.
-        embedder: The bundle.
-        output: The folder to write.
-        word2vec: The bundle or run whose word2vec vectors stand beside it; None for those of the model, if it has any.
-        force: Replace a probe, and do not resume an unfinished one.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If the data cannot be read, its tags mark spans, or there are no test examples.
-        OutputError: If the output exists, or an unfinished one is of other data or another model.
-    """
+    """Predict the tag of each word, such as its part of speech, from the vectors of each layer alone."""
     reporter = reporter or SilentReporter()
     files = find_files(files, reporter)
     with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:

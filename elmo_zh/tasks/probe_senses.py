@@ -41,25 +41,15 @@ Place = tuple[tuple[str, ...], NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedWord:
-    """One occurrence of a word.
-
-    Attributes:
-        word: The word.
-        sense: Its sense here.
-        text: The raw line that it is in; "" if the sentence is segmented.
-        start: Its first character in the line.
-        end: The one after its last.
-        tokens: The segmented sentence; empty if the line is raw.
-        position: The position of the word among the tokens, from 0.
-    """
+    """One occurrence of a word."""
 
     word: str
-    sense: str
-    text: str = ""
-    start: int = 0
-    end: int = 0
-    tokens: tuple[str, ...] = ()
-    position: int = 0
+    sense: str  # its sense here
+    text: str = ""  # the raw line that it is in; "" if the sentence is segmented
+    start: int = 0  # its first character in the line
+    end: int = 0  # the one after its last
+    tokens: tuple[str, ...] = ()  # the segmented sentence; empty if the line is raw
+    position: int = 0  # the position of the word among the tokens, from 0
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
@@ -159,20 +149,6 @@ def probe_senses(
 
     Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the
     five words on either side are averaged.
-
-    Args:
-        path: Marked words, as `read_senses` reads them.
-        embedder: The bundle.
-        output: The folder to write.
-        texts: The folder of the files that a table names; None for its own folder.
-        encoding: Encoding of the file, or auto.
-        word2vec: As for `probe_tags`.
-        force: As for `probe_tags`.
-        reporter: Receives messages and progress.
-
-    Raises:
-        CorpusError: If the data cannot be read, or no word has two senses.
-        OutputError: If the output exists, or an unfinished one is of other data or another model.
     """
     reporter = reporter or SilentReporter()
     read = [path, *([texts] if texts else []), embedder.bundle.path]

@@ -57,37 +57,23 @@ class TaskLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:
-    """The content of task.json.
+    """The content of task.json."""
 
-    Attributes:
-        settings: The choices for the network.
-        sizes: Its sizes.
-        labels: Names of the classes or tags, in the order of the network's outputs; empty for numbers.
-        scheme: In tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans.
-        by_words: Whether units are words; else characters.
-        alphabet: The characters with vectors of their own.
-        mean: Mean of the numbers in training, for regression.
-        scale: Their standard deviation.
-        model: The bundle: its path as it was given, its digest, the input for unknown words and the precision
-            (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of
-            the bundle in the folder, and of the one it started from as `started_from`.
-        training: Seeds, epochs and the other settings of the training, and the names of the files.
-        scores: Scores on the development and test examples, of each seed and of the chosen one.
-        layer_weights: The factor of each layer of ELMo, where it goes in.
-    """
-
-    settings: HeadSettings
+    settings: HeadSettings  # the choices for the network
     sizes: Sizes
-    labels: tuple[str, ...]
-    scheme: str
-    by_words: bool
-    alphabet: str
-    mean: float
-    scale: float
+    labels: tuple[str, ...]  # names of the classes or tags, in the order of the network's outputs; empty for numbers
+    scheme: str  # in tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans
+    by_words: bool  # whether units are words; else characters
+    alphabet: str  # the characters with vectors of their own
+    mean: float  # mean of the numbers in training, for regression
+    scale: float  # their standard deviation
+    # The bundle: its path as it was given, its digest, the input for unknown words and the precision
+    # (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of the
+    # bundle in the folder, and of the one it started from as `started_from`.
     model: Mapping[str, Any]
-    training: Mapping[str, Any]
-    scores: Mapping[str, Any]
-    layer_weights: Mapping[str, list[float]]
+    training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, and the names of the files
+    scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
+    layer_weights: Mapping[str, list[float]]  # the factor of each layer of ELMo, where it goes in
 
     @property
     def marks_spans(self) -> bool:
