@@ -164,7 +164,13 @@ class ContextIndex:
 
     @cached_property
     def words(self) -> Sequence[str]:
-        """All words, sorted by code points."""
+        """The words that have occurrences with vectors, sorted by code points."""
+        ends = self._array(self._layout.words)["postings_end"]
+        return [self.distinct_tokens[number] for number in np.flatnonzero(np.diff(ends, prepend=0)).tolist()]
+
+    @cached_property
+    def distinct_tokens(self) -> Sequence[str]:
+        """All tokens of the texts, each once, sorted by code points; those too rare for vectors and punctuation too."""
         spelled = self._layout.word_text.read_bytes()
         try:
             ends = self._array(self._layout.words)["end"].tolist()
@@ -206,9 +212,9 @@ class ContextIndex:
         number = _check_entry(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
         counts = self.info["counts"]
-        if not (0 <= word < counts["words"] and 0 <= line < counts["kept_lines"] and 0 <= start <= end):
+        if not (0 <= word < counts["distinct_words"] and 0 <= line < counts["lines"] and 0 <= start <= end):
             raise damaged(self._layout.occurrences)
-        return Occurrence(number, self.words[word], line, token, start, end)
+        return Occurrence(number, self.distinct_tokens[word], line, token, start, end)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
         """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
@@ -240,8 +246,7 @@ class ContextIndex:
             decoded = text.decode()
         except UnicodeDecodeError:
             raise damaged(self._layout.line_text) from None
-        first_character = int(lines["start"][number]) if "start" in (lines.dtype.names or ()) else 0
-        return self._texts.line(decoded, int(lines["source"][number]), int(lines["number"][number]), first_character)
+        return self._texts.line(decoded, *lines[["source", "number", "start"]][number].tolist())
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).
@@ -331,11 +336,20 @@ class ContextIndex:
             )
 
     def _number(self, word: str) -> int | None:
-        number = bisect_left(self.words, check_string(word, "ContextIndex", "word"))
-        return number if number < len(self.words) and self.words[number] == word else None
+        """Return the number of a word, None if it has no vectors."""
+        number = bisect_left(self.distinct_tokens, check_string(word, "ContextIndex", "word"))
+        if number == len(self.distinct_tokens) or self.distinct_tokens[number] != word:
+            return None
+        ends = self._array(self._layout.words)["postings_end"]
+        return number if ends[number] > (ends[number - 1] if number else 0) else None
 
     def _require(self, word: str) -> int:
         number = self._number(word)
+        if number is None and word in self.distinct_tokens:
+            raise ElmoZhError(
+                f"{word} occurs in the texts of {self.path}, but the index has no vectors of it. Make the index again"
+                " with a lower --min-count, or with the word in --words."
+            )
         if number is None:
             raise ElmoZhError(_explain_missing_word(word, self.words, self.path))
         return number

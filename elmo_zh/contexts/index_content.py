@@ -5,12 +5,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.index_files import LINE, NORM, OCCURRENCE, POSTING, VECTOR, WORD, IndexLayout
+from elmo_zh.contexts.index_files import (
+    LINE,
+    NORM,
+    OCCURRENCE,
+    POSTING,
+    TOKEN,
+    VECTOR,
+    WORD,
+    IndexLayout,
+)
 from elmo_zh.contexts.index_settings import IndexSettings, Sampler
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import changed_error
@@ -64,12 +74,10 @@ def write_index_text(
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
     """Choose the occurrences, and write all files of an index but its vectors, into a folder that exists.
 
-    Returns counts of words, kept lines and occurrences; and the numbers of the kept rows, counted through all texts.
+    Returns counts of words, of lines with an occurrence, and of occurrences; and the numbers of these lines.
     """
     sampler = Sampler(settings, words.words, words.counts)
-    kept = _KeptWords.sort(words, sampler.is_wanted)
-    rows: list[NDArray[np.int64]] = []
-    first_row = 0
+    table = _WordTable.sort(words)
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(texts):
             raw_rows = iter_rows(text, split=settings.options.split_sentences)
@@ -79,47 +87,46 @@ def write_index_text(
                     raise changed_error(text.name)
                 numbers = words.look_up(block.tokens)
                 chosen = sampler.choose(numbers)
-                kept_lines = writer.add(source, block, own_rows, kept.new_numbers[numbers], chosen)
-                rows.append(first_row + kept_lines)
-                first_row += block.num_lines
+                writer.add(source, block, own_rows, table.new_numbers[numbers], chosen)
                 progress.update(len(block.tokens))
-    found = np.concatenate([*rows, np.empty(0, np.int64)])
-    num_occurrences = kept.write(layout)
-    return {"words": len(kept.spellings), "kept_lines": len(found), "occurrences": num_occurrences}, found
+    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
+    num_words = table.write(layout, np.array(occurrences["word"]))
+    rows = np.unique(occurrences["line"]).astype(np.int64)
+    return {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences)}, rows
 
 
 @dataclass(frozen=True, eq=False)
-class _KeptWords:
-    """The words of the index, sorted, with their counts in the texts."""
+class _WordTable:
+    """The distinct tokens of the texts, sorted, with their counts."""
 
     spellings: list[bytes]
     counts: NDArray[np.int64]
-    new_numbers: NDArray[np.int32]  # from the number of a word in the texts to that in the index; -1 for the others
+    new_numbers: NDArray[np.int32]  # from the number of a token in the texts to that in the table
 
     @classmethod
-    def sort(cls, words: WordNumbers, is_wanted: NDArray[np.bool_]) -> "_KeptWords":
+    def sort(cls, words: WordNumbers) -> "_WordTable":
         # UTF-8 sorts as its code points do.
-        spellings = sorted(word for word, number in words.numbers.items() if is_wanted[number])
+        spellings = sorted(words.numbers)
         old = words.look_up(spellings)
-        new_numbers = np.full(len(is_wanted), -1, np.int32)
+        new_numbers = np.empty(len(old), np.int32)
         new_numbers[old] = np.arange(len(old), dtype=np.int32)
         return cls(spellings, words.counts[old], new_numbers)
 
-    def write(self, layout: IndexLayout) -> int:
-        """Write the words and their postings, once all occurrences are written, and return the number of these."""
-        column = np.array(np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)["word"])
+    def write(self, layout: IndexLayout, occurring: NDArray[np.int32]) -> int:
+        """Write the table and the postings of the word of each occurrence; return how many words have occurrences."""
+        postings = np.bincount(occurring, minlength=len(self.spellings))
         table = np.zeros(len(self.spellings), WORD)
         table["end"] = np.cumsum([len(word) for word in self.spellings], dtype=np.int64)
         table["count"] = self.counts
-        table["postings_end"] = np.cumsum(np.bincount(column, minlength=len(table)))
+        table["postings_end"] = np.cumsum(postings)
         save_npy(layout.words, table)
         layout.word_text.write_bytes(b"".join(self.spellings))
-        save_npy(layout.postings, np.argsort(column, kind="stable").astype(POSTING))
-        return len(column)
+        save_npy(layout.postings, np.argsort(occurring, kind="stable").astype(POSTING))
+        return int(np.count_nonzero(postings))
 
 
 class _TextWriter:
-    """Writes the chosen occurrences and their lines."""
+    """Writes the lines with their tokens, and the chosen occurrences."""
 
     def __init__(self, layout: IndexLayout) -> None:
         self._layout, self._stack = layout, ExitStack()
@@ -127,14 +134,18 @@ class _TextWriter:
 
     def __enter__(self) -> "_TextWriter":
         self._text = self._stack.enter_context(self._layout.line_text.open("wb"))
-        self._lines = ArrayWriter(self._stack.enter_context(self._layout.lines.open("wb")), LINE)
-        self._occurrences = ArrayWriter(self._stack.enter_context(self._layout.occurrences.open("wb")), OCCURRENCE)
+        self._lines = self._array(self._layout.lines, LINE)
+        self._tokens = self._array(self._layout.tokens, TOKEN)
+        self._occurrences = self._array(self._layout.occurrences, OCCURRENCE)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lines.finish()
-        self._occurrences.finish()
+        for array in (self._lines, self._tokens, self._occurrences):
+            array.finish()
         self._stack.close()
+
+    def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
+        return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)
 
     def add(
         self,
@@ -143,38 +154,39 @@ class _TextWriter:
         rows: Sequence[Row],
         words: NDArray[np.int32],
         chosen: NDArray[np.bool_],
-    ) -> NDArray[np.int64]:
-        """Write the lines of a block that hold a chosen occurrence, and return their places in the block."""
+    ) -> None:
+        """Write the lines of a block, their tokens, and those occurrences that are chosen."""
+        tokens = np.zeros(len(words), TOKEN)
+        tokens["word"] = words
+        spans = _spans(block, rows)
+        tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
         places = np.flatnonzero(chosen)
         line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
-        kept, line_places = np.unique(line_of_token, return_inverse=True)
         found = np.zeros(len(places), OCCURRENCE)
-        found["word"] = words[places]
-        found["line"] = self._lines.num_rows + line_places
+        found["line"] = self._lines.num_rows + line_of_token
         found["token"] = places - block.line_offsets[line_of_token]
-        spans = self._spans(block, rows, places, line_of_token)
-        found["start"], found["end"] = spans[:, 0], spans[:, 1]
-        texts = [rows[line].text.encode() for line in kept.tolist()]
-        lines = np.zeros(len(kept), LINE)
+        for name in TOKEN.names or ():
+            found[name] = tokens[name][places]
+        texts = [row.text.encode() for row in rows]
+        lines = np.zeros(len(rows), LINE)
         lines["end"] = self._num_bytes + np.cumsum([len(text) for text in texts], dtype=np.int64)
         lines["source"] = source
-        lines["number"] = [rows[line].line for line in kept.tolist()]
-        lines["start"] = [rows[line].start for line in kept.tolist()]
+        lines["number"] = [row.line for row in rows]
+        lines["start"] = [row.start for row in rows]
+        lines["tokens_end"] = self._tokens.num_rows + block.line_offsets[1:]
         self._text.write(b"".join(texts))
         self._num_bytes += sum(map(len, texts))
         self._lines.append(lines)
+        self._tokens.append(tokens)
         self._occurrences.append(found)
-        return kept
 
-    @staticmethod
-    def _spans(
-        block: TextBlock, rows: Sequence[Row], places: NDArray[np.int64], lines: NDArray[np.int64]
-    ) -> NDArray[np.int32]:
-        """Return start and end of tokens in the texts of their rows, int32, shape (n, 2)."""
-        if block.character_offsets is not None:
-            starts = np.array([row.start for row in rows], np.int32)
-            return np.asarray(block.character_offsets[places] - starts[lines][:, None])
-        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block, rows)])[places]
+
+def _spans(block: TextBlock, rows: Sequence[Row]) -> NDArray[np.int32]:
+    """Return start and end of each token in the text of its row, int32, shape (N, 2)."""
+    if block.character_offsets is None:
+        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block, rows)])
+    starts = np.array([row.start for row in rows], np.int32)
+    return np.asarray(block.character_offsets - starts.repeat(np.diff(block.line_offsets))[:, None])
 
 
 def _segmented_spans(block: TextBlock, rows: Sequence[Row]) -> Iterator[NDArray[np.int32]]:
@@ -192,7 +204,7 @@ class _Task(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The kept lines of a part, and its first occurrence."""
+    """The lines of a part, the first counted among those with an occurrence, and its first occurrence."""
 
     first_line: int
     num_lines: int
@@ -213,7 +225,7 @@ def write_vectors(
     rows = load_npy(layout.path / KEPT_ROWS)
     files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
     with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
-        tasks = _iter_tasks(layout, _iter_tokens(tokens, rows[done:]), done)
+        tasks = _iter_tasks(layout, _iter_tokens(tokens, rows[done:]), rows, done)
         for part, vectors in work.compute(engine, _OccurrenceVectors(embedder, layers), tasks):
             written = []
             for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
@@ -224,12 +236,13 @@ def write_vectors(
 
 
 def _iter_tasks(
-    layout: IndexLayout, token_lists: Iterable[list[str]], first_line: int
+    layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
 ) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield the parts of lines from a kept line on, with their chosen occurrences."""
+    """Yield the parts of the lines with an occurrence, whose numbers are `rows`, from one of them on."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
-        edges = np.searchsorted(occurrences["line"], np.arange(first_line, first_line + len(lines) + 1))
+        own = rows[first_line : first_line + len(lines)]
+        edges = np.searchsorted(occurrences["line"], [*own, own[-1] + 1])
         first, last = int(edges[0]), int(edges[-1])
         yield PartTask(
             name=f"computed-{first_line:012d}-{len(lines)}",

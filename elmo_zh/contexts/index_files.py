@@ -15,14 +15,14 @@ from elmo_zh.invocation import command, program
 from elmo_zh.run.files import read_json
 
 # Bump it when a program that knows the old number would misread the new files.
-# Format 1 has no `start` of lines, so the places in an index of split lines are unknown.
-INDEX_FORMAT = 2
+INDEX_FORMAT = 3
 
 # `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
 WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
 # `start` is the first character of the text in its raw line, since a sentence may begin anywhere in it.
-LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4")])
-_LINE_OF_FORMAT_1 = np.dtype(LINE.descr[:3])
+LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4"), ("tokens_end", "<i8")])
+# `word` is the number of its word; `start` and `end` are its characters in the text of its line.
+TOKEN = np.dtype([("word", "<i4"), ("start", "<i4"), ("end", "<i4")])
 OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
 POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
 
@@ -34,10 +34,12 @@ class IndexLayout:
         self.path = path
         # Texts, model and settings of the index, and the sizes of the other files.
         self.info = path / "index.json"
-        # `WORD` of each word, sorted by spelling; and the spellings, in UTF-8, without anything between them.
+        # `WORD` of each distinct token, sorted by spelling, those without vectors too; and the spellings, in UTF-8,
+        # without anything between them.
         self.words, self.word_text = path / "words.npy", path / "words.utf8"
-        # `LINE` of each line that holds an occurrence, in the order of the texts; and their texts, in the same way.
+        # `LINE` of each line, in the order of the texts; their texts, in the same way; and `TOKEN` of each token.
         self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
+        self.tokens = path / "tokens.npy"
         # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
         self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
 
@@ -51,17 +53,18 @@ class IndexLayout:
 
     def files(self, layers: Sequence[int]) -> list[Path]:
         """Return all files but `info`."""
-        texts = [self.words, self.word_text, self.lines, self.line_text, self.occurrences, self.postings]
+        texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.occurrences, self.postings]
         return [*texts, *map(self.vectors, layers), *map(self.norms, layers)]
 
     def arrays(
-        self, counts: Mapping[str, int], layers: Sequence[int], dimension: int, number: int = INDEX_FORMAT
+        self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
     ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Return dtype and shape of each array file of an index with these counts, in this number of the format."""
+        """Return dtype and shape of each array file of an index with these counts."""
         num_occurrences = counts["occurrences"]
         return {
-            self.words: (WORD, (counts["words"],)),
-            self.lines: (LINE if number > 1 else _LINE_OF_FORMAT_1, (counts["kept_lines"],)),
+            self.words: (WORD, (counts["distinct_words"],)),
+            self.lines: (LINE, (counts["lines"],)),
+            self.tokens: (TOKEN, (counts["tokens"],)),
             self.occurrences: (OCCURRENCE, (num_occurrences,)),
             self.postings: (POSTING, (num_occurrences,)),
             **{self.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
@@ -89,16 +92,12 @@ def load_info(folder: Path) -> dict[str, Any]:
         number = info["format"]
     except (ValueError, KeyError, TypeError):
         raise damaged(path) from None
-    advice = "Make the index again with this version of elmo-zh."
-    if number not in (1, INDEX_FORMAT):
-        raise OutputError(f"{path} has format {number}, expected {INDEX_FORMAT}. {advice}")
+    if number != INDEX_FORMAT:
+        raise OutputError(
+            f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
+        )
     if not _is_sound(info):
         raise damaged(path)
-    if number == 1 and info["settings"].get("split_sentences"):
-        raise OutputError(
-            f"{path} has format 1, which does not know where its sentences begin in their lines, expected"
-            f" {INDEX_FORMAT}. {advice}"
-        )
     return dict(info)
 
 
@@ -113,7 +112,7 @@ def _explain_file(path: Path) -> str:
 def _is_sound(info: Any) -> bool:
     """Return whether index.json has all values that are used, each of the right type."""
     try:
-        counts = [info["counts"][name] for name in ("words", "kept_lines", "occurrences")]
+        counts = [info["counts"][name] for name in ("words", "distinct_words", "lines", "tokens", "occurrences")]
         numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
         names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
         names += [text["name"] for text in info["texts"]]
@@ -136,7 +135,7 @@ class IndexArrays:
     def __init__(self, layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
         """Check the files; the vectors and norms are only checked for their sizes."""
         self.layout = layout
-        self._kinds = layout.arrays(info["counts"], layers, info["dimension"], info["format"])
+        self._kinds = layout.arrays(info["counts"], layers, info["dimension"])
         self._opened: dict[Path, NDArray[Any]] = {}
         _check_sizes(layout, info, layers)
         words, lines = self.read(layout.words), self.read(layout.lines)
@@ -144,6 +143,7 @@ class IndexArrays:
             (words["end"], info["bytes"][layout.word_text.name], layout.words),
             (words["postings_end"], info["counts"]["occurrences"], layout.words),
             (lines["end"], info["bytes"][layout.line_text.name], layout.lines),
+            (lines["tokens_end"], info["counts"]["tokens"], layout.lines),
         ):
             if column[-1] != last or column[0] < 0 or (np.diff(column) < 0).any():
                 raise damaged(where)
@@ -201,7 +201,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class IndexedLine:
-    """A line that holds an occurrence.
+    """A line of an index.
 
     Attributes:
         text: The raw line, or the sentence of it, if lines were split.

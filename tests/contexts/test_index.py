@@ -2,8 +2,10 @@
 
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,7 +17,7 @@ from drawn_bundles import SHAPES, oracle_layers, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import build_index, index_content
+from elmo_zh.contexts import build_index, index_content, index_files
 from elmo_zh.contexts.index_settings import load_word_list
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens
@@ -112,7 +114,7 @@ def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path:
     index = ContextIndex.load(tmp_path / "index")
     assert index.archives == [str(tmp_path / "x.zip")]
     assert index.sources == [*(f"{tmp_path}/x.zip/{name}" for name in members), str(plain)]
-    lines = [index.line(number) for number in range(index.info["counts"]["kept_lines"])]
+    lines = [index.line(number) for number in range(index.info["counts"]["lines"])]
     assert {line.source for line in lines} == {index.sources[0], index.sources[2], str(plain)}
     for line in lines:
         member = line.source.removeprefix(f"{tmp_path}/x.zip/")
@@ -133,45 +135,30 @@ def test_members_are_known_if_the_command_was_killed_when_the_tokens_were_there(
     assert files_of(tmp_path / "resumed") == files_of(tmp_path / "whole")
 
 
-def test_an_index_of_an_archive_without_its_members_can_be_read(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    """As earlier versions made it; and they can read the new one, since only a key of index.json is new."""
-    write_archive(tmp_path / "x.zip")
-    build(embedder, [tmp_path / "x.zip"], tmp_path / "index", min_count=1)
-    info = tmp_path / "index" / "index.json"
-    described = json.loads(info.read_text(encoding="utf-8"))
-    [text] = described["texts"]
-    assert text.pop("members") == [
-        {"name": "old/a.txt", "first_line": 0},
-        {"name": "c.txt", "first_line": 7},
-        {"name": "new/b.txt", "first_line": 7},
-    ]
-    info.write_text(json.dumps(described), encoding="utf-8")
-    index = ContextIndex.load(tmp_path / "index")
-    last = index.line(described["counts"]["kept_lines"] - 1)
-    assert (last.source, last.number, last.archive) == (f"{tmp_path}/x.zip", 9, "")
-    assert (index.sources, index.archives) == ([f"{tmp_path}/x.zip"], [])
-
-
 @pytest.mark.parametrize("split", [False, True])
-def test_an_index_of_format_1_can_be_read_if_its_places_are_known(
+def test_all_lines_are_there_with_the_places_of_their_tokens(
     embedder: ElmoEmbedder, tmp_path: Path, split: bool
 ) -> None:
-    """Format 1 has no column `start`: a line begins at 0, and where a sentence begins is unknown."""
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=1, split=split)
-    expected = found_occurrences(ContextIndex.load(tmp_path / "index"))
-    lines = np.load(tmp_path / "index" / "lines.npy")
-    save_npy(tmp_path / "index" / "lines.npy", lines[["end", "source", "number"]].astype(lines.dtype.descr[:3]))
-    info = tmp_path / "index" / "index.json"
-    described = json.loads(info.read_text(encoding="utf-8"))
-    described["bytes"]["lines.npy"] = (tmp_path / "index" / "lines.npy").stat().st_size
-    info.write_text(json.dumps({**described, "format": 1}), encoding="utf-8")
-    if split:
-        with pytest.raises(OutputError, match=r"format 1, which does not know where its sentences begin .* Make the"):
-            ContextIndex.load(tmp_path / "index")
-        return
-    old = ContextIndex.load(tmp_path / "index")
-    assert found_occurrences(old) == expected
-    assert {old.line(number).start for number in range(described["counts"]["kept_lines"])} == {0}
+    """Also lines without an occurrence, rare words and punctuation; but only indexed words are `words`."""
+    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=3, split=split)
+    index = ContextIndex.load(tmp_path / "index")
+    layout = index_files.IndexLayout(index.path)
+    tokens, ends = np.load(layout.tokens), np.load(layout.lines)["tokens_end"].tolist()
+    texts = [index.line(number).text for number in range(len(ends))]
+    assert "".join(texts) == "".join(LINES)
+    found = [
+        [(index.distinct_tokens[token["word"]], text[token["start"] : token["end"]]) for token in tokens[start:end]]
+        for text, (start, end) in zip(texts, pairwise([0, *ends]), strict=True)
+    ]
+    assert [[word for word, _ in line] for line in found] == [embedder.prepare(text).tokens for text in texts]
+    assert all(word == shown for line in found for word, shown in line)
+    counts = Counter(word for line in found for word, _ in line)
+    assert dict.fromkeys(index.words) == dict.fromkeys(
+        sorted(w for w in counts if counts[w] >= 3 and w not in "，。！")
+    )
+    assert sorted(counts) == list(index.distinct_tokens)
+    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors of it"):
+        index.count("齉")
 
 
 def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
@@ -325,7 +312,7 @@ def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 3},
+        {"format": 4},
         {"counts": {}},
         {"bytes": []},
         {"texts": [1]},
@@ -343,7 +330,7 @@ def test_index_json_is_checked(
     build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
     info = tmp_path / "index" / "index.json"
     info.write_text(json.dumps({**index.info, **change}), encoding="utf-8")
-    with pytest.raises(OutputError, match=r"index.json (has format 3, expected 2|is damaged)"):
+    with pytest.raises(OutputError, match=r"index.json (has format 4, expected 3|is damaged)"):
         ContextIndex.load(tmp_path / "index")
 
 
