@@ -18,7 +18,7 @@ from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.changes import spell_segmenter
-from elmo_zh.run.files import file_digest, read_json
+from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
@@ -128,6 +128,7 @@ def load_same_bundle(path: Path, digest: str) -> Bundle:
 
 def load_bundle(path: Path) -> Bundle:
     """Read a bundle into memory; BundleError if a file is missing or damaged, or two values contradict each other."""
+    note_input(path)
     layout = BundleLayout(path)
     info = _load_info(layout)
     _check_digests(layout, info)

@@ -55,8 +55,7 @@ def drift(common: Common, /, old: Path, new: Path, *, options: DriftOptions) -> 
     indexes = ContextIndex.load(old), ContextIndex.load(new)
     with ExitStack() as stack:
         if options.output:
-            inputs = [old, new, *(options.vectors or ())]
-            stack.enter_context(claimed_output(options.output, inputs, Path.is_file, force=common.force))
+            stack.enter_context(claimed_output(options.output, (), Path.is_file, force=common.force))
         words = load_word_list(options.words) if options.words else None
         distances = procrustes_distances(*options.vectors) if options.vectors else {}
         found = measure_drift(

@@ -1,6 +1,6 @@
 """The command that writes vectors: embed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,8 +193,6 @@ def embed(
         require_matching_suffix(options.output, form)
     with opened_inputs(files, common.console) as sources:
         jobs = plan_jobs(files, sources, options.output, output_suffix(form), config.text, segmented=segmented)
-        if options.mix_weights:
-            jobs = [replace(job, also_read=(*job.also_read, options.mix_weights)) for job in jobs]
         embedder = load_embedder(
             common,
             model_path(model),

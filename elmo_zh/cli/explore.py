@@ -89,8 +89,7 @@ def explore(
         require_free_port(port)
     with ExitStack() as stack:
         if output is not None:
-            inputs = [index_path] if index_path else []
-            stack.enter_context(claimed_output(output, inputs, Path.is_file, force=common.force))
+            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
         index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
         labels = _labels(common, index, choice.labels)
         choice = _with_words(common, index, choice, labels)

@@ -1,7 +1,7 @@
 """Options that several commands share, and the values that they become."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
@@ -14,12 +14,15 @@ from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DEVICES, DOCUMENTS, Regis
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.config.fields import option
+from elmo_zh.run.files import inputs_noted
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
     from elmo_zh.engine.select import EngineChoice
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Parameters that name what a command writes; all other paths are read.
+_OUTPUTS = ("output", "picture", "run_path")
 
 
 class RegisteredName(click.Choice[str]):
@@ -192,10 +195,23 @@ def _kept(name: str, **changed: Any) -> Callable[[Any], Any]:
     return _declared_option(declared, f"common_{name}", **{"expose_value": False, "callback": keep, **changed})
 
 
-def common_options(function: Function) -> Function:
-    """Add the options of all commands that write."""
+def common_options(function: Callable[..., Any]) -> Any:
+    """Add the options of all commands that write; no output may replace a file or folder that the command is given."""
     names = ("config_path", "assignments", "force", "quiet", "as_json", "print_config")
-    return with_options(function, [_kept(name) for name in names])
+
+    @wraps(function)
+    def command(*args: Any, **values: Any) -> Any:
+        with inputs_noted(_given_paths(click.get_current_context())):
+            return function(*args, **values)
+
+    return with_options(command, [_kept(name) for name in names])
+
+
+def _given_paths(context: click.Context) -> Iterator[Path]:
+    """Yield the files and folders that the arguments and options of a command name for reading."""
+    given = [value for name, value in context.params.items() if name not in _OUTPUTS]
+    for value in (*given, context.ensure_object(Common).config_path):
+        yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
 
 
 def common_options_of_readers(function: Function) -> Function:

@@ -72,7 +72,7 @@ def senses(
     index = ContextIndex.load(index_path)
     with ExitStack() as stack:
         for path in filter(None, (options.output, options.picture)):
-            stack.enter_context(claimed_output(path, [index_path], Path.is_file, force=common.force))
+            stack.enter_context(claimed_output(path, (), Path.is_file, force=common.force))
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
         )

@@ -76,9 +76,7 @@ def predict(
         if output is None:
             file: BinaryIO = sys.stdout.buffer
         else:
-            stack.enter_context(
-                claimed_output(output, [task_path, *map(Path, files)], Path.is_file, force=common.force)
-            )
+            stack.enter_context(claimed_output(output, map(Path, files), Path.is_file, force=common.force))
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
         count = _write_predictions(common, task, files, form, file)
     if output is None:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid4
@@ -16,6 +17,9 @@ from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 
 # Work that a killed process left half-written, and the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
+# What the running command reads, and what it has claimed as outputs. Python calls note nothing: a later one may replace
+# what an earlier one has read.
+_NOTED: ContextVar[tuple[list[Path], list[Path]] | None] = ContextVar("noted", default=None)
 
 
 def file_digest(path: Path) -> str:
@@ -24,15 +28,35 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
+@contextmanager
+def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
+    """Let no output of the block replace what is read: the given files and folders, and those of `note_input`."""
+    token = _NOTED.set((list(inputs), []))
+    try:
+        yield
+    finally:
+        _NOTED.reset(token)
+
+
+def note_input(path: Path) -> None:
+    """Note that the running command reads a file or folder; raise OutputError if an output that it writes is there."""
+    inputs, outputs = _NOTED.get() or ([], [])
+    inputs.append(path)
+    for output in outputs:
+        require_no_input(output, [path])
+
+
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
     """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
 
-    Its lock and its unfinished state are written beside it, and replace no input either.
+    Inputs are those given and those that the running command has noted. The lock and the unfinished state are written
+    beside the output, and replace no input either.
     """
     require_replaceable_kind(output)
     beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
     replaced = [path for path in beside if path.exists()]
-    for each in filter(Path.exists, inputs):
+    noted, _ = _NOTED.get() or ([], [])
+    for each in filter(Path.exists, (*inputs, *noted)):
         for path in replaced:
             if path.samefile(each):
                 relation = "is read"
@@ -241,6 +265,9 @@ def claimed_output(
     if output.is_dir() and not is_own(output):
         raise OutputError(f"{output} is a folder with other content. Choose another --output.")
     require_no_input(output, inputs)
+    _, claimed = _NOTED.get() or ([], [])
+    if output.resolve() in map(Path.resolve, claimed):
+        raise OutputError(f"{output} is named for two outputs. Choose another name for one of them.")
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
@@ -252,7 +279,11 @@ def claimed_output(
                 f"{output} holds something other than {kind}, so even --force does not replace it."
                 " Choose another --output, or remove it first."
             )
-        yield
+        claimed.append(output)
+        try:
+            yield
+        finally:
+            claimed.remove(output)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import telling_words, usage_layer
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
@@ -48,6 +49,7 @@ class PointLabels:
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
         """Read a table."""
+        note_input(path)
         rows = enumerate(iter_lines(path), start=1)
         _, header = next(rows, (0, ""))
         columns = header.split("\t")

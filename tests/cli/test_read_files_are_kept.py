@@ -1,0 +1,103 @@
+"""No command writes over what it reads, not even with --force: what it is given, and what a task or an index names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from contract.command_line import elmo_zh
+from drawn_bundles import TOKENS, add_word2vec, write_model
+
+from elmo_zh import ContextIndex, ElmoClassifier, ElmoEmbedder
+from elmo_zh.cli import cli
+from elmo_zh.cli.options import Common, _given_paths
+from elmo_zh.config import TextConfig
+from elmo_zh.run.files import file_digest
+
+# What each command writes. Each of its other paths is read.
+WRITTEN = {
+    "segment": {"run_path"}, "vocab": {"run_path"}, "word2vec": {"run_path"}, "encode": {"run_path"},
+    "train": {"run_path"}, "pipeline": {"run_path"}, "export": {"run_path", "output"}, "convert": {"output"},
+    "embed": {"output"}, "score": {"output"}, "index": {"output"}, "senses": {"output", "picture"},
+    "drift": {"output"}, "explore": {"output"}, "task fit": {"output"}, "task compare": {"output"},
+    "task predict": {"output"}, "task probe": {"output"},
+}  # fmt: skip
+TEXTS = ["我们吃苹果。", "今天吃苹果。"] * 4
+
+# The last words of each command, and the file at stake.
+ENDANGERED = (
+    ("task predict t.txt --task task --output", "model/weights.hdf5"),
+    ("task predict t.txt --task task --output", "task/task.json"),
+    ("task predict t.txt --task task --output", "t.txt"),
+    ("senses 果 --index index --output", "model/bundle.json"),
+    ("senses 果 --index index --picture", "model/weights.hdf5"),
+    ("senses 果 --index index --no-substitutes --picture", "index/words.npy"),
+    ("explore index --word 果 --output", "model/weights.hdf5"),
+    ("explore index --words w.txt --output", "w.txt"),
+    ("explore index --word 果 --labels w.txt --output", "w.txt"),
+    ("drift index index --words w.txt --output", "w.txt"),
+    ("drift index index --vectors v.txt v.txt --output", "v.txt"),
+    ("score t.txt --model model --config c.toml --output", "c.toml"),
+    ("score t.txt --model model --against other --output", "other/options.json"),
+    ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),
+    ("index t.txt --model model --words w.txt --output", "w.txt"),
+    ("convert other --warm-on t.txt --output", "other"),
+)
+
+
+def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before}{name} ")
+        elif {"output", "picture", "common_force"} & {
+            param.name for param in command.params if not getattr(param, "hidden", False)
+        }:
+            yield before + name, command
+
+
+def test_every_path_of_a_command_that_writes_is_read_or_written() -> None:
+    found = dict(commands(cli))
+    assert found.keys() == WRITTEN.keys()
+    for name, command in found.items():
+        context = click.Context(command, obj=Common(config_path=Path("config")))
+        paths = {param.name or "" for param in command.params if isinstance(param.type, click.Path)} - {
+            "common_config_path"
+        }
+        context.params = {each: Path(each) for each in paths}
+        assert {*map(str, _given_paths(context))} == {*paths, "config"} - WRITTEN[name], name
+
+
+@pytest.fixture
+def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model, and with a task and an index that name it."""
+    monkeypatch.chdir(tmp_path)
+    text = TextConfig(segmenter="character")
+    words = ("我", "们", "吃", "苹", "果", "苹果", "。")
+    for name in ("model", "other"):
+        add_word2vec(write_model(tmp_path / name, TOKENS, words=words, text=text, with_softmax=True))
+    for name, content in {
+        "t.txt": "\n".join(TEXTS), "w.txt": "果\n", "v.txt": "1 1\n果 1\n", "c.toml": "",
+        "mix.json": '{"scalar_parameters": [0, 0, 0], "gamma": 1}',
+    }.items():  # fmt: skip
+        Path(name).write_text(content, encoding="utf-8")
+    ContextIndex.build(ElmoEmbedder.load("model", "cpu"), "t.txt", "index", min_count=1)
+    classifier = ElmoClassifier("model", hidden_dim=3, epochs=1, device="cpu")
+    classifier.fit(TEXTS, ["有" if "我" in each else "无" for each in TEXTS]).save("task")
+    return tmp_path
+
+
+def test_what_is_read_is_kept(used: Path) -> None:
+    def content() -> dict[Path, str]:
+        return {path: file_digest(path) for path in used.rglob("*") if path.is_file()}
+
+    before = content()
+    for words, output in ENDANGERED:
+        told = elmo_zh(*words.split(), output, "--force").only_error()
+        assert "read by this command, so nothing may be written there. Choose another --output." in told, words
+        assert told.startswith(output), words
+        assert content() == before, words
+
+
+def test_two_outputs_need_two_names(used: Path) -> None:
+    told = elmo_zh("senses", "果", "--index", "index", "--output", "z.tsv", "--picture", used / "z.tsv").only_error()
+    assert told == f"{used}/z.tsv is named for two outputs. Choose another name for one of them."
