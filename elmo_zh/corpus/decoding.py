@@ -67,10 +67,10 @@ class DecodedText:
         """Yield the lines, which end at LF or CR LF only; none is split."""
         return exact_lines_of_chunks(self.chunks())
 
-    def whole_lines(self, longest: int) -> Iterator[str]:
+    def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield the lines, none of them split."""
         try:
-            yield from whole_lines_of_chunks(self.chunks(), longest)
+            yield from whole_lines_of_chunks(self.chunks(), longest, keeps_ends=keeps_ends)
         except ValueError as error:
             raise CorpusError(
                 f"{self.name}: line {error} is longer than {longest:,} characters, which no record should be."

@@ -11,6 +11,7 @@ LONGEST_LINE = 2**20
 _CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
 _BREAK_IN_CHINESE = re.compile(rf"(?<={_CHINESE})[ \t]*\r?\n[ \t\r\n]*(?={_CHINESE})")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
+_LINE_START = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
@@ -45,14 +46,14 @@ def as_one_line(text: str) -> str:
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
-def whole_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
+def whole_lines_of_chunks(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number."""
     # The unfinished line, joined only once.
     fragments: list[str] = []
     length = 0
     number = 1
-    for chunk in _with_line_feeds(chunks):
-        first, *lines = chunk.split("\n")
+    for chunk in _with_line_feeds(chunks, keeps_ends=keeps_ends):
+        first, *lines = _LINE_START.split(chunk) if keeps_ends else chunk.split("\n")
         fragments.append(first)
         length += len(first)
         if lines:
@@ -81,8 +82,8 @@ def exact_lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
         yield last.removesuffix("\r")
 
 
-def _with_line_feeds(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote."""
+def _with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
+    """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote, or undivided."""
     held = ""
     for chunk in chunks:
         text = held + chunk
@@ -90,10 +91,11 @@ def _with_line_feeds(chunks: Iterable[str]) -> Iterator[str]:
         if "\r" in text:
             if text.endswith("\r"):
                 text, held = text[:-1], "\r"
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
+            if not keeps_ends:
+                text = text.replace("\r\n", "\n").replace("\r", "\n")
         yield text
     if held:
-        yield "\n"
+        yield held if keeps_ends else "\n"
 
 
 def _bounded(line: str) -> Iterator[str]:

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
-from elmo_zh.corpus.readers.labelled_records import PART_WORDS, UnlabelledError, part_named
+from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.examples import Example, Labelled

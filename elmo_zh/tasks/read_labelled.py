@@ -1,16 +1,16 @@
 """Read a file of labelled examples of any kind, or the pairs of texts in one without labels."""
 
-import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from elmo_zh.config.task_settings import Reading
-from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.readers.columns import is_number
 from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records
 from elmo_zh.corpus.readers.records import starts_as_objects
 from elmo_zh.corpus.sources import Source, find_sources
@@ -48,6 +48,8 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
         for text in decoded_files(source, reading.encoding, PassedOver()):
             read = _read_tags if reading.kind == "tag" else _read_records
             labelled = read(text, _format_of(text, reading), reading)
+            labels = (" ".join(example.labels) for example in labelled.examples)
+            deque(refuse_surrogates(labels, f"{text.name}: the labels"), maxlen=0)
             if text.encoding.name != "utf-8":
                 labelled = replace(labelled, notes=(f"encoding {text.encoding.name.upper()}", *labelled.notes))
             found.append(labelled)
@@ -144,7 +146,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     labels = {record.label for record in labelled}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise CorpusError(conll)
-    wrong = next((record for record in labelled if reading.regression and not _is_finite(record.label)), None)
+    wrong = next((record for record in labelled if reading.regression and not is_number(record.label)), None)
     if wrong is not None:
         raise CorpusError(f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number.")
     examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
@@ -168,10 +170,3 @@ def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples
     return [example for example in examples if example.labels[0] != _NO_LABEL]
-
-
-def _is_finite(label: str) -> bool:
-    try:
-        return math.isfinite(float(label))
-    except ValueError:
-        return False

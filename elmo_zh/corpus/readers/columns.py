@@ -1,8 +1,11 @@
 """Which column or field of a file's first records holds the text, which one the label, and which row names them."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from elmo_zh.text.han import count_han
 
@@ -14,18 +17,32 @@ KNOWN_NAMES = (
 )  # fmt: skip
 # Texts of labelled data may be shorter.
 TEXT_NAMES = (*KNOWN_NAMES, "comment", "title", "query", "question", "标题", "標題", "问题", "問題")
-LABEL_NAMES = (
-    "label", "labels", "class", "category", "target", "sentiment", "score", "rating", "star", "stars", "similarity",
-    "tag", "gold_label", "label_desc", "标签", "標籤", "类别", "類別", "分类", "分類", "情感", "情感倾向", "评分",
-    "得分", "分数", "相似度",
+# Names of labels: those that certainly are, those that may be beside them, and those of what is often labelled.
+_RANKED_LABEL_NAMES = (
+    ("label", "labels", "gold_label", "标签", "標籤"),
+    ("class", "category", "target", "tag", "类别", "類別", "分类", "分類"),
+    (
+        "sentiment", "score", "rating", "star", "stars", "similarity", "intent", "department", "topic", "label_desc",
+        "情感", "情感倾向", "评分", "得分", "分数", "相似度", "科室", "部门", "案由", "意图", "主题",
+    ),
 )  # fmt: skip
+LABEL_NAMES = tuple(chain.from_iterable(_RANKED_LABEL_NAMES))
 PAIR_NAMES = (
     ("sentence1", "sentence2"), ("text1", "text2"), ("text_a", "text_b"), ("sentence_a", "sentence_b"),
     ("question1", "question2"), ("query1", "query2"), ("q1", "q2"), ("s1", "s2"), ("premise", "hypothesis"),
     ("question", "answer"), ("query", "title"), ("query", "doc"), ("句子1", "句子2"), ("问题", "答案"),
 )  # fmt: skip
+# Words for the parts of data, in names of files and in a column; testa and testb are CoNLL's.
+PART_WORDS = {
+    "train": {"train", "training", "trainset"},
+    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
+    "test": {"test", "testing", "testset", "testb"},
+}
 # Columns that number the rows: never a text or a label.
-_NUMBERING = re.compile(r".*id\d*|idx|index|序号|编号")
+_NUMBERING = re.compile(r".*id\d*|idx|index|.*(?:序号|编号|案号|单号|病历号|号码)")
+# Dates are never a label. They, numbers and identifiers are never a text.
+_DATE = re.compile(r"\d{2,4}[-/.年]\d{1,2}(?:[-/.月]\d{1,2})?日?(?:[T ]?\d{1,2}:\d{2}.*)?")
+_NO_TEXT = re.compile(r"(?:[\W\d_]|[年月日时分秒])*|(?=.*\d)[!-~]+")
 # A known name is passed over if another known name has more than twice its Han characters, or any other field more than
 # four times: it then holds numbers, captions or answers beside the text.
 _MOST_TIMES_KNOWN, _MOST_TIMES_ANY = 2, 4
@@ -40,12 +57,11 @@ Rows = Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a number."""
+    """Return whether a cell is a finite number; 1_0, which only Python reads as one, is none."""
     try:
-        float(cell)
+        return "_" not in cell and math.isfinite(float(cell))
     except ValueError:
         return False
-    return True
 
 
 def cells_of(rows: Rows, column: int) -> list[str]:
@@ -134,50 +150,97 @@ def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for pair in PAIR_NAMES if set(pair) <= set(header)), None)
 
 
-def known_columns(sample: Rows, num_texts: int, *, with_label: bool) -> tuple[int | None, ...] | None:
+class Columns(NamedTuple):
+    """The columns of the texts, None for one that is not known, and all those that could hold the label."""
+
+    texts: tuple[int | None, ...]
+    labels: tuple[int, ...] = ()
+
+
+def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
     """Return the columns of the texts and the label by their names in the first row; None if none of these is known.
 
-    Beside a known label the texts are the other columns with the most Chinese; beside known texts a single other column
-    is the label if it may be one. Columns that number the rows are neither.
+    Beside a known label the texts are the other columns with the most Chinese; beside known texts the label is one of
+    the others. Columns that number the rows are neither. With `numbers` labels are numbers.
     """
     header = [cell.strip().lower() for cell in sample[0]]
-    label = next((header.index(name) for name in LABEL_NAMES if name in header), None)
+    rows = sample[1:]
+    labels = _named_labels(rows, header, numbers=numbers)
     pair = pair_in(header)
     if num_texts == 2:
         texts: tuple[int | None, ...] = tuple(map(header.index, pair)) if pair else (None, None)
     else:
         single = (*TEXT_NAMES, *(first for first, second in PAIR_NAMES if second not in header))
         texts = (next((header.index(name) for name in single if name in header), None),)
-    if label is None and pair is None and None in texts:
+    if not labels and pair is None and None in texts:
         return None
     others = [place for place, name in enumerate(header) if not _NUMBERING.fullmatch(name)]
-    others = [place for place in others if place != label and place not in texts]
-    if label is not None and None in texts and len(others) >= num_texts and not (pair and num_texts == 1):
-        texts = _texts_among(sample[1:], others, num_texts)
-    if label is None and with_label and None not in texts and len(others) == 1 and _may_be_label(sample[1:], others[0]):
-        label = others[0]
-    return (*texts, label)
+    others = [place for place in others if place not in labels and place not in texts]
+    if labels and None in texts and not (pair and num_texts == 1):
+        texts = _texts_among(rows, others, num_texts) or texts
+    if not labels and with_label and None not in texts:
+        labels = _likely_labels(rows, others, numbers=numbers)
+    return Columns(texts, labels)
 
 
-def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool) -> tuple[int | None, ...] | None:
+def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
+    """Return the columns whose names say label most clearly; of several those alone that may be labels."""
+    ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
+    if numbers:
+        ranked.sort(key=lambda found: not any(_are_numbers(cells_of(rows, column)) for column in found))
+    return next((_likely_labels(rows, found, numbers=numbers) or found[:1] for found in ranked if found), ())
+
+
+def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
     """Return the columns of a table without known names: texts have the most Chinese, labels come again."""
     width = max(map(len, sample))
-    if width < num_texts + with_label:
-        return None
     texts = _texts_among(sample, range(width), num_texts)
-    left = [column for column in range(width) if column not in texts]
-    return (*texts, min(left, key=lambda column: _label_rank(cells_of(sample, column))) if left else None)
+    if texts is None or width < num_texts + with_label:
+        return None
+    return Columns(
+        texts, _likely_labels(sample, [place for place in range(width) if place not in texts], numbers=numbers)
+    )
 
 
-def _may_be_label(rows: Rows, column: int) -> bool:
-    """Return whether the cells of a column are numbers, or at most half as many labels as there are rows."""
-    cells = cells_of(rows, column)
-    few = len(cells) < _LEAST_ROWS or 2 * len(set(cells)) <= len(cells)
-    return all(cells) and (few or all(map(is_number, cells)))
+def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
+    """Return the columns that may be labels; of several only those of numbers, or whose values come again."""
+    cells = {column: cells_of(rows, column) for column in columns}
+    found = {column: each for column, each in cells.items() if _may_be_label(each)}
+    if len(found) > 1:
+        fits = _are_numbers if numbers else _come_again
+        found = {column: each for column, each in found.items() if fits(each)} or found
+    return tuple(sorted(found))
 
 
-def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return the columns with the most Chinese, else the longest; those that are often empty or alike come last."""
+def _may_be_label(cells: Sequence[str]) -> bool:
+    """Return whether cells are numbers, or at most half as many labels as there are rows; no dates or parts of data."""
+    filled = [cell for cell in cells if cell]
+    distinct = set(filled)
+    if len(filled) < (1 - _MOST_EMPTY) * len(cells) or all(map(_DATE.fullmatch, distinct)):
+        return False
+    if all(part_named(cell.lower()) for cell in distinct):
+        return False
+    return len(cells) < _LEAST_ROWS or 2 * len(distinct) <= len(cells) or _are_numbers(filled)
+
+
+def _come_again(cells: Sequence[str]) -> bool:
+    return 1 < len(set(cells)) <= len(cells) / 2
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(map(is_number, filter(None, cells)))
+
+
+def part_named(word: str) -> str:
+    """Return the part that a word in lower case stands for; "" if for none."""
+    return next((part for part, words in PART_WORDS.items() if word in words), "")
+
+
+def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
+    """Return the columns with the most Chinese, else the longest; those that are often empty or alike come last.
+
+    Columns of dates, numbers or identifiers are no texts; None if too few are left.
+    """
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_of(rows, column)
@@ -185,11 +248,5 @@ def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, .
         is_alike = len(cells) >= _LEAST_ROWS and len(set(cells)) < _LEAST_DISTINCT * len(cells)
         return is_empty, is_alike, -count_han(cells), -sum(map(len, cells)), column
 
-    return tuple(sorted(sorted(columns, key=rank)[:count]))
-
-
-def _label_rank(cells: Sequence[str]) -> tuple[bool, int, int]:
-    """Return what is lowest for labels: none is empty; values that come again, but several; few of them."""
-    distinct = len(set(cells))
-    comes_again = 2 * distinct <= len(cells)
-    return not all(cells), 0 if comes_again and distinct > 1 else 1 if comes_again else 2, distinct
+    texts = [column for column in columns if not rows or not all(map(_NO_TEXT.fullmatch, cells_of(rows, column)))]
+    return tuple(sorted(sorted(texts, key=rank)[:count])) if len(texts) >= count else None

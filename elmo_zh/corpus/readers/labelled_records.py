@@ -8,17 +8,25 @@ from typing import Any
 
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.readers.columns import Rows, cells_of, guessed_columns, has_header, known_columns, pair_in
+from elmo_zh.corpus.readers.columns import (
+    Columns,
+    Rows,
+    cells_of,
+    guessed_columns,
+    has_header,
+    known_columns,
+    pair_in,
+    part_named,
+)
 from elmo_zh.corpus.readers.records import Row, Table, iter_objects, rows_between_signs, rows_of
 from elmo_zh.errors import CorpusError
 
-# Words for the parts of data, in names of files and in a column; testa and testb are CoNLL's.
-PART_WORDS = {
-    "train": {"train", "training", "trainset"},
-    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
-    "test": {"test", "testing", "testset", "testb"},
-}
-_SAMPLE_RECORDS = 200
+# So many that a file that is sorted by its labels shows several of them.
+_SAMPLE_RECORDS = 20_000
+# Records that tell whether a field names the parts of the data.
+_PART_RECORDS = 200
+# Values of a column that a message shows.
+_SHOWN_VALUES = 3
 # Least fraction of the rows without a header that have as many columns as most, and how many rows have to show it.
 _ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
 _QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the columns by tabs."
@@ -26,11 +34,6 @@ _QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the col
 
 class UnlabelledError(CorpusError):
     """A file has texts but no labels, as published test examples often have."""
-
-
-def part_named(word: str) -> str:
-    """Return the part that a word in lower case stands for; "" if for none."""
-    return next((part for part, words in PART_WORDS.items() if word in words), "")
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class _Opened:
     def find_parts(self) -> str | None:
         """Return an unused field that says train, dev or test in each record; None if there is none."""
         for place, field in enumerate(self.shown):
-            cells = cells_of(self.sample, place)
+            cells = cells_of(self.sample[:_PART_RECORDS], place)
             if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):
                 return field
         return None
@@ -109,7 +112,7 @@ class _Opened:
 
 def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool) -> _Opened:
     rows = rows_between_signs(text) or rows_of(text, kind)
-    table = Table(text, rows, lambda _, row: not any(cell.strip() for cell in row))
+    table = Table(text, rows, lambda _, row: not any(cell.strip() for cell in row), num_sample_rows=_SAMPLE_RECORDS)
     sample = [row for _, row in table.sample]
     if not sample:
         raise CorpusError(f"{text.name}: it has no rows. Give a table with a text and a label in each row.")
@@ -148,8 +151,9 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
                 f"{name} has no column {column!r}. Its first row is: {shown_names(header)}."
                 " Give one of these names, or a number from 1."
             )
-    known = known_columns(sample, num_texts, with_label=with_label)
-    guess = known or guessed_columns(sample[1:] or sample, num_texts, with_label=with_label)
+    choice = {"with_label": with_label, "numbers": reading.regression}
+    known = known_columns(sample, num_texts, **choice)
+    guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
             f"{name}: its first row has one column ({header[0][:40]!r}), expected {len(wanted)}, separated"
@@ -157,15 +161,34 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
         )
     found: list[int] = []
     for place, column in enumerate(wanted):
-        guessed = guess[place] if guess is not None and place < len(guess) else None
         if column:
             found.append(int(column) - 1 if column.isdecimal() else header.index(column))
-        elif guessed is not None:
-            found.append(guessed)
         else:
-            raise _not_found(name, "column", header, place, num_texts)
+            found.append(_chosen(name, "column", sample, guess, place, num_texts))
     is_named = known is not None or any(not column.isdecimal() for column in told)
     return found, is_named or (with_label and len(sample) > 2 and has_header(sample, label=found[-1]))
+
+
+def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: int, num_texts: int) -> int:
+    """Return the column of a text, or of the label after them; raise CorpusError if there is none, or several."""
+    labels = guess.labels if guess else ()
+    if place == num_texts and len(labels) > 1:
+        shown = "; ".join(_shown_column(sample, column) for column in labels)
+        raise CorpusError(f"{name}: the label could be in several {kind}s: {shown}. Choose one: --label-column NAME")
+    column = next(iter(labels), None) if place == num_texts else guess and guess.texts[place]
+    if column is None:
+        raise _not_found(name, kind, [cell.strip() for cell in sample[0]], place, num_texts)
+    return column
+
+
+def _shown_column(sample: Rows, column: int) -> str:
+    """Return the name, or the number, of a column with its most frequent values."""
+    first = sample[0][column].strip() if column < len(sample[0]) else ""
+    counts = Counter(cells_of(sample, column))
+    is_name = bool(first) and counts[first] == 1
+    values = [value[:20] for value, _ in counts.most_common() if not (is_name and value == first)]
+    more = f" and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
+    return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
@@ -203,18 +226,17 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
         raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
     names, num_texts = list(sample[0][1]), reading.num_texts
     cells = [[_text_of(record.get(name)) or "" for name in names] for _, record in sample]
-    known = known_columns([names, *cells], num_texts, with_label=with_label)
-    fields = []
-    for place, name in enumerate(reading.columns(with_label=with_label)):
-        column = known[place] if known else None
-        if not name and column is None:
-            if not any(isinstance(value, str) for _, record in sample for value in record.values()):
-                raise CorpusError(
-                    f"{text.name}: the fields {shown_names(names)} hold lists or objects, expected a text and a label"
-                    ' such as {"text": "...", "label": "..."}. Convert it.'
-                )
-            raise _not_found(text.name, "field", names, place, num_texts)
-        fields.append(name or names[int(column or 0)])
+    wanted = reading.columns(with_label=with_label)
+    if not all(wanted) and not any(isinstance(value, str) for _, record in sample for value in record.values()):
+        raise CorpusError(
+            f"{text.name}: the fields {shown_names(names)} hold lists or objects, expected a text and a label"
+            ' such as {"text": "...", "label": "..."}. Convert it.'
+        )
+    rows = [names, *cells]
+    known = known_columns(rows, num_texts, with_label=with_label, numbers=reading.regression)
+    fields = [
+        name or names[_chosen(text.name, "field", rows, known, place, num_texts)] for place, name in enumerate(wanted)
+    ]
     return _Opened(
         what="record",
         shown={name: name for name in names},

@@ -32,12 +32,16 @@ class Table:
     """The rows of a table; `sample` has the first ones that are not blank, with their numbers in the file, from 1."""
 
     def __init__(
-        self, text: DecodedText, rows: Iterator[Row], is_blank: Callable[[int, Row], bool] = lambda _, row: not row
+        self,
+        text: DecodedText,
+        rows: Iterator[Row],
+        is_blank: Callable[[int, Row], bool] = lambda _, row: not row,
+        num_sample_rows: int = _SAMPLE_ROWS,
     ) -> None:
         """Read the first rows; a file that is not CSV is a CorpusError, here or when more is read."""
         numbered = enumerate(_checked(text, rows), start=1)
         self._rest = ((number, row) for number, row in numbered if not is_blank(number, row))
-        self.sample = list(islice(self._rest, _SAMPLE_ROWS))
+        self.sample = list(islice(self._rest, num_sample_rows))
         self.width = max((len(row) for _, row in self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
@@ -82,15 +86,16 @@ class _RowLines:
     """The lines that csv parses into rows, with a limit on the characters of one row."""
 
     def __init__(self, text: DecodedText) -> None:
-        self._lines = text.whole_lines(LONGEST_CELL)
+        # A cell in quotes keeps its line ends: places in it are those that other programs count.
+        self._lines = text.whole_lines(LONGEST_CELL, keeps_ends=True)
         self._num_characters = 0
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
-            self._num_characters += len(line) + 1
+            self._num_characters += len(line)
             if self._num_characters > LONGEST_CELL:
                 raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
-            yield line + "\n"
+            yield line
         # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
         if self._num_characters:
             raise csv.Error("the file ends within a cell in quotes")
