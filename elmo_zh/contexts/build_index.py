@@ -68,7 +68,7 @@ def build_index(
 ) -> IndexReport:
     """Write an index of the words of texts. An unfinished one is continued, unless `force` is given.
 
-    Each text is read three times: its bytes for their digest, and its lines for their tokens and to write those kept.
+    Each text is read twice: its bytes for their digest, and its lines for their tokens.
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
     if embedder.is_stateful:
@@ -116,15 +116,12 @@ class _Build:
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         """Write the index."""
-        stamped = [(Stamp.of(text.source), text.source) for text in self._texts]
         read = self._write_all_tokens(force=force)
         refusal = "an unfinished index of other texts, another model or other settings"
         self.work.open(self._manifest(read), force=force, refusal=refusal, discard=self._discard_index)
         tokens = [self._tokens(number) for number in range(len(read))]
         if not self._layout.path.is_dir():
             self._write_text(read, tokens)
-            for stamp, source in stamped:
-                stamp.require(source)
         layers = self._settings.layers
         write_vectors(self._embedder, self.work, self._layout, tokens, layers, engine, self._reporter)
         return self._finish()
@@ -158,7 +155,8 @@ class _Build:
         """Write the tokens of a text, unless they are there."""
         reading = {"segmented": self._settings.segmented, "split": self._settings.options.split_sentences}
         stamp, digest = Stamp.of(text.source), file_digest(text.source.path)
-        made_from = {"source_digest": digest, **self._embedder.identity(), **reading, "reading": text.reading}
+        made_from = {"format": INDEX_FORMAT, "source_digest": digest, **self._embedder.identity()}
+        made_from |= {**reading, "reading": text.reading}
         tokens.folder.open(made_from, force=force)
         counts = tokens.write(self._embedder, text, **reading, stamp=stamp, reporter=self._reporter)
         hint_at_long_lines(text, counts, self._hints)
@@ -192,7 +190,7 @@ class _Build:
         with atomic_path(self._layout.path) as unfinished:
             unfinished.mkdir()
             layout, settings = IndexLayout(unfinished), self._settings
-            found, rows = write_index_text(layout, tokens, self._texts, settings, words, self._reporter)
+            found, rows = write_index_text(layout, tokens, settings, words, self._reporter)
             self._require_words(found, words)
             found = {**counts.reported(), **found, "distinct_words": len(words.numbers)}
             if not counts.backed_off_tokens:

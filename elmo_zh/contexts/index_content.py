@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +22,9 @@ from elmo_zh.contexts.index_files import (
     IndexLayout,
 )
 from elmo_zh.contexts.index_settings import IndexSettings, Sampler
-from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.sources import changed_error
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
-from elmo_zh.embed.text_tokens import Row, TextTokens, iter_rows
+from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
@@ -67,7 +65,6 @@ def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers
 def write_index_text(
     layout: IndexLayout,
     tokens: Sequence[TextTokens],
-    texts: Sequence[InputText],
     settings: IndexSettings,
     words: WordNumbers,
     reporter: Reporter,
@@ -79,15 +76,11 @@ def write_index_text(
     sampler = Sampler(settings, words.words, words.counts)
     table = _WordTable.sort(words)
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
-        for source, text in enumerate(texts):
-            raw_rows = iter_rows(text, split=settings.options.split_sentences)
-            for block in tokens[source].blocks():
-                own_rows = list(islice(raw_rows, block.num_lines))
-                if len(own_rows) < block.num_lines:
-                    raise changed_error(text.name)
+        for source, text in enumerate(tokens):
+            for block in text.blocks():
                 numbers = words.look_up(block.tokens)
                 chosen = sampler.choose(numbers)
-                writer.add(source, block, own_rows, table.new_numbers[numbers], chosen)
+                writer.add(source, block, table.new_numbers[numbers], chosen)
                 progress.update(len(block.tokens))
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     num_words = table.write(layout, np.array(occurrences["word"]))
@@ -147,18 +140,11 @@ class _TextWriter:
     def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
         return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)
 
-    def add(
-        self,
-        source: int,
-        block: TextBlock,
-        rows: Sequence[Row],
-        words: NDArray[np.int32],
-        chosen: NDArray[np.bool_],
-    ) -> None:
+    def add(self, source: int, block: TextBlock, words: NDArray[np.int32], chosen: NDArray[np.bool_]) -> None:
         """Write the lines of a block, their tokens, and those occurrences that are chosen."""
         tokens = np.zeros(len(words), TOKEN)
         tokens["word"] = words
-        spans = _spans(block, rows)
+        spans = _spans(block)
         tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
         places = np.flatnonzero(chosen)
         line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
@@ -167,32 +153,34 @@ class _TextWriter:
         found["token"] = places - block.line_offsets[line_of_token]
         for name in TOKEN.names or ():
             found[name] = tokens[name][places]
-        texts = [row.text.encode() for row in rows]
-        lines = np.zeros(len(rows), LINE)
-        lines["end"] = self._num_bytes + np.cumsum([len(text) for text in texts], dtype=np.int64)
+        lines = np.zeros(block.num_lines, LINE)
+        lines["end"] = self._num_bytes + np.cumsum([len(text) for text in block.texts], dtype=np.int64)
         lines["source"] = source
-        lines["number"] = [row.line for row in rows]
-        lines["start"] = [row.start for row in rows]
+        lines["number"] = (
+            np.arange(block.num_lines) + block.first_line if block.source_lines is None else block.source_lines
+        )
+        lines["start"] = 0 if block.starts is None else block.starts
         lines["tokens_end"] = self._tokens.num_rows + block.line_offsets[1:]
-        self._text.write(b"".join(texts))
-        self._num_bytes += sum(map(len, texts))
+        self._text.write(b"".join(block.texts))
+        self._num_bytes += sum(map(len, block.texts))
         self._lines.append(lines)
         self._tokens.append(tokens)
         self._occurrences.append(found)
 
 
-def _spans(block: TextBlock, rows: Sequence[Row]) -> NDArray[np.int32]:
-    """Return start and end of each token in the text of its row, int32, shape (N, 2)."""
+def _spans(block: TextBlock) -> NDArray[np.int32]:
+    """Return start and end of each token in the text of its line, int32, shape (N, 2)."""
     if block.character_offsets is None:
-        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block, rows)])
-    starts = np.array([row.start for row in rows], np.int32)
-    return np.asarray(block.character_offsets - starts.repeat(np.diff(block.line_offsets))[:, None])
+        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block)])
+    if block.starts is None:
+        return block.character_offsets
+    return np.asarray(block.character_offsets - block.starts.repeat(np.diff(block.line_offsets))[:, None])
 
 
-def _segmented_spans(block: TextBlock, rows: Sequence[Row]) -> Iterator[NDArray[np.int32]]:
-    """Yield the spans of the tokens of each row of segmented text."""
-    for (_, own), row in zip(block.iter_lines(), rows, strict=True):
-        yield find_tokens(row.text, [token.decode() for token in block.tokens[own]])
+def _segmented_spans(block: TextBlock) -> Iterator[NDArray[np.int32]]:
+    """Yield the spans of the tokens of each line of segmented text."""
+    for (_, own), text in zip(block.iter_lines(), block.texts, strict=True):
+        yield find_tokens(text.decode(), [token.decode() for token in block.tokens[own]])
 
 
 class _Task(NamedTuple):

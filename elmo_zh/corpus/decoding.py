@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from elmo_zh.corpus.content import Content, UnsuitableError
@@ -125,15 +125,18 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
         )
 
 
-def refuse_surrogates(lines: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the lines; one with a lone surrogate, which JSON can escape and no file can hold, is a CorpusError."""
-    for number, line in enumerate(lines, start=1):
-        if not line.isascii() and (found := _SURROGATES.search(line)):
-            raise CorpusError(
-                f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half a character,"
-                " which no text can hold. Correct the record."
-            )
-        yield line
+def without_surrogates(text: str) -> str:
+    """Return a text with U+FFFD in place of lone surrogates."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def refuse_surrogates(line: str, number: int, name: str) -> None:
+    """Raise CorpusError for a line with a lone surrogate, which JSON can escape and no file can hold."""
+    if not line.isascii() and (found := _SURROGATES.search(line)):
+        raise CorpusError(
+            f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half a character,"
+            " which no text can hold. Correct the record."
+        )
 
 
 def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:

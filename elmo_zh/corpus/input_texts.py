@@ -17,6 +17,7 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
+from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS, num_without_field, other_fields_note
 from elmo_zh.corpus.readers.records import BLANK_LINES
 from elmo_zh.corpus.sources import Source, Sources, find_sources
@@ -109,7 +110,11 @@ class InputText:
         }
 
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
-        """Yield the lines from the first on.
+        """Yield the lines of the records."""
+        return (record.line for record in self.records(reporter))
+
+    def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
+        """Yield the lines from the first on, with the other columns of their records.
 
         Raises:
             UnsuitableError: If the file is no text.
@@ -124,12 +129,12 @@ class InputText:
             if reporter is not None:
                 self._report_reading(reporter)
         num_lines = 0
-        for member, lines in chain([] if first is None else [first], files):
+        for member, records in chain([] if first is None else [first], files):
             if member:
                 self.members.add(member, num_lines)
-            for line in lines:
+            for record in records:
                 num_lines += 1
-                yield line
+                yield record
         if reporter is not None:
             if not is_early or self.tally.forms.total() > 1:
                 self._report_reading(reporter)

@@ -12,6 +12,7 @@ from elmo_zh.corpus.encodings import find_encoding
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.corpus.readers.formats import (
     Documents,
+    Record,
     find_format,
     find_record_format,
     read_documents,
@@ -48,15 +49,15 @@ def read_source(
 
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield the lines of each file of a source, and leave none out, with the file's path in its archive.
+) -> Iterator[tuple[str, Iterator[Record]]]:
+    """Yield the records of each file of a source, and leave none out, with the file's path in its archive.
 
-    A line is a line of a text file, or a record of a table or of JSON, in which its own line ends are spaces; a record
-    without text is an empty line. The lines must be read before the next file. The path is empty for a source that is
+    A record is a line of a text file, or a record of a table or of JSON, in which its own line ends are spaces; one
+    without text is an empty line. The records must be read before the next file. The path is empty for a source that is
     no archive. A source that is no text raises UnsuitableError.
     """
     return _read_contents(
-        source, passed_over, lambda content: _read_lines_of_content(content, config, tally, passed_over)
+        source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
     )
 
 
@@ -124,17 +125,23 @@ def _read_content(
         yield readable_lines(document, text.encoding, config.bad_bytes, tally)
 
 
-def _read_lines_of_content(
+def _read_records_of_content(
     content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[tuple[str, Iterator[str]]]:
+) -> Iterator[tuple[str, Iterator[Record]]]:
     text = DecodedText(content, find_encoding(content, config.encoding))
     refuse_bad_bytes(text, may_skip=False)
     kind = find_record_format(text, config.format)
     tally.read_field = ""
-    lines = refuse_surrogates(read_records(kind, text, config, tally, passed_over), text.name)
-    first = next(lines, None)
+    records = read_records(kind, text, config, tally, passed_over)
+    first = next(records, None)
     tally.forms[kind, text.encoding.name, tally.read_field] += 1
-    yield content.member, chain([] if first is None else [first], _rest(lines))
+    yield content.member, _checked(chain([] if first is None else [first], _rest(records)), text.name)
+
+
+def _checked(records: Iterator[Record], name: str) -> Iterator[Record]:
+    for number, record in enumerate(records, start=1):
+        refuse_surrogates(record.line, number, name)
+        yield record
 
 
 def _rest(items: Iterator[Item]) -> Iterator[Item]:

@@ -1,7 +1,8 @@
 """The tokens of a text on disk: the first half of `embed` and `index`, all of them before the first vector."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.input_texts import InputText, Members
+from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
@@ -27,34 +29,35 @@ PART_TOKENS = WINDOW_TOKENS
 # A line counts as long if it has so many characters and so many sentences.
 _LONG_CHARACTERS = 100
 _LONG_SENTENCES = 4
-# The record that says how many lines there are, once all have their tokens.
+# The record of how many lines there are, and of the members of an archive, once all lines have their tokens.
 _ALL = "tokens"
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """One sentence text to embed."""
 
     text: str
     line: int  # Number of its line in the text, from 0
     start: int  # Its first character in that line
+    columns: Mapping[str, str]
 
 
-def iter_rows(text: InputText, *, split: bool, reporter: Reporter | None = None) -> Iterator[Row]:
+def _iter_rows(text: InputText, *, split: bool, reporter: Reporter) -> Iterator[_Row]:
     """Yield the lines of a text; or with `split` their sentences, where a line without any is one row."""
-    for number, line in enumerate(text.lines(reporter)):
+    for number, record in enumerate(text.records(reporter)):
         if split:
-            yield from _sentence_rows(line, number)
+            yield from _sentence_rows(record, number)
         else:
-            yield Row(line, number, 0)
+            yield _Row(record.line, number, 0, record.columns)
 
 
-def _sentence_rows(line: str, number: int) -> list[Row]:
+def _sentence_rows(record: Record, number: int) -> list[_Row]:
     rows, start = [], 0
-    for sentence in split_sentences(line):
+    for sentence in split_sentences(record.line):
         if sentence.strip():  # white space between sentences is no sentence
-            rows.append(Row(sentence, number, start))
+            rows.append(_Row(sentence, number, start, record.columns))
         start += len(sentence)
-    return rows or [Row(line, number, 0)]
+    return rows or [_Row(record.line, number, 0, record.columns)]
 
 
 def require_sentences(bundle: Bundle) -> None:
@@ -103,11 +106,13 @@ class TextTokens:
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():
             counts.add(TokenCounts(**figures))
-        if self.folder.figures(_ALL) == {"lines": counts.lines}:
+        done = self.folder.figures(_ALL)
+        if done is not None and done["lines"] == counts.lines:
+            text.members = Members.restored(done["members"])
             return counts
         if counts.lines:
             reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
-        rows = islice(iter_rows(text, split=split, reporter=reporter), counts.lines, None)
+        rows = islice(_iter_rows(text, split=split, reporter=reporter), counts.lines, None)
         try:
             with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
                 prepared = _iter_prepared(embedder, text, rows, segmented=segmented)
@@ -118,31 +123,34 @@ class TextTokens:
         except CorpusError:
             self.folder.remove()
             raise
-        self.folder.finish(_ALL, {"lines": counts.lines})
+        self.folder.finish(_ALL, {"lines": counts.lines, "members": text.members.described()})
         return counts
 
     def _write_part(
         self, embedder: ElmoEmbedder, part: "Sequence[_PreparedRow]", first_line: int, *, segmented: bool, split: bool
     ) -> TokenCounts:
-        tokens = list(chain.from_iterable(row.tokens for row in part))
+        tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
+        rows = [prepared.row for prepared in part]
         unknown = embedder.find_unknown(tokens)
         block = TextBlock(
             first_line=first_line,
-            line_offsets=np.cumsum([0, *(len(row.tokens) for row in part)], dtype=np.int64),
+            line_offsets=np.cumsum([0, *map(_num_tokens, part)], dtype=np.int64),
             tokens=[token.encode() for token in tokens],
             unknown=unknown,
-            character_offsets=None if segmented else np.concatenate([row.offsets for row in part]),
-            source_lines=np.array([row.line for row in part], np.int64) if split else None,
-            texts=[row.text.replace("\0", "\ufffd").encode() for row in part],
+            character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
+            source_lines=np.array([row.line for row in rows], np.int64) if split else None,
+            texts=[row.text.replace("\0", "\ufffd").encode() for row in rows],
+            starts=np.array([row.start for row in rows], np.int32) if split else None,
+            columns=_columns_of(rows),
         )
         counts = TokenCounts(
             lines=len(part),
-            empty_lines=sum(not row.tokens for row in part),
+            empty_lines=sum(not prepared.tokens for prepared in part),
             tokens=len(tokens),
             unknown_tokens=int(unknown.sum()),
             cut_tokens=embedder.count_cut(tokens),
             backed_off_tokens=_count_backed_off(embedder, compress(tokens, unknown)),
-            long_lines=0 if segmented or split else sum(_is_long(row.text) for row in part),
+            long_lines=0 if segmented or split else sum(_is_long(row.text) for row in rows),
         )
         path = self.folder.path / f"text-{first_line:012d}.npz"
         with written_once(path) as unfinished:
@@ -160,20 +168,25 @@ class TextTokens:
 
 
 class _PreparedRow(NamedTuple):
-    """The tokens of a row and their offsets in its line, its text, and the number of its line."""
+    """The tokens of a row and their offsets in its line."""
 
     tokens: list[str]
     offsets: np.ndarray
-    text: str
-    line: int
+    row: _Row
 
 
-def _num_tokens(row: _PreparedRow) -> int:
-    return len(row.tokens)
+def _num_tokens(prepared: _PreparedRow) -> int:
+    return len(prepared.tokens)
+
+
+def _columns_of(rows: Sequence[_Row]) -> list[bytes]:
+    if not any(row.columns for row in rows):
+        return []
+    return [json.dumps(row.columns, ensure_ascii=False).encode() for row in rows]
 
 
 def _iter_prepared(
-    embedder: ElmoEmbedder, text: InputText, rows: Iterable[Row], *, segmented: bool
+    embedder: ElmoEmbedder, text: InputText, rows: Iterable[_Row], *, segmented: bool
 ) -> Iterator[_PreparedRow]:
     """Yield the rows as tokens."""
     for row in rows:
@@ -181,7 +194,7 @@ def _iter_prepared(
         if "\0" in row.text and any("\0" in token for token in line.tokens):
             name, number = text.place(row.line)
             raise CorpusError(f"{name}: line {number + 1} holds a NUL character, which HDF5 cannot store. Remove it.")
-        yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row.text, row.line)
+        yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
 
 
 def _is_long(line: str) -> bool:

@@ -1,5 +1,7 @@
 """The tokens of a text on disk, before the first vector."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,27 @@ def test_unknown_words_are_counted_in_bounded_memory(
     assert counts.most_common(1) == [("often", 180)]
     assert len(counts) <= 100
     assert "我" not in counts
+
+
+def test_rows_know_their_sentence_and_the_columns_of_their_record(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the text need not be read again: the second time all is on disk, with the members of the archive."""
+    with zipfile.ZipFile(tmp_path / "texts.zip", "w") as archive:
+        archive.writestr("a.csv", "text,year\n今天很好。 明天下雨。,2020\n我来了。,2021\n")
+        archive.writestr("b.txt", "好。\n")
+    places = []
+    for _ in range(2):
+        text = as_text(tmp_path / "texts.zip")
+        stamp = Stamp.of(text.source)
+        tokens.write(embedder, text, segmented=False, split=True, stamp=stamp, reporter=SilentReporter())
+        places.append([text.place(line) for line in (1, 2)])
+        monkeypatch.setattr(InputText, "records", None)
+    [block] = tokens.blocks()
+    assert block.starts is not None
+    assert block.source_lines is not None
+    assert [row.decode() for row in block.texts] == ["今天很好。", " 明天下雨。", "我来了。", "好。"]
+    assert (block.source_lines.tolist(), block.starts.tolist()) == ([0, 0, 1, 2], [0, 5, 0, 0])
+    assert [json.loads(columns) for columns in block.columns] == [{"year": "2020"}] * 2 + [{"year": "2021"}, {}]
+    name = str(tmp_path / "texts.zip")
+    assert places == [[(f"{name}/a.csv", 1), (f"{name}/b.txt", 0)]] * 2

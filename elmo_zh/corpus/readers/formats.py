@@ -1,8 +1,8 @@
 """Corpus formats: what each one is known by, and the format and the documents of one file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.config import TextConfig
@@ -12,9 +12,18 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 
 Documents = Iterator[Iterator[str]]
 Reader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Documents]
-RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[str]]
 
 _HEAD_CHARACTERS = 2**16
+
+
+class Record(NamedTuple):
+    """A numbered line of a text, or the text of a record as one line with the record's other columns or fields."""
+
+    line: str
+    columns: Mapping[str, str] = {}
+
+
+RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[Record]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +39,8 @@ class CorpusFormat:
     starts: Callable[[str], bool] | None = None
     # `read` for a byte range of a large file, where that differs; ranges.py says which formats are split.
     read_range: Reader | None = None
-    # Returns the text of each record as one line, also of records without text, for commands that number the lines;
-    # default the lines of all documents.
+    # Returns each record, also those without text, for commands that number the lines; default the lines of all
+    # documents.
     read_records: RecordReader | None = None
 
 
@@ -83,9 +92,9 @@ def read_documents(
 
 def read_records(
     kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[str]:
-    """Return the records of a file, each as one line; for a format without records the lines of its documents."""
+) -> Iterator[Record]:
+    """Return the records of a file; for a format without records the lines of its documents."""
     found = load_format(kind)
     if found.read_records is not None:
         return found.read_records(text, config, tally, passed_over)
-    return (line for document in found.read(text, config, tally, passed_over) for line in document)
+    return (Record(line) for document in found.read(text, config, tally, passed_over) for line in document)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
@@ -9,13 +10,18 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
 from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELD, choose_fields, joined_line, listed
-from elmo_zh.corpus.readers.records import starts_as_json_lines
+from elmo_zh.corpus.readers.records import other_columns, starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
+# A text or a number; or None, which starts a record.
+Value = str | int | float | Decimal | None
+
 LONGEST_VALUE_BYTES = 2**26
+# The memory that a value takes in a list, with its path.
+_VALUE_BYTES = 100
 DEEPEST = 1000
 _SAMPLE_TEXTS = 2000
 # Never a character in Unicode; it replaces a lone surrogate while the text passes through the parser.
@@ -36,23 +42,25 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
     paths = _paths(text, config, tally)
     num_found = 0
     for _, record in groupby(_values(text, _is_outermost_item), key=itemgetter(0)):
-        values = ((path, value) for _, path, value in record)
+        values = ((path, value) for _, path, value in record if isinstance(value, str))
         num_others = 0
         for path, value in values:
-            if value is not None and path in paths:
+            if path in paths:
                 num_found += 1
-                rest = (text for path, text in values if text is not None and path in paths)
+                rest = (text for path, text in values if path in paths)
                 yield (line for text in chain([value], rest) for line in lines_of(text))
                 break
-            num_others += len(value or "")
+            num_others += len(value)
         else:
             tally.drop(WITHOUT_FIELD, num_others)
     if not num_found:
         raise _no_text(text, config)
 
 
-def read_json_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
-    """Yield the text of each record as one line, also of those without text.
+def read_json_records(
+    text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Iterator[Record]:
+    """Yield each record, also those without text.
 
     Records are the items of the outermost array that holds text of the field, wherever that array is.
     """
@@ -60,20 +68,24 @@ def read_json_records(text: DecodedText, config: TextConfig, tally: Tally, _pass
     values = _values(text, lambda around: _is_item_with(around, paths))
     has_text = False
     for _, record in groupby(values, key=itemgetter(0)):
-        texts, num_others, is_item = [], 0, False
+        texts: list[str] = []
+        others: list[tuple[str, Value]] = []
+        is_item, num_bytes = False, 0
         for _, path, value in record:
             if value is None:
                 is_item = True
-            elif path in paths:
+            elif path in paths and isinstance(value, str):
                 texts.append(value)
-            else:
-                num_others += len(value)
+            elif is_item:
+                others.append((path, value))
+                num_bytes += _VALUE_BYTES + len(str(value))
+                _require_size(text, "record", num_bytes)
         if not (texts or is_item):
             continue
         if not texts:
-            tally.drop(WITHOUT_FIELD, num_others)
+            tally.drop(WITHOUT_FIELD, sum(len(value) for _, value in others if isinstance(value, str)))
         has_text = has_text or bool(texts)
-        yield joined_line(texts)
+        yield Record(joined_line(texts), other_columns(others, paths))
     if not has_text:
         raise _no_text(text, config)
 
@@ -104,7 +116,8 @@ def _paths(text: DecodedText, config: TextConfig, tally: Tally) -> set[str]:
 
 def _sample(text: DecodedText) -> Iterator[tuple[str, str]]:
     """Yield path and value of the first texts of the file."""
-    texts = ((path, value) for _, path, value in _values(text, _is_outermost_item) if value is not None)
+    values = _values(text, _is_outermost_item)
+    texts = ((path, value) for _, path, value in values if isinstance(value, str))
     return islice(texts, _SAMPLE_TEXTS)
 
 
@@ -116,10 +129,8 @@ def _is_outermost_item(around: list[str | None]) -> bool:
     return len(around) == 1 and around[0] is None
 
 
-def _values(
-    text: DecodedText, starts_record: Callable[[list[str | None]], bool]
-) -> Iterator[tuple[int, str, str | None]]:
-    """Yield number of the record, path and value of every text in the file, and (number, "", None) before each record.
+def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
+    """Yield number of the record, path and value of every text and number, and (number, "", None) before each record.
 
     `starts_record` says of a value inside objects (their current key) and arrays (None) whether it is a record.
     """
@@ -129,25 +140,28 @@ def _values(
     stream = _Utf8(text)
     # The enclosing objects (their current key) and arrays (None), outermost first.
     around: list[str | None] = []
-    record = num_found = 0
+    record = num_found = depth = 0
     try:
         for event, value in ijson.basic_parse(stream, buf_size=2**16):
             stream.num_bytes = 0
             if event.startswith("end_"):
                 around.pop()
+                if len(around) < depth:  # the array of the records has ended
+                    record, depth = record + 1, 0
                 continue
             if event == "map_key":
                 around[-1] = value
                 continue
             if around and starts_record(around):
-                record += 1
+                record, depth = record + 1, len(around)
                 yield record, "", None
             if event.startswith("start_"):
                 around.append("" if event == "start_map" else None)
                 if len(around) > DEEPEST:
                     raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
-            elif event == "string":
-                yield record, ".".join(key for key in around if key is not None), restore_surrogates(value)
+            elif event in ("string", "number"):
+                path = ".".join(key for key in around if key is not None)
+                yield record, path, restore_surrogates(value) if event == "string" else value
                 num_found += 1
     except (ijson.JSONError, ValueError, SystemError) as error:
         # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
@@ -172,12 +186,16 @@ class _Utf8:
             return b""
         data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
         self.num_bytes += len(data)
-        if self.num_bytes > LONGEST_VALUE_BYTES:
-            raise CorpusError(
-                f"{self._text.name}: a single text is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB,"
-                " which no record should be. Check its format, or split it."
-            )
+        _require_size(self._text, "text", self.num_bytes)
         return data
+
+
+def _require_size(text: DecodedText, what: str, num_bytes: int) -> None:
+    if num_bytes > LONGEST_VALUE_BYTES:
+        raise CorpusError(
+            f"{text.name}: a single {what} is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB,"
+            " which no record should be. Check its format, or split it."
+        )
 
 
 def mark_surrogates(chunks: Iterable[str]) -> Iterator[str]:

@@ -18,7 +18,15 @@ from elmo_zh.corpus.readers.columns import (
     pair_in,
     part_named,
 )
-from elmo_zh.corpus.readers.records import Row, Table, iter_objects, rows_between_signs, rows_of
+from elmo_zh.corpus.readers.records import (
+    Row,
+    Table,
+    iter_objects,
+    other_columns,
+    rows_between_signs,
+    rows_of,
+    values_with_paths,
+)
 from elmo_zh.errors import CorpusError
 
 # So many that a file that is sorted by its labels shows several of them.
@@ -38,11 +46,12 @@ class UnlabelledError(CorpusError):
 
 @dataclass(frozen=True)
 class LabelledRecord:
-    """A row or an object: how messages call it, its texts (and its label), and the part of the data that it names."""
+    """A row or an object: its name in messages, its texts (and label), the part of the data it names, other columns."""
 
     what: str
     cells: tuple[str, ...]
     part: str
+    columns: Mapping[str, str]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -65,9 +74,11 @@ def labelled_records(
 
     def record(number: int, values: Mapping[str, Any]) -> LabelledRecord:
         where = f"{text.name}: {opened.what} {number}"
-        cells = opened.cells(where, values)
         return LabelledRecord(
-            f"{opened.what} {number}", cells, _part_of(where, values, part_field) if part_field else ""
+            what=f"{opened.what} {number}",
+            cells=opened.cells(where, values),
+            part=_part_of(where, values, part_field) if part_field else "",
+            columns=other_columns(values_with_paths(values), opened.fields),
         )
 
     note = opened.note + (f", parts in {opened.shown[part_field]}" if part_field else "")

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
 from elmo_zh.corpus.tally import PassedOver, Tally
 
 _ARTICLE = re.compile(r"\s*<doc [^>]*>")
@@ -25,9 +25,11 @@ def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_ove
             yield (line for _, line in numbered)
 
 
-def read_plain_lines(text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
+def read_plain_lines(
+    text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver
+) -> Iterator[Record]:
     """Yield the lines as they are: only LF and CR LF end a line, and none is split."""
-    return text.exact_lines()
+    return map(Record, text.exact_lines())
 
 
 def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:

@@ -15,8 +15,17 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.columns import known_field, num_han_of, text_column
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
-from elmo_zh.corpus.readers.records import BLANK_LINES, Row, Table, json_records, rows_of, starts_as_json_lines
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
+from elmo_zh.corpus.readers.records import (
+    BLANK_LINES,
+    Row,
+    Table,
+    json_records,
+    other_columns,
+    rows_of,
+    starts_as_json_lines,
+    values_with_paths,
+)
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import count_han
@@ -81,16 +90,8 @@ def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) ->
 
 
 def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
-    """Yield the path and value of every text in a record, in order; lists add nothing to the path."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), record)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, str):
-            yield ".".join(path), value
-        elif isinstance(value, list):
-            waiting.extend((path, item) for item in reversed(value))
-        elif isinstance(value, dict):
-            waiting.extend(((*path, key), item) for key, item in reversed(value.items()))
+    """Yield the path and value of every text in a record, in order."""
+    return ((path, value) for path, value in values_with_paths(record) if isinstance(value, str))
 
 
 def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
@@ -118,15 +119,15 @@ class _Opened:
     without_text: str
     no_text: CorpusError | None = None
 
-    def texts(self, tally: Tally) -> Iterator[list[str]]:
-        """Yield the texts of each record, also of those that have none, which are counted."""
+    def texts(self, tally: Tally) -> Iterator[tuple[list[str], Any]]:
+        """Yield each record with its texts, also those without any, which are counted."""
         found = False
         for record in self.records:
             texts = texts_at(record, self.paths)
             if not texts:
                 tally.drop(self.without_text, sum(len(value) for _, value in strings_with_paths(record)))
             found = found or bool(texts)
-            yield texts
+            yield texts, record
         if not found and self.no_text is not None:
             raise self.no_text
 
@@ -141,15 +142,18 @@ def _format(open_file: _Open, **others: Any) -> CorpusFormat:
     def read(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
         return _documents(open_file(text, config, tally, False), tally)
 
-    def read_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[str]:
-        return map(joined_line, open_file(text, config, tally, True).texts(tally))
+    def read_records(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+        opened = open_file(text, config, tally, True)
+        for texts, record in opened.texts(tally):
+            yield Record(joined_line(texts), other_columns(values_with_paths(record), opened.paths))
 
     return CorpusFormat(read=read, read_records=read_records, **others)
 
 
 def _documents(opened: _Opened, tally: Tally) -> Documents:
-    for texts in filter(None, opened.texts(tally)):
-        yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+    for texts, _ in opened.texts(tally):
+        if texts:
+            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
 
 
 def _open_json_lines(text: DecodedText, config: TextConfig, tally: Tally, keeps_all: bool) -> _Opened:

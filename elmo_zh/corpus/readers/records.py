@@ -6,11 +6,11 @@ All columns are kept, also those that a reader does not use. `columns.py` choose
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
-from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.decoding import DecodedText, without_surrogates
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -153,6 +153,28 @@ def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         values.setdefault(key, []).append(value)
     return {key: found if len(found) > 1 else found[0] for key, found in values.items()}
+
+
+def values_with_paths(record: Any) -> Iterator[tuple[str, str | int | float]]:
+    """Yield the path and value of every text and number in a record, in order; lists add nothing to the path."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), record)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend((path, item) for item in reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(((*path, key), item) for key, item in reversed(value.items()))
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield ".".join(path), value
+
+
+def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -> dict[str, str]:
+    """Return the values at paths that are not used, as text; spaces join the values of a list."""
+    found: dict[str, list[str]] = {}
+    for path, value in values:
+        if path not in used:
+            found.setdefault(path, []).append(without_surrogates(str(value)))
+    return {path: " ".join(cells) for path, cells in found.items()}
 
 
 def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:

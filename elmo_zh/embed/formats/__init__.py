@@ -1,7 +1,7 @@
 """Output formats, one writer per module: blocks of lines in, one file or folder out, in bounded memory."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -29,6 +29,9 @@ class TextBlock:
     # Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines were not split.
     source_lines: NDArray[np.int64] | None
     texts: list[bytes]
+    # First character of each line in the line that it is a sentence of, int32, shape (lines,); None as above.
+    starts: NDArray[np.int32] | None = None
+    columns: list[bytes] = field(default_factory=list)  # The other columns of each line's record, a JSON object
 
     @property
     def num_lines(self) -> int:
@@ -38,11 +41,10 @@ class TextBlock:
     def save(self, path: Path) -> None:
         """Write the lines into a new .npz file."""
         arrays = {"first_line": np.array(self.first_line), "line_offsets": self.line_offsets, "unknown": self.unknown}
-        if self.character_offsets is not None:
-            arrays["character_offsets"] = self.character_offsets
-        if self.source_lines is not None:
-            arrays["source_lines"] = self.source_lines
-        for name, strings in (("tokens", self.tokens), ("texts", self.texts)):
+        for name in ("character_offsets", "source_lines", "starts"):
+            if (array := getattr(self, name)) is not None:
+                arrays[name] = array
+        for name, strings in (("tokens", self.tokens), ("texts", self.texts), ("columns", self.columns)):
             arrays[name] = np.frombuffer(b"".join(strings), np.uint8)
             arrays[f"{name}_ends"] = np.cumsum([len(string) for string in strings], dtype=np.int64)
         save_arrays(path, arrays)
@@ -59,6 +61,8 @@ class TextBlock:
             character_offsets=arrays.get("character_offsets"),
             source_lines=arrays.get("source_lines"),
             texts=_strings(arrays["texts"], arrays["texts_ends"]),
+            starts=arrays.get("starts"),
+            columns=_strings(arrays["columns"], arrays["columns_ends"]),
         )
 
     def iter_lines(self) -> Iterator[tuple[int, slice]]:

@@ -1,0 +1,76 @@
+"""The columns and fields beside the text of a record reach the commands that number lines, and labelled data."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import text_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.readers.labelled_records import labelled_records
+from elmo_zh.corpus.sources import find_sources
+
+TEXT = "今天天气很好，\n我们去公园散步。"
+LINE = TEXT.replace("\n", " ")
+NEWS = {
+    "text": TEXT,
+    "year": 2020,
+    "by": {"name": "鲁迅\ud800", "age": 2.5},
+    "tags": ["风", "雨"],
+    "draft": True,
+    "x": None,
+}
+NEWS_COLUMNS = {"year": "2020", "by.name": "鲁迅\ufffd", "by.age": "2.5", "tags": "风 雨"}
+
+
+def records_of(path: Path, content: str, **settings: str) -> list[tuple[str, dict[str, str]]]:
+    path.write_text(content)
+    [source] = find_sources([str(path)]).sources
+    return [(record.line, dict(record.columns)) for record in input_text(source, TextConfig(**settings)).records()]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.csv", f'id,text,year\n7,"{TEXT}",2020\n8\n', [{"id": "7", "year": "2020"}, {"id": "8"}]),
+        ("a.tsv", f"2020\t{LINE}\n2021\t{LINE}\t多\n", [{"column 1": "2020"}, {"column 1": "2021", "column 3": "多"}]),
+        ("a.jsonl", f'{json.dumps(NEWS)}\n{{"text": "好", "year": "?"}}\n', [NEWS_COLUMNS, {"year": "?"}]),
+        ("a.txt", f"{LINE}\n\n", [{}, {}]),
+    ],
+)
+def test_columns_of_numbered_lines(tmp_path: Path, name: str, content: str, columns: list[dict[str, str]]) -> None:
+    records = records_of(tmp_path / name, content)
+    assert [found for _, found in records] == columns
+    assert records[0][0] == LINE
+
+
+def test_columns_of_json_are_those_of_the_item(tmp_path: Path) -> None:
+    """What stands before or after the array of records belongs to none of them."""
+    content = json.dumps({"source": "报", "news": [NEWS, {"year": 1999}, NEWS], "count": 3, "about": "新闻"})
+    records = records_of(tmp_path / "a.json", content, field="news.text")
+    columns = {f"news.{path}": value for path, value in NEWS_COLUMNS.items()}
+    assert records == [(LINE, columns), ("", {"news.year": "1999"}), (LINE, columns)]
+
+
+def test_columns_of_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("1.csv", f'text,year\n"{TEXT}",2020\n')
+        archive.writestr("2.txt", "好\n")
+    [source] = find_sources([str(tmp_path / "a.zip")]).sources
+    assert [dict(record.columns) for record in input_text(source, TextConfig()).records()] == [{"year": "2020"}, {}]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_columns_of_labelled_data(kind: str) -> None:
+    rows = [("好极了", "正", "甲", "2020"), ("太差了", "负", "乙", "2021")]
+    names = ("text", "label", "author", "year")
+    table = "".join(",".join(row) + "\n" for row in (names, *rows))
+    lines = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    found, _ = labelled_records(text_of(table if kind == "csv" else lines), kind, Reading(kind="classify"))
+    assert [(record.cells, record.columns) for record in found] == [
+        (("好极了", "正"), {"author": "甲", "year": "2020"}),
+        (("太差了", "负"), {"author": "乙", "year": "2021"}),
+    ]
