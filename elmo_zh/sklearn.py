@@ -49,9 +49,9 @@ def _refuse_single_string(X: object, call: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _load_once(folder: Path, digest: str, device: str, precision: str, unknown: str) -> ElmoEmbedder:  # noqa: ARG001
+def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:  # noqa: ARG001
     """Return a model; the last one is kept, for the clones that a search or a cross-validation makes."""
-    return ElmoEmbedder.load(folder, device, precision, unknown=unknown)
+    return ElmoEmbedder.load(folder, device, precision)
 
 
 class StringEstimator(BaseEstimator):  # type: ignore[misc]
@@ -60,12 +60,12 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
     model: str | Path
     device: str
 
-    def _load_model(self, precision: str = "float32", unknown: str = "unk") -> ElmoEmbedder:
+    def _load_model(self, precision: str = "float32") -> ElmoEmbedder:
         """Return the model of the settings `model` and `device`; the errors are those of `ElmoEmbedder.load`."""
         folder = find_given_bundle(self.model, type(self).__name__, "model")
         info = BundleLayout(folder).info
         digest = file_digest(info) if info.is_file() else ""
-        return _load_once(folder, digest, str(self.device), str(precision), unknown)
+        return _load_once(folder, digest, str(self.device), str(precision))
 
     def __sklearn_tags__(self) -> Any:
         """Declare the input, which scikit-learn cannot check."""

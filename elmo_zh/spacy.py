@@ -50,7 +50,7 @@ class ElmoComponent:
         """Prepare the component; `create_component` describes the arguments and the errors."""
         check_choice(layer, ("average", "top", *range(embedder.num_layers)), "ElmoComponent", "layer")
         self.embedder, self.layer = embedder, str(layer)
-        self._watch = UnknownWatch(embedder.bundle)
+        self._watch = UnknownWatch(embedder.bundle, embedder.unknown)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set `tensor` and `elmo_layers` of a document."""

@@ -120,7 +120,7 @@ Elmo("o", "w", 1, module=elmo) => ValueError: Elmo: found options_file, weight_f
 ElmoEmbedder(bundle, batch_tokens=None) => ValueError: ElmoEmbedder: batch_tokens is None, expected a whole number of 1
 ElmoEmbedder(bundle, batch_tokens=0) => ValueError: ElmoEmbedder: batch_tokens is 0, expected a whole number of 1 or
 ElmoEmbedder(bundle, precision="int4") => ElmoZhError: ElmoEmbedder: precision is 'int4', expected float32, bfloat16 or
-ElmoEmbedder(bundle, unknown="x") => ElmoZhError: ElmoEmbedder: unknown is 'x', expected unk or backoff
+ElmoEmbedder(bundle, unknown="x") => ElmoZhError: ElmoEmbedder: unknown is 'x', expected auto, unk or backoff
 ElmoEmbedder(bundle, dtype="x") => ElmoZhError: ElmoEmbedder: dtype is 'x', expected float32 or float16
 
 elmo(character_ids) => ValueError: forward: inputs has character ids, expected word ids, shape (sentences, words)

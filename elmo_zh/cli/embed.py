@@ -106,7 +106,7 @@ class EmbedOptions:
     )
     unknown: str | None = option(
         None,
-        "Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
+        "Words outside the vocabulary: as <UNK> (unk) or by the known words in them (backoff). Default auto: backoff.",
         choices=UNKNOWN_WAYS,
     )
     shard: str | None = option(None, "", hidden=True)

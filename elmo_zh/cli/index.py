@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWN_WAYS),
-    help="Read words outside the vocabulary as <UNK> (unk) or as the known words in them (backoff). Default unk.",
+    help="Words outside the vocabulary: as <UNK> (unk) or by the known words in them (backoff). Default auto: backoff.",
 )
 @device_option
 @engine_options

@@ -161,7 +161,7 @@ def load_embedder(
         precision or config.precision,
         stateful=stateful,
         batch_tokens=config.batch_tokens,
-        unknown=unknown or config.unknown_way(),
+        unknown=unknown or config.unknown,
     )
     if advice := embedder.precision_advice():
         common.console.warn(f"{advice}. --precision float32 is as fast or faster, and exact.")

@@ -81,9 +81,9 @@ def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSen
     if cut := asked.describe_cut():
         common.console.note(cut)
     if embedder.find_unknown([asked.word])[0]:
-        common.console.warn(
-            f"{asked.word} is outside the model's vocabulary: the model knows its neighbours in the sentence only."
-        )
+        known = embedder.known_parts(asked.word)
+        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
+        common.console.warn(f"{asked.word} is outside the model's vocabulary: {read}.")
 
 
 def _finish(

@@ -78,7 +78,7 @@ def fit(
     if fine_tune_rate is not None and not fine_tune:
         raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
     # The biLM is trained on rows of its vocabulary alone.
-    embedder = load_model(common, model, device, unknown="unk" if fine_tune else "backoff")
+    embedder = load_model(common, model, device, unknown="unk" if fine_tune else "auto")
     from elmo_zh.tasks.fit import fit_task
 
     job = replace(job, settings=replace(job.settings, inputs=inputs))

@@ -119,11 +119,12 @@ moved_model_option = click.option(
 )
 
 
-def load_model(common: Common, model: Path | None, device: str | None, *, unknown: str = "backoff") -> "ElmoEmbedder":
+def load_model(common: Common, model: Path | None, device: str | None, *, unknown: str = "auto") -> "ElmoEmbedder":
     """Load the model that vectors come from; `unknown` says how unknown words are read unless a setting does."""
     refuse_settings_of_the_model(common, _command(), also="embed")
     config = common.resolve().embed
-    return load_embedder(common, model_path(model), config, device, unknown=config.unknown_way(unknown))
+    chosen = unknown if config.unknown == "auto" else config.unknown
+    return load_embedder(common, model_path(model), config, device, unknown=chosen)
 
 
 def load_task(common: Common, path: Path, model: Path | None, device: str | None) -> "TaskModel":

@@ -232,14 +232,10 @@ class EmbedConfig:
     """Compression of packed hdf5: none, gzip or lzf."""
     precision: str = choice("float32", EMBED_PRECISIONS)
     """Matrix products: float32, or bfloat16 or int8 (CPU only), faster on newer processors and less exact."""
-    unknown: str = choice("auto", ("auto", *UNKNOWN_WAYS))
-    """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in it) or auto: backoff in tasks."""
+    unknown: str = choice("auto", UNKNOWN_WAYS)
+    """Words outside the vocabulary: unk (as <UNK>), backoff (by the known words in them) or auto: backoff."""
     batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
-
-    def unknown_way(self, automatic: str = "unk") -> str:
-        """Return how to read words outside the vocabulary; `automatic` if the choice was left to the command."""
-        return automatic if self.unknown == "auto" else self.unknown
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""

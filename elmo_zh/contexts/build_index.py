@@ -212,6 +212,7 @@ class _Build:
             counts.unknown_tokens,
             lambda: self._unknown_words(words),
             segmented=self._settings.segmented,
+            read_as=self._embedder.unknown,
         )
         if line:
             self._hints.give("unknown words", line)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.batches import build_inputs
+from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -43,9 +43,9 @@ class BatchBiLM(nn.Module):
     def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
         if isinstance(words, str):
             raise TypeError(f"vocab_to_cache is the string {words!r:.40}, expected a list of words")
-        ids = torch.tensor([BEGIN_ID, END_ID, *lexicon.encode(words)])
-        vectors: Tensor = self.bilm.token_layer(build_inputs(lexicon, ids))
-        return vectors
+        distinct = {word: row for row, word in enumerate(dict.fromkeys(words), start=2)}
+        vectors = TokenLayerVectors(self.bilm, lexicon, unknown="backoff")(list(distinct))
+        return vectors[[0, 1, *map(distinct.__getitem__, words)]]
 
     def get_output_dim(self) -> int:
         """Return 2P, the length of each vector."""

@@ -188,6 +188,7 @@ class _Dump:
             counts.unknown_tokens,
             lambda: _count_unknown_words(self.tokens.blocks()),
             segmented=self._settings.segmented,
+            read_as=self._embedder.unknown,
         )
         if line:
             hints.give("unknown words", f"{text.name}: {line}")

@@ -76,7 +76,7 @@ class ElmoEmbedder(SentenceTokens):
         *,
         stateful: bool = False,
         batch_tokens: int = 4096,
-        unknown: str = "unk",
+        unknown: str = "auto",
         dtype: str = "float32",
     ) -> None:
         bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
@@ -86,7 +86,8 @@ class ElmoEmbedder(SentenceTokens):
         check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
         super().__init__(bundle, ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms"))
-        self.precision, self.unknown, self.dtype = precision, unknown, dtype
+        self.precision, self.dtype = precision, dtype
+        self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
         if not PRECISIONS[precision].runs_on(self._device):
             raise ElmoZhError(f"precision {precision} is for processors. On a GPU use bfloat16, or give device cpu.")
@@ -104,7 +105,7 @@ class ElmoEmbedder(SentenceTokens):
         precision: str = "float32",
         *,
         stateful: bool = False,
-        unknown: str = "unk",
+        unknown: str = "auto",
         dtype: str = "float32",
     ) -> "ElmoEmbedder":
         """Load a bundle.
@@ -115,8 +116,9 @@ class ElmoEmbedder(SentenceTokens):
             precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
                 faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
-            unknown: In token mode, the input for a word outside the vocabulary: unk is the vector of <UNK>, as in all
-                other programs; backoff is composed of the vectors of the known words in it (`Composition`).
+            unknown: In token mode, the input for a word outside the vocabulary: backoff is composed of the vectors of
+                the known words in it (`Composition`), and auto is the same; unk is the vector of <UNK>, as in all other
+                programs. In character mode no word is unknown.
             dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
 
         Raises:
@@ -151,6 +153,12 @@ class ElmoEmbedder(SentenceTokens):
     def identity(self) -> dict[str, str]:
         """Return what vectors depend on besides the text: the model's digest, the precision, and `unknown`."""
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown}
+
+    def known_parts(self, word: str) -> list[str]:
+        """Return the known words by which a word outside the vocabulary is read; none where it is read as <UNK>."""
+        vocabulary = self.bundle.vocabulary
+        is_read = self.unknown == "backoff" and vocabulary is not None and self.find_unknown([word])[0]
+        return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []
 
     def precision_advice(self) -> str:
         """Return why the precision is no faster than float32 on this machine; "" if it is, or if it is float32."""
@@ -194,7 +202,7 @@ class ElmoEmbedder(SentenceTokens):
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
         spans = check_keep(keep, len(texts), "embed")
         lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
-        UnknownWatch(self.bundle).look([line.tokens for line in lines], segmented=False)
+        UnknownWatch(self.bundle, self.unknown).look([line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
@@ -224,7 +232,7 @@ class ElmoEmbedder(SentenceTokens):
             checked = known_forms(self._forms, checked)
         elif call == "embed_tokens":
             self._forms.warn_of_others(checked)
-        UnknownWatch(self.bundle).look(checked, segmented=True)
+        UnknownWatch(self.bundle, self.unknown).look(checked, segmented=True)
         return self.compute_vectors(checked)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
@@ -280,7 +288,7 @@ class ElmoEmbedder(SentenceTokens):
         return self._iter_embedded(sentences, "embed_iter")
 
     def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
-        watch = UnknownWatch(self.bundle)
+        watch = UnknownWatch(self.bundle, self.unknown)
         for window in iter_windows(self._iter_prepared(sentences, call), lambda each: len(each[0].tokens)):
             lines = [line for line, _ in window]
             watch.look([line.tokens for line in lines], segmented=any(is_segmented for _, is_segmented in window))

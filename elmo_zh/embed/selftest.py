@@ -48,7 +48,7 @@ class Neighbours:
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
     """Run all checks of a bundle; that its files match their digests was checked when it was loaded."""
-    embedder = ElmoEmbedder(bundle, device)
+    embedder = ElmoEmbedder(bundle, device, unknown="unk")
     golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences
     found = embedder.compute_vectors(sentences)

@@ -204,10 +204,7 @@ def _is_long(line: str) -> bool:
 
 def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
     """Return how many unknown tokens are read as their parts; 0 unless `unknown` is backoff."""
-    vocabulary = embedder.bundle.vocabulary
-    if embedder.unknown != "backoff" or vocabulary is None:
-        return 0
-    return sum(count for token, count in Counter(unknown).items() if vocabulary.find_subwords(token))
+    return sum(count for token, count in Counter(unknown).items() if embedder.known_parts(token))
 
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:

@@ -39,11 +39,13 @@ def describe_unknown_rate(
     unknown_words: Callable[[], Mapping[str, int]],
     *,
     segmented: bool,
+    read_as: str = "unk",
 ) -> str | None:
     """Return one line if far more words are unknown than in the model's training, with the likely reason.
 
     `unknown_words` returns at least the most frequent unknown words with their counts. It may read the text again, so
     it is called only then. `segmented` says that the text was given as tokens, not made by the model's own segmenter.
+    `read_as` is how the model reads unknown words: unk or backoff.
     """
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
@@ -55,7 +57,8 @@ def describe_unknown_rate(
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words(), segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
-    return f"{seen}; {known}. {reason}"
+    parts = ", and are read by the known words in them, if there are any" if read_as == "backoff" else ""
+    return f"{seen}{parts}; {known}. {reason}"
 
 
 def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
@@ -139,8 +142,8 @@ def _show(words: Mapping[str, int]) -> str:
 class UnknownWatch:
     """Gives a Python warning once, when far more words are unknown than in the model's training."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
+    def __init__(self, bundle: Bundle, read_as: str) -> None:
+        self._bundle, self._read_as = bundle, read_as
         self._num_tokens = self._num_unknown = 0
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
@@ -158,6 +161,7 @@ class UnknownWatch:
             self._num_unknown,
             lambda: Counter(word for word, row in pairs if row == UNKNOWN_ID),
             segmented=segmented,
+            read_as=self._read_as,
         )
         if line:
             self._is_over = True

@@ -48,7 +48,7 @@ _WHOLE: dict[str, tuple[int, int | None]] = {
 class _TaskEstimator(StringEstimator):
     """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop.
 
-    Words outside the vocabulary are read as the known words in them (`ElmoEmbedder.load`, `unknown="backoff"`).
+    Words outside the vocabulary are read as the known words in them (`ElmoEmbedder.load`).
     """
 
     _kind = ""
@@ -107,7 +107,7 @@ class _TaskEstimator(StringEstimator):
         chosen = set(map(id, dev))
         train = [example for example in examples if id(example) not in chosen]
         dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files={})
-        embedder = self._load_model(unknown="backoff")
+        embedder = self._load_model()
         reporter = SilentReporter()
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         with TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
-from elmo_zh.choices import EMBED_PRECISIONS, UNKNOWN_WAYS
+from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.fields import problems_of_fields
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -130,7 +130,7 @@ def _require_types(description: TaskDescription) -> None:
         "alphabet": isinstance(description.alphabet, str),
         "labels": settings.regression or len(description.labels) == sizes.num_outputs,
         "model": all(isinstance(model[name], str) for name in ("path", "digest")),
-        "unknown": model.get("unknown", "unk") in UNKNOWN_WAYS,
+        "unknown": model.get("unknown", "unk") in ("unk", "backoff"),
         "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
         "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
         **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},

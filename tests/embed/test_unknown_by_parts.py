@@ -1,0 +1,48 @@
+"""Every way to vectors reads words outside the vocabulary by the known words in them, unless told otherwise."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn_bundles import TOKENS, write_model
+
+from elmo_zh import Elmo, ElmoEmbedder, UnknownWordsWarning
+from elmo_zh.config import TextConfig
+from elmo_zh.sklearn import ElmoVectorizer
+
+WORDS = ("我们", "说", "今天", "天气", "很", "好")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "model"
+    return write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
+
+
+def test_python_calls_agree(model: Path) -> None:
+    sentence, unknown = ["今天", "很好", "说"], [["今天", "很好", "说"]]
+    [expected] = ElmoEmbedder.load(model, "cpu", unknown="backoff").embed_tokens(unknown)
+    embedder = ElmoEmbedder.load(model, "cpu")
+    np.testing.assert_array_equal(embedder.embed_tokens(unknown)[0], expected)
+    [as_unknown] = ElmoEmbedder.load(model, "cpu", unknown="unk").embed_tokens(unknown)
+    assert np.abs(as_unknown - expected).max() > 1e-3
+    vectorizer = ElmoVectorizer(str(model), layers=0, segmented=True, device="cpu").fit([" ".join(sentence)])
+    np.testing.assert_allclose(vectorizer.transform([" ".join(sentence)])[0], expected[0].mean(axis=0), atol=1e-6)
+    # A word given twice has two equal rows.
+    elmo = Elmo.from_bundle(model, vocab_to_cache=["", "很好", "说", "很好"])
+    cached = elmo._elmo_lstm.cached_words.detach().numpy()[3:]
+    half = expected.shape[-1] // 2
+    np.testing.assert_array_equal(cached, expected[0][[1, 2, 1], :half])
+
+
+def test_known_parts(model: Path) -> None:
+    embedder = ElmoEmbedder.load(model, "cpu")
+    assert [embedder.known_parts(word) for word in ("很好", "好桃", "桃", "今天")] == [["很", "好"], ["好"], [], []]
+    assert ElmoEmbedder.load(model, "cpu", unknown="unk").known_parts("很好") == []
+
+
+@pytest.mark.parametrize(("unknown", "is_said"), [("auto", True), ("unk", False)])
+def test_the_warning_says_so(model: Path, unknown: str, is_said: bool) -> None:
+    with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary") as told:
+        ElmoEmbedder.load(model, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
+    assert ("are read by the known words in them" in str(told[0].message)) == is_said
