@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -70,6 +71,7 @@ def predict(
         raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
     task = load_task(common, task_path, model, device)
     _check_form(task, form)
+    columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
     from elmo_zh.run.files import atomic_path, claimed_output
 
     with ExitStack() as stack:
@@ -78,7 +80,7 @@ def predict(
         else:
             stack.enter_context(claimed_output(output, map(Path, files), Path.is_file, force=common.force))
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
-        count = _write_predictions(common, task, files, form, file)
+        count = _write_predictions(common, task, files, replace(form, text_columns=columns), file)
     if output is None:
         common.console.note(f"{counted(count, 'text')} labelled")
     else:
@@ -93,10 +95,16 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
         raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
     if form.probabilities and kind != "tag":
         raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
-    if form.text_columns and kind != "pairs":
-        raise click.UsageError("--text-column is for pairs. Name the fields of other texts with --field.")
-    if form.text_columns and len(form.text_columns) != 2:
-        raise click.UsageError(f"--text-column is needed twice, found {len(form.text_columns)}.")
+
+
+def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
+    """Return the columns that --text-column or --field, which mean the same, name for the texts."""
+    fields = tuple(filter(None, (common.field or "").split(",")))
+    if fields and form.text_columns:
+        raise click.UsageError("--text-column and --field mean the same. Give one of them.")
+    if num_texts == 2 and len(fields or form.text_columns) not in (0, 2):
+        raise click.UsageError(f"--text-column is needed twice, found {len(fields or form.text_columns)}.")
+    return fields or form.text_columns
 
 
 def _write_predictions(
@@ -112,7 +120,7 @@ def _write_predictions(
     header = header_of(form, of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
     count = 0
     with ExitStack() as stack:
-        iter_texts = _iter_pairs(common, files, form, stack) if is_pair else _iter_texts(common, files, stack)
+        iter_texts = (_iter_pairs if is_pair else _iter_texts)(common, task, files, form, stack)
         texts, again = tee(iter_texts)
         progress = stack.enter_context(common.console.progress("predict", unit="texts"))
         given_texts = texts if is_pair else (each[0] for each in texts)
@@ -127,23 +135,37 @@ def _write_predictions(
     return count
 
 
-def _iter_pairs(common: Common, files: tuple[str, ...], form: PredictionForm, stack: ExitStack) -> Iterator[Any]:
+def _iter_pairs(
+    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
+) -> Iterator[Any]:
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.tasks.read_labelled import iter_pairs
 
     text = common.resolve().text
     kind = text.format if text.format in LABELLED_FORMATS else "auto"
-    reading = Reading(kind="pairs", format=kind, encoding=text.encoding, text_columns=form.text_columns)
+    reading = Reading(
+        kind="pairs",
+        format=kind,
+        encoding=text.encoding,
+        text_columns=form.text_columns,
+        task_columns=task.description.columns,
+    )
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
         yield from iter_pairs(source, reading)
 
 
-def _iter_texts(common: Common, files: tuple[str, ...], stack: ExitStack) -> Iterator[tuple[str]]:
+def _iter_texts(
+    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
+) -> Iterator[tuple[str]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.tasks.conll import has_columns
+    from elmo_zh.tasks.read_labelled import with_field_of_task
 
+    config = common.resolve().text
+    config = replace(config, field=",".join(form.text_columns) or config.field)
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
-        lines = input_text(source, common.resolve().text).lines_if_text(common.console)
+        own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
+        lines = input_text(source, own_config).lines_if_text(common.console)
         first = list(islice(lines, _FIRST_LINES))
         columns = next(filter(has_columns, first), None)
         if columns:

@@ -1,5 +1,6 @@
 """The settings of labelled tasks: data, network and training; commands, Python and manifests take them from here."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,15 +54,15 @@ class Reading:
     encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option(
         (),
-        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen by the"
-        " names and the content of the columns.",
-        names=("--text-column",),
+        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: that of the"
+        " task, else chosen by the names and the content of the columns.",
+        names=("--text-column", "--field"),
         metavar="NAME",
     )
     label_column: str = option(
         "",
-        "Name, or number from 1, of the column or field with the label. Default: chosen by the names and the content"
-        " of the columns.",
+        "Name, or number from 1, of the column or field with the label. Default: that of the task, else chosen by the"
+        " names and the content of the columns.",
         metavar="NAME",
     )
     format: str = option(
@@ -75,6 +76,7 @@ class Reading:
         "Leave out rows with an empty label, of classes and pairs. Default: they are an error.",
         names=("--skip-unlabelled",),
     )
+    task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data
 
     @property
     def num_texts(self) -> int:
@@ -85,6 +87,12 @@ class Reading:
         """Return the wanted columns: of the texts, then of the label; "" for one that has to be found."""
         texts = (*self.text_columns, "", "")[: self.num_texts]
         return (*texts, self.label_column) if with_label else texts
+
+    def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
+        """Return the wanted columns: those that are named, else those of the task that a file with these names has."""
+        wanted = self.columns(with_label=with_label)
+        own = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
+        return tuple(name or (known if known in names else "") for name, known in zip(wanted, own, strict=False))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +168,7 @@ class FitJob:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """How predictions are written, and which columns of a table are the texts of a pair."""
+    """How predictions are written, and which columns of a table are the texts."""
 
     format: str = option(
         "jsonl",
@@ -176,8 +184,8 @@ class PredictionForm:
     )
     text_columns: tuple[str, ...] = option(
         (),
-        "The column of each text of a pair, by its name or its number from 1; give the option twice. Without it, the"
-        " columns are chosen by their names and their content.",
+        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: that of the"
+        " task, else chosen by the names and the content of the columns.",
         names=("--text-column",),
         metavar="NAME",
     )

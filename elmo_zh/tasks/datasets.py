@@ -32,6 +32,7 @@ class Dataset:
         test: The examples that are scored at the end; empty if there are none.
         scheme: In tagging the scheme of the data, "" for tags that mark no spans.
         by_words: In tagging whether the units are words.
+        columns: The columns of the texts and the label in the training file, by their names or numbers.
     """
 
     train: Sequence[Example]
@@ -40,6 +41,7 @@ class Dataset:
     scheme: str
     by_words: bool
     files: Mapping[str, Path]
+    columns: tuple[str, ...] = ()
 
     def parts(self) -> dict[str, Sequence[Example]]:
         """Return the examples by the name of their part."""
@@ -125,6 +127,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         scheme=read["train"].scheme,
         by_words=read["train"].by_words,
         files={part: Path(labelled.name) for part, labelled in read.items()},
+        columns=read["train"].columns,
     )
     _check(dataset, reading, reporter)
     return dataset

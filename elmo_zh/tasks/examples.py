@@ -47,6 +47,7 @@ class Labelled:
         examples: The examples in order.
         scheme: In tagging how labels mark spans: BIO, BMES or BIOES; "" if each unit has a label of its own.
         by_words: In tagging whether the units are words.
+        columns: The columns of the texts and the label, by their names or numbers; empty if no option names them.
         notes: How the file was read, and what is unusual in it, for people.
     """
 
@@ -54,6 +55,7 @@ class Labelled:
     examples: Sequence[Example]
     scheme: str = ""
     by_words: bool = False
+    columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

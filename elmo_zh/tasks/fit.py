@@ -253,6 +253,7 @@ class PreparedTask:
                 **asdict(job.training),
                 "seeds": list(job.seeds()),
                 "files": [path.name for path in self.dataset.files.values()],
+                "columns": list(self.dataset.columns),
                 **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
             },
             scores=scores or {},

@@ -6,12 +6,15 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.columns import is_number
-from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records
+from elmo_zh.corpus.readers.formats import find_record_format
+from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records, names_in
 from elmo_zh.corpus.readers.records import starts_as_objects
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
@@ -70,8 +73,21 @@ def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read."""
     for text in decoded_files(source, reading.encoding, PassedOver()):
-        records, _ = labelled_records(text, _format_of(text, reading), reading, with_label=False)
-        yield from (record.cells for record in records)
+        found = labelled_records(text, _format_of(text, reading), reading, with_label=False)
+        yield from (record.cells for record in found.records)
+
+
+def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
+    """Return settings that read the field which a task was trained on, if a source has it and none is named."""
+    if config.field or not field or field.isdecimal():
+        return config
+    try:
+        for text in decoded_files(source, config.encoding, PassedOver()):
+            if field in names_in(text, find_record_format(text, config.format)):
+                return replace(config, field=field)
+    except UnsuitableError:
+        pass  # Whoever reads the lines reports it.
+    return config
 
 
 def _format_of(text: DecodedText, reading: Reading) -> str:
@@ -94,7 +110,8 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Write a token, a tab and its tag on a"
             " line, and a blank line after each sentence; or name its format: --input-format conll"
         )
-    columns = reading.columns()
+    names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
+    columns = reading.columns_in({*names})
     if kind == "jsonl" and not has_token_lists(text, *columns):
         examples, notes = read_spans(text, *columns)
         scheme, by_words = "BIOES", False
@@ -114,7 +131,10 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
                 notes.append(f"{wrong} without a span to continue, read as the start of one, as by conlleval")
     units = "words" if by_words else "characters"
     notes.insert(0, f"{kind}, {units}, {f'spans in {scheme}' if scheme else 'a tag for each'}")
-    return Labelled(name=text.name, examples=examples, scheme=scheme, by_words=by_words, notes=tuple(notes))
+    named = columns if any(columns) else ()
+    return Labelled(
+        name=text.name, examples=examples, scheme=scheme, by_words=by_words, columns=named, notes=tuple(notes)
+    )
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
@@ -131,14 +151,14 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     conll = f"{text.name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv"
     if kind == "conll":
         raise CorpusError(conll)
-    found, note = labelled_records(text, kind, reading)
-    records = list(found)
+    found = labelled_records(text, kind, reading)
+    records = list(found.records)
     if not records:
         raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
-    notes = [f"{kind}, {note}"]
+    notes = [f"{kind}, {found.note}"]
     if len(labelled) < len(records):
         if not reading.skips_unlabelled:
             raise CorpusError(f"{text.name}: {_explain_unlabelled(records)}")
@@ -153,7 +173,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
-    return Labelled(name=text.name, examples=agreed, notes=tuple(notes))
+    return Labelled(name=text.name, examples=agreed, columns=found.columns, notes=tuple(notes))
 
 
 def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:

@@ -7,7 +7,7 @@ again from what each example adds to it.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elmo_zh.config.task_settings import HeadSettings, Reading
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import Example, spans_of
+from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.tasks.task_model import TaskModel
@@ -160,7 +160,7 @@ def score_examples(
 ) -> tuple[str, int, dict[str, Any]]:
     """Return the main metric, the number of examples, and the scores of a trained task on a labelled file."""
     description = model.description
-    labelled = read_labelled(data, reading)
+    labelled = read_labelled(data, replace(reading, task_columns=description.columns))
     note = f"{counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
     reporter.note(f"Reading {labelled.name}: {note}")
     if reading.kind == "tag" and (
@@ -170,14 +170,26 @@ def score_examples(
             f"{data} has tags of another kind than the task was trained on: words or characters, spans or a tag for"
             " each. Give data like the training data."
         )
-    new = {label for example in labelled.examples for label in example.labels} - set(description.labels)
-    if new and not reading.regression:
-        shown = ", ".join(sorted(new)[:10])
-        reporter.warn(f"Labels that the task does not know count as wrong: {shown[:200]}.")
+    if not reading.regression:
+        _check_labels(data, labelled.examples, description.labels, reporter)
     predictions = model.predict_examples(labelled.examples)
     metric = main_metric(description.settings, marks_spans=description.marks_spans)
     scores = score_predictions(labelled.examples, predictions, marks_spans=description.marks_spans)
     return metric, len(predictions), scores
+
+
+def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:
+    """Warn of labels that a task does not know; raise CorpusError if most are such labels."""
+    counts = Counter(label for example in examples for label in example.labels if label != OUTSIDE)
+    new = sorted(counts.keys() - set(known))
+    shown = ", ".join(new[:10])[:200]
+    if 2 * sum(counts[label] for label in new) > counts.total():
+        raise CorpusError(
+            f"{data}: the task has never seen most of these labels: {shown}. It knows {', '.join(known[:10])[:200]}."
+            " Give data with its labels, or name their column: --label-column NAME"
+        )
+    if new:
+        reporter.warn(f"Labels that the task does not know count as wrong: {shown}.")
 
 
 @dataclass(frozen=True)

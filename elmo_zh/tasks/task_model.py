@@ -71,7 +71,7 @@ class TaskDescription:
     # (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of the
     # bundle in the folder, and of the one it started from as `started_from`.
     model: Mapping[str, Any]
-    training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, and the names of the files
+    training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
     layer_weights: Mapping[str, list[float]]  # the factor of each layer of ELMo, where it goes in
 
@@ -79,6 +79,11 @@ class TaskDescription:
     def marks_spans(self) -> bool:
         """Whether tags mark spans."""
         return bool(self.scheme)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the texts and the label of its data, which other files are read by; empty if unknown."""
+        return tuple(self.training.get("columns", ()))
 
     def save(self, path: Path) -> None:
         """Write task.json."""
@@ -132,6 +137,7 @@ def _require_types(description: TaskDescription) -> None:
         "model": all(isinstance(model[name], str) for name in ("path", "digest")),
         "unknown": model.get("unknown", "unk") in ("unk", "backoff"),
         "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
+        "columns": all(isinstance(column, str) for column in description.training.get("columns", ())),
         "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
         **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},
     }

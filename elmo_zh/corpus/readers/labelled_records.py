@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
@@ -22,10 +22,16 @@ from elmo_zh.corpus.readers.records import (
     Row,
     Table,
     iter_objects,
+<<<<<<< HEAD
     other_columns,
     rows_between_signs,
     rows_of,
     values_with_paths,
+=======
+    rows_between_signs,
+    rows_of,
+    starts_as_objects,
+>>>>>>> 43cefe8 (A task keeps the columns that it was trained on and reads them in every command)
 )
 from elmo_zh.errors import CorpusError
 
@@ -33,6 +39,7 @@ from elmo_zh.errors import CorpusError
 _SAMPLE_RECORDS = 20_000
 # Records that tell whether a field names the parts of the data.
 _PART_RECORDS = 200
+_HEAD_CHARACTERS = 2**16
 # Values of a column that a message shows.
 _SHOWN_VALUES = 3
 # Least fraction of the rows without a header that have as many columns as most, and how many rows have to show it.
@@ -64,10 +71,16 @@ class LabelledRecord:
         return self.cells[-1].strip()
 
 
-def labelled_records(
-    text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True
-) -> tuple[Iterator[LabelledRecord], str]:
-    """Return the records of a file with the cells that are wanted, and a note on which ones these are."""
+class LabelledRecords(NamedTuple):
+    """The records of a file with the cells that are wanted, a note on which ones these are, and their columns."""
+
+    records: Iterator[LabelledRecord]
+    note: str
+    columns: tuple[str, ...]
+
+
+def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
+    """Return the records of a table or of JSON, with the columns that the settings name, or those that are found."""
     open_records = _open_objects if kind == "jsonl" else _open_table
     opened = open_records(text, kind, reading, with_label)
     part_field = opened.find_parts() if with_label else None
@@ -82,7 +95,7 @@ def labelled_records(
         )
 
     note = opened.note + (f", parts in {opened.shown[part_field]}" if part_field else "")
-    return (record(*each) for each in opened.records), note
+    return LabelledRecords((record(*each) for each in opened.records), note, opened.columns)
 
 
 def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
@@ -103,6 +116,7 @@ class _Opened:
     shown: Mapping[str, str]
     sample: Rows
     fields: Sequence[str]
+    columns: tuple[str, ...]  # Of the fields: their names in the file, or their numbers from 1
     num_texts: int
     records: Iterator[tuple[int, Mapping[str, Any]]]
     note: str
@@ -146,15 +160,20 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
         shown=shown,
         sample=sample[1:] if is_named else [],
         fields=fields,
+        columns=tuple(_name_or_number(first[column].strip() if is_named else "", column) for column in columns),
         num_texts=reading.num_texts,
         records=table.records(has_header=is_named),
         note=note,
     )
 
 
+def _name_or_number(name: str, column: int) -> str:
+    return name if name and not name.isdecimal() else str(column + 1)
+
+
 def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_label: bool) -> tuple[list[int], bool]:
     """Return the columns of the texts and the label, and whether the first row names them."""
-    num_texts, wanted = reading.num_texts, reading.columns(with_label=with_label)
+    num_texts = reading.num_texts
     header, told = [cell.strip() for cell in sample[0]], list(filter(None, reading.columns()))
     for column in told:
         if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
@@ -164,6 +183,8 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
             )
     choice = {"with_label": with_label, "numbers": reading.regression}
     known = known_columns(sample, num_texts, **choice)
+    numbers = map(str, range(1, len(header) + 1)) if known is None else ()
+    wanted = reading.columns_in({*header, *numbers}, with_label=with_label)
     guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
@@ -176,7 +197,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
             found.append(int(column) - 1 if column.isdecimal() else header.index(column))
         else:
             found.append(_chosen(name, "column", sample, guess, place, num_texts))
-    is_named = known is not None or any(not column.isdecimal() for column in told)
+    is_named = known is not None or any(column and not column.isdecimal() for column in wanted)
     return found, is_named or (with_label and len(sample) > 2 and has_header(sample, label=found[-1]))
 
 
@@ -237,7 +258,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
         raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
     names, num_texts = list(sample[0][1]), reading.num_texts
     cells = [[_text_of(record.get(name)) or "" for name in names] for _, record in sample]
-    wanted = reading.columns(with_label=with_label)
+    wanted = reading.columns_in(names, with_label=with_label)
     if not all(wanted) and not any(isinstance(value, str) for _, record in sample for value in record.values()):
         raise CorpusError(
             f"{text.name}: the fields {shown_names(names)} hold lists or objects, expected a text and a label"
@@ -253,6 +274,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
         shown={name: name for name in names},
         sample=cells,
         fields=fields,
+        columns=tuple(fields),
         num_texts=num_texts,
         records=chain(sample, records),
         note=f"fields {', '.join(fields)}",
@@ -289,3 +311,10 @@ def plain_text(value: Any) -> str | None:
 def shown_names(names: Sequence[str]) -> str:
     """Return the first names of columns or fields in one line, each cut after 20 characters."""
     return ", ".join(" ".join(name.split())[:20] for name in names[:8])
+
+
+def names_in(text: DecodedText, kind: str) -> list[str]:
+    """Return the cells of the first row of a table, or the fields of the first object; else nothing."""
+    if kind in ("csv", "tsv"):
+        return [cell.strip() for cell in next(rows_of(text, kind), [])]
+    return list(next(iter_objects(text), {})) if starts_as_objects(text.head(_HEAD_CHARACTERS)) else []

@@ -1,0 +1,58 @@
+"""A task reads the columns that it was trained on, in every command, and names labels that it has never seen."""
+
+import json
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun, elmo_zh
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def write_table(name: str, header: str, count: int = 60) -> Path:
+    """Notes with a longer remark, and two columns that could be the label."""
+    rows = [
+        f"我{'不' * (n % 2)}喜欢第{n}条街,街道的备注比街道长第{n}条,{n % 2},{'东' if n % 3 else '西'}"
+        for n in range(count)
+    ]
+    path = Path(name)
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("curve_figure", "confusion_figure", "save_picture"):
+        monkeypatch.setattr(f"elmo_zh.tasks.fit.{name}", lambda *_: None)
+    data = write_table("likes.csv", "原话,备注,答,方位")
+    quick = ("--model", sample_run.model, "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
+    refused = elmo_zh("task", "fit", "classify", data, "--output", "t", *quick)
+    assert "the label could be in several columns: 答 (0, 1); 方位 (东, 西)." in refused.stderr
+    answer = elmo_zh(
+        "task", "fit", "classify", data, "--field", "原话", "--label-column", "答", "--output", "t", *quick
+    )
+    assert answer.status == 0, answer.stderr
+    assert json.loads(Path("t", "task.json").read_text(encoding="utf-8"))["training"]["columns"] == ["原话", "答"]
+
+    def scored(*options: str) -> str:
+        return elmo_zh("task", "score", data, "--task", "t", *options).stdout
+
+    assert scored() == scored("--field", "原话") == scored("--text-column", "原话", "--label-column", "答") != ""
+    told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位")
+    assert told.status == 1
+    assert "the task has never seen most of these labels: 东, 西. It knows 0, 1." in told.stderr
+
+    def texts(path: Path, *options: str) -> list[str]:
+        answer = elmo_zh("task", "predict", path, "--task", "t", *options)
+        return [json.loads(line)["text"] for line in answer.stdout.splitlines()]
+
+    moved = write_table("moved.csv", "原话,备注,答,方位", 3)
+    assert texts(moved) == texts(moved, "--field", "原话") == texts(moved, "--text-column", "原话")
+    assert texts(moved)[1] == "我不喜欢第1条街"
+    assert texts(moved, "--text-column", "备注")[1] == "街道的备注比街道长第1条"
+    lines = Path("moved.jsonl")
+    lines.write_text('{"备注": "比原话长的备注", "原话": "我喜欢"}\n' * 2, encoding="utf-8")
+    assert texts(lines) == ["我喜欢"] * 2
+    both = elmo_zh("task", "predict", moved, "--task", "t", "--field", "原话", "--text-column", "备注")
+    assert "--text-column and --field mean the same. Give one of them." in " ".join(both.stderr.split())
+    # A file without these names is read by its own.
+    assert texts(write_table("other.csv", "text,备注,答,方位", 3))[1] == "我不喜欢第1条街"
