@@ -54,15 +54,15 @@ class Reading:
     encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option(
         (),
-        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: that of the"
-        " task, else chosen by the names and the content of the columns.",
+        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
+        " by the names and the content of the columns; for a trained task, its own.",
         names=("--text-column", "--field"),
         metavar="NAME",
     )
     label_column: str = option(
         "",
-        "Name, or number from 1, of the column or field with the label. Default: that of the task, else chosen by the"
-        " names and the content of the columns.",
+        "Name, or number from 1, of the column or field with the label. Default: chosen by the names and the content"
+        " of the columns; for a trained task, its own.",
         metavar="NAME",
     )
     format: str = option(
@@ -184,8 +184,8 @@ class PredictionForm:
     )
     text_columns: tuple[str, ...] = option(
         (),
-        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: that of the"
-        " task, else chosen by the names and the content of the columns.",
+        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
+        " by the names and the content of the columns; for a trained task, its own.",
         names=("--text-column",),
         metavar="NAME",
     )

@@ -22,16 +22,11 @@ from elmo_zh.corpus.readers.records import (
     Row,
     Table,
     iter_objects,
-<<<<<<< HEAD
     other_columns,
     rows_between_signs,
     rows_of,
-    values_with_paths,
-=======
-    rows_between_signs,
-    rows_of,
     starts_as_objects,
->>>>>>> 43cefe8 (A task keeps the columns that it was trained on and reads them in every command)
+    values_with_paths,
 )
 from elmo_zh.errors import CorpusError
 
