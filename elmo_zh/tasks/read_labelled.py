@@ -1,6 +1,6 @@
 """Read a file of labelled examples of any kind, or the pairs of texts in one without labels."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -51,8 +51,8 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
         for text in decoded_files(source, reading.encoding, PassedOver()):
             read = _read_tags if reading.kind == "tag" else _read_records
             labelled = read(text, _format_of(text, reading), reading)
-            labels = (" ".join(example.labels) for example in labelled.examples)
-            deque(refuse_surrogates(labels, f"{text.name}: the labels"), maxlen=0)
+            for number, example in enumerate(labelled.examples, start=1):
+                refuse_surrogates(" ".join(example.labels), number, f"{text.name}: the labels")
             if text.encoding.name != "utf-8":
                 labelled = replace(labelled, notes=(f"encoding {text.encoding.name.upper()}", *labelled.notes))
             found.append(labelled)
@@ -173,7 +173,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
-    return Labelled(name=text.name, examples=agreed, columns=found.columns, notes=tuple(notes))
+    return Labelled(name=text.name, examples=agreed, columns=found.used_columns, notes=tuple(notes))
 
 
 def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:

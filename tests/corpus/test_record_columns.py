@@ -69,7 +69,7 @@ def test_columns_of_labelled_data(kind: str) -> None:
     names = ("text", "label", "author", "year")
     table = "".join(",".join(row) + "\n" for row in (names, *rows))
     lines = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-    found, _ = labelled_records(text_of(table if kind == "csv" else lines), kind, Reading(kind="classify"))
+    found = labelled_records(text_of(table if kind == "csv" else lines), kind, Reading(kind="classify")).records
     assert [(record.cells, record.columns) for record in found] == [
         (("好极了", "正"), {"author": "甲", "year": "2020"}),
         (("太差了", "负"), {"author": "乙", "year": "2021"}),

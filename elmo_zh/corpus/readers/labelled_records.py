@@ -71,7 +71,7 @@ class LabelledRecords(NamedTuple):
 
     records: Iterator[LabelledRecord]
     note: str
-    columns: tuple[str, ...]
+    used_columns: tuple[str, ...]
 
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
