@@ -12,6 +12,7 @@ from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError
+from elmo_zh.corpus.excel import EXCEL_MEMBER, excel_tables
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.corpus.packing import (
     Allowance,
@@ -50,8 +51,12 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
-        if any(member.filename == "[Content_Types].xml" for member in members):
-            raise UnsuitableError(name, "an office document", "Save it as text and give that file.")
+        names = {member.filename for member in members}
+        if EXCEL_MEMBER in names:
+            yield from excel_tables(packed, name, sum(member.file_size for member in members))
+            return
+        if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
+            raise UnsuitableError(name, "an office document", "Save it as plain text (.txt) and give that file.")
         # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)

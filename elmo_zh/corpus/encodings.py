@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from elmo_zh.corpus.content import Content, UnsuitableError
+from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
 from elmo_zh.corpus.lines import lines_of_chunks
 from elmo_zh.errors import CorpusError
 
@@ -75,6 +75,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5. With `trusts_head`
     a start in UTF-8 is enough; decoding the rest raises an error if that was wrong.
     """
+    refuse_foreign(content)
     if wanted != "auto":
         encoding = _wanted_encoding(content, wanted)
         if encoding.num_bad:

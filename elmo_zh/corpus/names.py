@@ -9,6 +9,7 @@ from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
+EXCEL_SUFFIX = ".xlsx"
 
 # A file of offsets beside a multistream dump.
 _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
@@ -35,7 +36,7 @@ def kinds_shown() -> str:
     by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
     suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
     packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
-    return f"{', '.join(suffixes)}, also packed as {', '.join(packed)}"
+    return f"{', '.join([*suffixes, EXCEL_SUFFIX])}, also packed as {', '.join(packed)}"
 
 
 def without_compression(name: str) -> str:
@@ -56,7 +57,7 @@ def is_corpus_name(name: str) -> bool:
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False
-    return not suffix or suffix in _format_of_suffix() or suffix in ARCHIVE_SUFFIXES
+    return not suffix or suffix in _format_of_suffix() or suffix in (*ARCHIVE_SUFFIXES, EXCEL_SUFFIX)
 
 
 def is_archive_name(name: str) -> bool:

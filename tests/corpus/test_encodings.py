@@ -103,7 +103,7 @@ def test_damaged_lines_do_not_make_the_encoding_suspect() -> None:
     assert find_encoding(content_of("今天\n".encode()[1:]), "utf-8").num_bad > 0
 
 
-@pytest.mark.parametrize("data", [random.Random(3).randbytes(3000), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\0\0\0"])
+@pytest.mark.parametrize("data", [random.Random(3).randbytes(3000), b"\xff\0\0\0"])
 def test_what_is_no_text(data: bytes) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
     assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, nor with a byte order mark. ")

@@ -1,0 +1,79 @@
+"""Files that are no text are recognised by their first bytes, and the sheets of Excel files are tables."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from corpus.readers.reading import read
+from messages import message_of
+
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.errors import CorpusError
+
+HEADS = {
+    b"%PDF-1.7\n%\xe2\xe3": "a PDF. Convert it to text, for example with pdftotext, and give that file.",
+    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Give text; a program for OCR reads it from images.",
+    b"RIFF\x10\0\0\0WEBPVP8 ": "an image or a recording. Give text; a program for OCR reads it from images.",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document (.doc, .xls). Save it as plain text, or a table as CSV,",
+    b"\x7fELF\2\1\1": "a program. Give text.",
+    b"MZ\x90\0\3": "a program. Give text.",
+    b"SQLite format 3\0": "an SQLite database. Export the text as CSV: sqlite3 -header",
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a"])
+@pytest.mark.parametrize("encoding", ["auto", "gb18030"])
+def test_what_is_no_text_is_refused_whatever_its_name(tmp_path: Path, name: str, encoding: str) -> None:
+    for head, told in HEADS.items():
+        path = tmp_path / name
+        path.write_bytes(head + "正文。".encode() * 9)
+
+        assert message_of(UnsuitableError, lambda: read(path, encoding=encoding)).startswith(f"{path}: {told}")  # noqa: B023
+
+
+@pytest.mark.parametrize("start", ["MZ 说", "RIFF", "%PDF", "GIF", "II*"])
+def test_text_may_begin_alike(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(f"{start}，今天天气很好。\n", encoding="utf-8")
+    assert read(path) == [f"{start}，今天天气很好。"]
+
+
+def excel_file(path: Path, **sheets: list[list[object]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_sheet_is_a_table(tmp_path: Path) -> None:
+    """Commas, quotes, line ends and blank rows in it do no harm, nor do semicolons in the header."""
+    rows = [["号", "病历;主诉;现病史"], [1, '患者"胸闷",3天;\n复查。'], [], [2.5, "发热。"], [None, None]]
+    path = excel_file(tmp_path / "a.xlsx", 门诊=rows, 空=[])
+    assert read(path, field="病历;主诉;现病史") == ['患者"胸闷",3天;', "复查。", "发热。"]
+    assert read(path, field="号") == ["1", "2.5"]
+
+
+def test_several_sheets_are_read_in_order(tmp_path: Path) -> None:
+    path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]], 二=[["内容"], ["我们去公园。"]])
+    assert read(path) == ["今天天气很好。", "我们去公园。"]
+
+
+def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
+    damaged = io.BytesIO()
+    with zipfile.ZipFile(damaged, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    (tmp_path / "b.xlsx").write_bytes(damaged.getvalue())
+    assert "b.xlsx is a damaged Excel file" in message_of(CorpusError, lambda: read(tmp_path / "b.xlsx"))
+    monkeypatch.setattr("elmo_zh.corpus.excel._MOST_BYTES", 2**10)
+    assert "Save its sheets as CSV" in message_of(UnsuitableError, lambda: read(path))
