@@ -3,9 +3,11 @@
 import json
 import shutil
 import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import torch
 from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
+from torch import nn
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import write_table
@@ -42,46 +45,51 @@ CHARACTERS = CharacterShape(
 SHAPES = {"token": TOKENS, "character": replace(TOKENS, characters=CHARACTERS)}
 
 
-def write_model(
-    folder: Path,
+def draw_source(
     shape: BiLMShape,
     *,
     warm: bool = False,
     seed: int = 3,
-    words: Sequence[str] = WORDS,
-    text: TextConfig | None = None,
+    words: Sequence[str] | None = WORDS,
     with_softmax: bool = False,
-) -> Path:
-    """Write a bundle with these words; `text` says how raw text becomes tokens."""
-    bilm = BiLM(replace(shape, num_tokens=len(SPECIALS) + len(words)))
+    **others: Any,
+) -> BundleSource:
+    """Draw the weights of a model with these words, or of one without a vocabulary."""
+    vocabulary = Vocabulary((*SPECIALS, *words)) if words is not None else None
+    bilm = BiLM(replace(shape, num_tokens=len(vocabulary)) if vocabulary else shape)
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in bilm.parameters():
-            parameter.normal_(0.0, 0.5, generator=generator)
+    draw_parameters(bilm, 0.5, generator)
     if warm:
         output, cell = (
             torch.randn(shape.num_layers, 2, width, generator=generator)
             for width in (shape.projection_dim, shape.cell_dim)
         )
         bilm.set_warm_state(output.clamp(-0.3, 0.3), cell)
-    softmax = Softmax(len(SPECIALS) + len(words), shape.projection_dim) if with_softmax else None
+    softmax = Softmax(bilm.shape.num_tokens, shape.projection_dim) if with_softmax else None
     if softmax is not None:
-        with torch.no_grad():
-            for parameter in softmax.parameters():
-                parameter.normal_(0.0, 1.0, generator=generator)
-    source = BundleSource(
+        draw_parameters(softmax, 1.0, generator)
+    given = {"carry_state": warm, "origin": {"program": "elmo-zh"}, "text": None, **others}
+    return BundleSource(
         bilm=bilm,
         softmax=softmax,
-        vocabulary=Vocabulary((*SPECIALS, *words)),
+        vocabulary=vocabulary,
         spelling=SpellingModel.build({}),
         user_dictionary=None,
-        text=text,
         training_options={},
-        carry_state=warm,
         training={},
-        origin={"program": "elmo-zh"},
+        **given,
     )
-    write_bundle(folder, source)
+
+
+def draw_parameters(module: nn.Module, deviation: float, generator: torch.Generator) -> None:
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(0.0, deviation, generator=generator)
+
+
+def write_model(folder: Path, shape: BiLMShape, **drawn: Any) -> Path:
+    """Write a bundle of what `draw_source` gives; `text` says how raw text becomes tokens."""
+    write_bundle(folder, draw_source(shape, **drawn))
     return folder
 
 
@@ -92,6 +100,15 @@ def write_published(folder: Path, mode: str) -> Path:
     for name in ("options.json", "weights.hdf5", "vocab.data"):
         shutil.copyfile(bundle / name, folder / name)
     return folder
+
+
+def zip_folder(folder: Path, prefix: str = "") -> Path:
+    """Pack the files of a folder beside it."""
+    path = folder.with_name(f"{folder.name}.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"{prefix}{file.name}")
+    return path
 
 
 def oracle_layers(bundle: Path, words: Sequence[str]) -> Array:

@@ -3,27 +3,17 @@
 import re
 from dataclasses import replace
 
+import drawn_bundles
 import pytest
 
 from elmo_zh.bundle.compatibility import describe_readers, refusals
 from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
 
 # What all of them can load: character mode, skip connections, 50 slots, P < D, N > P.
-CHARACTERS = CharacterShape(
-    num_characters=261, num_slots=50, embedding_dim=5, filters=((1, 3), (2, 8)), num_highways=2, activation="relu"
-)
-FITTING = BiLMShape(
-    num_tokens=41,
-    cell_dim=13,
-    projection_dim=7,
-    num_layers=2,
-    cell_clip=3.0,
-    projection_clip=3.0,
-    skip_connections=True,
-    characters=CHARACTERS,
-)
-TOKENS = replace(FITTING, characters=None)
+SHAPE = replace(drawn_bundles.SHAPES["character"], projection_dim=7, cell_clip=3.0, projection_clip=3.0)
+CHARACTERS = replace(drawn_bundles.CHARACTERS, filters=((1, 3), (2, 8)))
+FITTING = replace(SHAPE, characters=CHARACTERS)
+TOKENS = replace(SHAPE, characters=None)
 
 PROGRAMS = ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")
 # The settings that keep a program from loading a model; the mode itself, which cannot be changed, is told in words.

@@ -105,9 +105,3 @@ def test_several_files_name_the_model_once(sample_run: SampleRun) -> None:
     answer = elmo_zh("embed", "a.txt", "b.txt", "--segmented", "--model", sample_run.model, "--json")
     assert answer.result()["model"]["path"] == str(sample_run.model)
     assert answer.stderr.count("Model: ") == 1
-
-
-def test_a_converted_bundle_keeps_its_history(model: Path) -> None:
-    assert elmo_zh("convert", model, "--output", "copy").status == 0
-    assert load_history(Path("copy/history.json")) == load_history(model / "history.json")
-    assert "food.txt, nature.txt (2 sources)" in elmo_zh("info", "copy").stdout

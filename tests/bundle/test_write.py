@@ -1,46 +1,16 @@
 """Forms in which a model is written: what is computed for each, and what is reported."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-import torch
-from drawn_bundles import SHAPES, WORDS
+from drawn_bundles import SHAPES, draw_source
+from messages import Heard
 
 from elmo_zh.bundle.layout import BundleForm, BundleLayout
-from elmo_zh.bundle.write import GOLDEN_TEXTS, BundleSource, write_model
+from elmo_zh.bundle.write import GOLDEN_TEXTS, write_model
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-
-
-class Notes(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
-def drawn_source() -> BundleSource:
-    vocabulary = Vocabulary((*SPECIALS, *WORDS))
-    bilm = BiLM(replace(SHAPES["character"], num_tokens=len(vocabulary)))
-    bilm.initialise(torch.Generator().manual_seed(5))
-    return BundleSource(
-        bilm=bilm,
-        softmax=None,
-        vocabulary=vocabulary,
-        spelling=SpellingModel.build({}),
-        user_dictionary=None,
-        text=None,
-        training_options={},
-        carry_state=False,
-        training={},
-        origin={"program": "elmo-zh"},
-    )
 
 
 @pytest.mark.parametrize(
@@ -50,10 +20,10 @@ def drawn_source() -> BundleSource:
 def test_golden_vectors_are_computed_once_for_each_precision_of_the_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, dtype: str, times: int
 ) -> None:
-    source, computed = drawn_source(), []
+    source, computed = draw_source(SHAPES["character"]), []
     original = BiLM.layer_activations
     monkeypatch.setattr(BiLM, "layer_activations", lambda *given: computed.append(original(*given)) or computed[-1])
-    reporter, form = Notes(), BundleForm(layout=layout, dtype=dtype)
+    reporter, form = Heard(), BundleForm(layout=layout, dtype=dtype)
     write_model(tmp_path / "model", source, form, "convert", reporter)
     assert len(computed) == times * len(GOLDEN_TEXTS)
     if dtype == "float16":

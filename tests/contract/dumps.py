@@ -1,7 +1,7 @@
 """Texts that are embedded, and what embed made of them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ SEGMENTED_TOKENS: tuple[list[str], ...] = (
 )
 
 
-def write_lines(path: Path, lines: Sequence[str]) -> Path:
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path
 
@@ -53,6 +53,13 @@ def read_dump(path: Path) -> tuple[list[Any], list[list[str]], dict[str, Any]]:
 def assert_close(found: Any, expected: Any) -> None:
     """The same sentence gives the same vectors whatever stands beside it, to 1e-6."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def assert_all_close(found: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-6) -> None:
+    """Sentence by sentence, in shape too."""
+    assert [np.shape(vectors) for vectors in found] == [np.shape(vectors) for vectors in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
 
 
 def embed(sample: SampleRun, source: Path | str, *options: str | Path, stdin: bytes = b"") -> Answer:

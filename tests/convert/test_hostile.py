@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from contract.command_line import contents_alone, elmo_zh
-from drawn_bundles import SHAPES, TOKENS, D, P, write_published
+from drawn_bundles import SHAPES, TOKENS, D, P, write_published, zip_folder
 
 from elmo_zh.bundle import weights as bundle_weights
 
@@ -131,6 +131,7 @@ def change_weights(folder: Path, name: str, **create: Any) -> Path:
 
 
 FLOATS = np.ones(4 * D, np.float32)
+ChangeWeights = Callable[[h5py.File, Path], object]
 
 
 @pytest.mark.parametrize(
@@ -173,23 +174,6 @@ def test_weights_cut_off(source: Path, out: Path, share: float) -> None:
     assert refused(source, out).startswith(f"{path} cannot be read as HDF5 (")
 
 
-@pytest.mark.parametrize("target", ["dataset", "group"])
-def test_links_to_another_file_are_not_followed(source: Path, out: Path, tmp_path: Path, target: str) -> None:
-    name = f"{CELL}/B" if target == "dataset" else "RNN_1"
-    with h5py.File(source / "weights.hdf5", "a") as file, h5py.File(tmp_path / "other.hdf5", "w") as other:
-        file.copy(name, other, name="there")
-        del file[name]
-        file[name] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "/there")
-    assert " is missing." in refused(source, out)
-
-
-def test_soft_links_are_not_followed(source: Path, out: Path) -> None:
-    with h5py.File(source / "weights.hdf5", "a") as file:
-        file.move(f"{CELL}/B", "elsewhere")
-        file[f"{CELL}/B"] = h5py.SoftLink("/elsewhere")
-    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: dataset {CELL}/B is missing.")
-
-
 def test_links_that_go_round_in_a_circle(source: Path, out: Path) -> None:
     with h5py.File(source / "weights.hdf5", "a") as file:
         file["RNN_1/RNN/again"] = file["RNN_1"]
@@ -200,55 +184,66 @@ def test_links_that_go_round_in_a_circle(source: Path, out: Path) -> None:
     assert answer.status == 0 or answer.only_error().startswith(f"{source / 'weights.hdf5'}: ")
 
 
-@pytest.mark.parametrize("name", ["more", "RNN_2"])
-def test_thousands_of_groups_inside_one_another(source: Path, out: Path, name: str) -> None:
-    with h5py.File(source / "weights.hdf5", "r+") as file:
-        group = file
-        for _ in range(503):
-            group = group.create_group(name)
-    assert refused(source, out) == (
-        f"{source}/weights.hdf5 has groups nested deeper than 32 levels, which no model needs. It is not safe."
-    )
+def link_elsewhere(name: str) -> ChangeWeights:
+    def change(file: h5py.File, folder: Path) -> None:
+        with h5py.File(folder / "other.hdf5", "w") as other:
+            file.copy(name, other, name="there")
+        del file[name]
+        file[name] = h5py.ExternalLink(str(folder / "other.hdf5"), "/there")
+
+    return change
 
 
-@pytest.mark.parametrize("kind", ["links", "groups"])
-def test_thousands_of_groups_beside_one_another(source: Path, out: Path, kind: str) -> None:
-    with h5py.File(source / "weights.hdf5", "r+") as file:
-        for number in range(11_003):
-            if kind == "links":
-                file[f"more/{number}"] = h5py.SoftLink("/nowhere")
-            else:
-                file.create_group(f"more/{number % 7}/{number}")
-    assert refused(source, out) == (
-        f"{source}/weights.hdf5 holds more than 10,000 groups and datasets, which no model needs. It is not safe."
-    )
+def link_softly(file: h5py.File, _: Path) -> None:
+    file.move(f"{CELL}/B", "elsewhere")
+    file[f"{CELL}/B"] = h5py.SoftLink("/elsewhere")
 
 
-def test_names_that_are_not_utf_8(source: Path, out: Path) -> None:
-    with h5py.File(source / "weights.hdf5", "r+") as file:
-        h5py.h5g.create(file.id, b"more\xff")
-        space = h5py.h5s.create_simple((2,))
-        h5py.h5d.create(file.id, b"RNN_\xff\n", h5py.h5t.NATIVE_FLOAT, space)
-    assert refused(source, out).startswith(f"{source}/weights.hdf5: RNN_\\xff\\n is not in the model that options.json")
+def name_in_other_bytes(file: h5py.File, _: Path) -> None:
+    h5py.h5g.create(file.id, b"more\xff")
+    h5py.h5d.create(file.id, b"RNN_\xff\n", h5py.h5t.NATIVE_FLOAT, h5py.h5s.create_simple((2,)))
 
 
-def test_data_outside_of_the_file_are_not_read(source: Path, out: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(FLOATS.tobytes())
-    path = change_weights(
-        source, f"{CELL}/B", shape=(4 * D,), dtype="f4", external=[(str(tmp_path / "secret"), 0, 16 * D)]
-    )
-    assert refused(source, out).startswith(f"{path}: {CELL}/B has ")
+def store_outside(file: h5py.File, folder: Path) -> None:
+    (folder / "secret").write_bytes(FLOATS.tobytes())
+    del file[f"{CELL}/B"]
+    file.create_dataset(f"{CELL}/B", (4 * D,), "f4", external=[(str(folder / "secret"), 0, 16 * D)])
 
 
-def test_a_virtual_dataset_is_not_read(source: Path, out: Path, tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "secret.hdf5", "w") as file:
-        file["B"] = FLOATS
+def store_virtually(file: h5py.File, folder: Path) -> None:
+    with h5py.File(folder / "secret.hdf5", "w") as other:
+        other["B"] = FLOATS
     layout = h5py.VirtualLayout((4 * D,), "f4")
-    layout[:] = h5py.VirtualSource(str(tmp_path / "secret.hdf5"), "B", (4 * D,))
-    with h5py.File(source / "weights.hdf5", "a") as file:
-        del file[f"{CELL}/B"]
-        file.create_virtual_dataset(f"{CELL}/B", layout)
-    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: {CELL}/B has ")
+    layout[:] = h5py.VirtualSource(str(folder / "secret.hdf5"), "B", (4 * D,))
+    del file[f"{CELL}/B"]
+    file.create_virtual_dataset(f"{CELL}/B", layout)
+
+
+TOO_DEEP = " has groups nested deeper than 32 levels, which no model needs. It is not safe."
+TOO_MANY = " holds more than 10,000 groups and datasets, which no model needs. It is not safe."
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (link_elsewhere(f"{CELL}/B"), f": dataset {CELL}/B is missing."),
+        (link_elsewhere("RNN_1"), ": dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing."),
+        (link_softly, f": dataset {CELL}/B is missing."),
+        (lambda file, _: file.create_group("/".join(["more"] * 503)), TOO_DEEP),
+        (lambda file, _: file.create_group("/".join(["RNN_2"] * 503)), TOO_DEEP),
+        (lambda file, _: file.update({f"more/{n}": h5py.SoftLink("/nowhere") for n in range(11_003)}), TOO_MANY),
+        (lambda file, _: [file.create_group(f"more/{n % 7}/{n}") for n in range(11_003)], TOO_MANY),
+        (name_in_other_bytes, ": RNN_\\xff\\n is not in the model that options.json"),
+        (store_outside, f": {CELL}/B has "),
+        (store_virtually, f": {CELL}/B has "),
+    ],
+)
+def test_only_plain_datasets_of_the_file_are_read(
+    source: Path, out: Path, tmp_path: Path, change: ChangeWeights, told: str
+) -> None:
+    with h5py.File(source / "weights.hdf5", "r+") as file:
+        change(file, tmp_path)
+    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}{told}")
 
 
 @pytest.mark.usefixtures("_no_model_is_built")
@@ -291,6 +286,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
     ("content", "told"),
     [
         (b"", "the first three lines are []"),
+        (b"x" * 1_000_003, "the first three lines are"),
         ("我们\n".encode("gb18030"), "is not UTF-8"),
         (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' occurs 2 times"),
         (b"<S>\n</S>\n<UNK>\na\n\nb\nc\n", "a line is empty"),
@@ -298,16 +294,11 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
     ],
 )
 def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes, told: str) -> None:
-    (token_source / "vocab.data").write_bytes(content)
-    assert told in refused(token_source, out)
-
-
-def test_a_vocabulary_of_one_endless_line(token_source: Path, out: Path) -> None:
     """The message shows the beginning of the file, however long its lines are."""
-    (token_source / "vocab.data").write_bytes(b"x" * 1_000_003)
-    told = refused(token_source, out)
-    assert told.startswith(f"{token_source / 'vocab.data'}")
-    assert len(told) < 1000
+    (token_source / "vocab.data").write_bytes(content)
+    found = refused(token_source, out)
+    assert told in found
+    assert len(found) < 1000
 
 
 def test_a_packed_vocabulary_that_is_cut_off(token_source: Path, out: Path) -> None:
@@ -321,10 +312,8 @@ def test_a_packed_vocabulary_that_is_cut_off(token_source: Path, out: Path) -> N
 
 
 def zip_source(folder: Path, change: Callable[[zipfile.ZipFile], object] = lambda archive: None) -> Path:
-    path = folder.with_suffix(".zip")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.iterdir()):
-            archive.write(file, f"model/{file.name}")
+    path = zip_folder(folder, "model/")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         change(archive)
     return path
 
@@ -368,37 +357,37 @@ def test_a_name_that_is_not_the_utf8_that_it_claims_to_be(source: Path, out: Pat
 
 
 def test_a_name_longer_than_any_file_may_have(source: Path, out: Path) -> None:
-    path = zip_source(source, lambda archive: archive.writestr("x" * 300 + ".json", "{}"))
-    told = refused(path, out)
+    told = refused(zip_source(source, lambda archive: archive.writestr("x" * 300 + ".json", "{}")), out)
     assert "File name too long" in told
     assert len(told) < 1000
 
 
-def test_a_file_that_grows_beyond_all_measure(source: Path, out: Path) -> None:
-    path = zip_source(source, lambda archive: archive.writestr("model/more.hdf5", bytes(11_000_003)))
-    told = refused(path, out)
-    assert told.startswith(f"{path}: model/more.hdf5 would grow from ")
-    assert "to 11,000,003 bytes" in told
+def add_files(number: int, content: bytes) -> Callable[[zipfile.ZipFile], object]:
+    return lambda archive: [archive.writestr(f"model/{each}.hdf5", content) for each in range(number)]
 
 
-def test_files_that_together_grow_beyond_all_measure(source: Path, out: Path) -> None:
-    """Each of them is small enough."""
-
-    def add_zeros(archive: zipfile.ZipFile) -> None:
-        for number in range(23):
-            archive.writestr(f"model/{number}.hdf5", bytes(2**20))
-
-    path = zip_source(source, add_zeros)
-    told = refused(path, out)
-    assert told.startswith(f"{path} would grow from ")
-    assert "bytes in 26 files, as no model does." in told
-
-
-def test_more_files_than_any_model_has(source: Path, out: Path) -> None:
-    path = zip_source(
-        source, lambda archive: [archive.writestr(f"model/{number}.hdf5", b"") for number in range(1013)] and None
-    )
-    assert "bytes in 1,016 files, as no model does." in refused(path, out)
+@pytest.mark.parametrize(
+    ("change", "beginning", "told"),
+    [
+        (add_files(1, bytes(11_000_003)), ": model/0.hdf5 would grow from ", "to 11,000,003 bytes"),
+        # Each of them is small enough.
+        (add_files(23, bytes(2**20)), " would grow from ", "bytes in 26 files, as no model does."),
+        (add_files(1013, b""), "", "bytes in 1,016 files, as no model does."),
+        (
+            lambda archive: archive.writestr("other/options.json", "{}"),
+            " holds two files named options.json. ",
+            "Unpack it yourself and give the right folder.",
+        ),
+    ],
+)
+def test_an_archive_of_something_else(
+    source: Path, out: Path, change: Callable[[zipfile.ZipFile], object], beginning: str, told: str
+) -> None:
+    path = zip_source(source, change)
+    found = refused(path, out)
+    assert found.startswith(f"{path}{beginning}")
+    assert told in found
+    assert len(found) < 1000
 
 
 def test_what_no_model_consists_of_is_not_even_unpacked(source: Path, out: Path) -> None:
@@ -482,13 +471,6 @@ def test_an_archive_with_a_file_that_cannot_be_unpacked(
     assert refused(path, out).startswith(f"{path} cannot be unpacked (")
 
 
-def test_two_files_of_one_name(source: Path, out: Path) -> None:
-    path = zip_source(source, lambda archive: archive.write(source / "options.json", "other/options.json"))
-    assert refused(path, out) == (
-        f"{path} holds two files named options.json. Unpack it yourself and give the right folder."
-    )
-
-
 def test_a_problem_within_an_archive_names_the_archive(source: Path, out: Path) -> None:
     """And not the folder that it was unpacked in, which is gone by then."""
     (source / "options.json").write_text("{}", encoding="utf-8")
@@ -498,29 +480,23 @@ def test_a_problem_within_an_archive_names_the_archive(source: Path, out: Path) 
 # What is no model at all
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x1f\x8b\x08\x00", b"text"])
-def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x1f\x8b\x08\x00", b"text", None])
+def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes | None) -> None:
     path = tmp_path / "model.zip"
-    path.write_bytes(content)
-    expected = "is neither a folder nor a zip archive. Give the folder or zip with the model's options and weights."
-    assert refused(path, out) == f"{path} {expected}"
+    if content is not None:
+        path.write_bytes(content)
+    problem = "does not exist" if content is None else "is neither a folder nor a zip archive"
+    assert refused(path, out) == f"{path} {problem}. Give the folder or zip with the model's options and weights."
 
 
-def test_an_empty_folder(tmp_path: Path, out: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert refused(tmp_path / "empty", out) == (
-        f"{tmp_path / 'empty'}: which file holds the model's options? no file matches."
-        " Name it with --options FILE (unpack an archive first)."
-    )
-
-
-def test_a_folder_without_weights(source: Path, out: Path) -> None:
-    (source / "weights.hdf5").unlink()
+@pytest.mark.parametrize(("kind", "name"), [("options", "options.json"), ("weights", "weights.hdf5")])
+def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) -> None:
+    (source / name).unlink()
     with h5py.File(source / "vectors.hdf5", "w") as file:
         file["0"] = np.zeros((3, 5, 7))
     assert refused(source, out) == (
-        f"{source}: which file holds the model's weights? no file matches."
-        " Name it with --weights FILE (unpack an archive first)."
+        f"{source}: which file holds the model's {kind}? no file matches."
+        f" Name it with --{kind} FILE (unpack an archive first)."
     )
 
 

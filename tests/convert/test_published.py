@@ -4,12 +4,11 @@ The sources are written here, from random numbers, by the text of the file forma
 """
 
 import gzip
-import hashlib
 import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import h5py
 import numpy as np
 import pytest
 from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh
+from contract.dumps import assert_all_close, write_lines
+from drawn_bundles import zip_folder
 from parity import numpy_oracle
 from parity.numpy_bilm import Array, BilmState, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn
@@ -25,6 +26,7 @@ from safetensors.numpy import load_file
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
+from elmo_zh.run.files import file_digest
 
 # Distinct primes, so that a swapped axis fails: P, D, L, V; c, N (the filters') and slots of characters.
 P, D, L, V = 5, 13, 2, 11
@@ -113,7 +115,7 @@ class Published:
         if embedding:
             write_hdf5(folder / embedding, {"embedding": self.arrays["embedding"]})
         if self.vocab is not None:
-            (folder / vocab).write_text("".join(f"{word}\n" for word in self.vocab), encoding="utf-8")
+            write_lines(folder / vocab, self.vocab)
         return folder
 
     def oracle(self, folder: Path) -> numpy_oracle.Bundle:
@@ -149,20 +151,10 @@ def info_of(bundle: Path) -> Any:
     return json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
 
 
-def digest(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
-def assert_close(found: Sequence[Any], expected: Sequence[Array], tolerance: float = 1e-5) -> None:
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.shape == theirs.shape
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
-
-
 def assert_same_vectors(bundle: Path, model: Published) -> None:
     reference = model.oracle(bundle.parent)
     expected = [numpy_oracle.layer_activations(reference, words) for words in SENTENCES]
-    assert_close(ElmoEmbedder.load(bundle).embed_tokens(SENTENCES), expected)
+    assert_all_close(ElmoEmbedder.load(bundle).embed_tokens(SENTENCES), expected, 1e-5)
 
 
 @pytest.fixture
@@ -186,11 +178,11 @@ def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, c
     names = ("options.json", "weights.hdf5", "vocab.data")
     assert info["origin"] == {
         "program": "bilm-tf, AllenNLP or simple_elmo",
-        "files": {name: digest(source / name) for name in names},
+        "files": {name: file_digest(source / name) for name in names},
     }
     expected = {"mode": MODES[characters], "carry_state": True, "segmenter": None, "text": None, "training": {}}
     assert {name: info[name] for name in expected} == expected
-    assert info["vocabulary_digest"] == digest(source / "vocab.data")
+    assert info["vocabulary_digest"] == file_digest(source / "vocab.data")
     # The source is only read, and nothing stands beside the bundle.
     assert contents_alone(source) == before
     assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
@@ -231,7 +223,7 @@ def test_token_embeddings_beside_the_weights(tmp_path: Path, out: Path) -> None:
     source = model.write(tmp_path / "source", embedding="vocab_embedding.hdf5")
     convert(source, out)
     assert_same_vectors(out, model)
-    assert info_of(out)["origin"]["files"]["vocab_embedding.hdf5"] == digest(source / "vocab_embedding.hdf5")
+    assert info_of(out)["origin"]["files"]["vocab_embedding.hdf5"] == file_digest(source / "vocab_embedding.hdf5")
     with h5py.File(out / "vocab_embedding.hdf5") as file:
         np.testing.assert_array_equal(file["embedding"][()], model.arrays["embedding"].astype(np.float32))
 
@@ -255,14 +247,6 @@ def test_named_token_embeddings_come_before_those_in_the_folder(tmp_path: Path, 
     assert_same_vectors(out, model)
 
 
-def test_a_token_model_without_a_vocabulary_is_refused(tmp_path: Path, out: Path) -> None:
-    source = Published(characters=False, vocab=None).write(tmp_path / "source")
-    assert elmo_zh("convert", source, "--output", out).only_error() == (
-        "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
-        " Name it with --vocab FILE, one word per line."
-    )
-
-
 # The softmax
 
 
@@ -270,8 +254,7 @@ def test_a_token_model_without_a_vocabulary_is_refused(tmp_path: Path, out: Path
 def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Path, characters: bool) -> None:
     model = Published(characters=characters, softmax=True)
     convert(model.write(tmp_path / "source"), out)
-    text = tmp_path / "text.txt"
-    text.write_text("".join(f"{' '.join(words)}\n" for words in SENTENCES), encoding="utf-8")
+    text = write_lines(tmp_path / "text.txt", map(" ".join, SENTENCES))
     answer = elmo_zh("evaluate", text, "--segmented", "--model", out, "--json")
     expected = numpy_oracle.evaluate(model.oracle(tmp_path), SENTENCES)
     result = answer.result()
@@ -291,17 +274,6 @@ def test_without_a_softmax_there_is_no_perplexity(tmp_path: Path, out: Path, cha
         f"{out} has no softmax, so it gives vectors but no probabilities."
         " Models from other programs usually lack it, and perplexity cannot be computed without it."
     )
-
-
-def test_a_softmax_without_words_is_refused(tmp_path: Path, out: Path) -> None:
-    """In character mode too: what its rows predict is not known."""
-    model = Published(characters=True, softmax=True, vocab=None)
-    source = model.write(tmp_path / "source")
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith("No vocabulary was found beside the weights")
-    (tmp_path / "words").write_text("".join(f"{word}\n" for word in VOCAB), encoding="utf-8")
-    convert(source, out, "--vocab", tmp_path / "words")
-    assert_same_vectors(out, model)
 
 
 # Where the files are and how they are named
@@ -331,34 +303,27 @@ def test_published_names(tmp_path: Path, out: Path) -> None:
     assert not (out / "vocab.data").exists()
 
 
-def zip_folder(folder: Path, archive: Path, prefix: str = "") -> Path:
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(folder.iterdir()):
-            file.write(path, f"{prefix}{path.name}")
-    return archive
-
-
 @pytest.mark.parametrize("prefix", ["", "nlpl/179/"])
 def test_an_archive(tmp_path: Path, out: Path, prefix: str) -> None:
     model = Published(characters=True)
     source = model.write(tmp_path / "source", weights="model.hdf5", vocab="vocab.txt")
     (source / "README").write_text("NLPL", encoding="utf-8")
     (source / "meta.json").write_text("{}", encoding="utf-8")
-    archive = zip_folder(source, tmp_path / "179.zip", prefix)
+    archive = zip_folder(source, prefix)
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(f"{prefix}train.py", "raise SystemExit")
         file.mkdir(f"{prefix}empty.json")
     convert(archive, out)
     assert_same_vectors(out, model)
     files = info_of(out)["origin"]["files"]
-    assert files == {name: digest(source / name) for name in ("options.json", "model.hdf5", "vocab.txt")}
+    assert files == {name: file_digest(source / name) for name in ("options.json", "model.hdf5", "vocab.txt")}
     assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
 
 
 def test_an_archive_packed_on_a_mac(tmp_path: Path, out: Path) -> None:
     """They hold a file __MACOSX/._NAME beside each, which is no model's."""
     model = Published(characters=True)
-    archive = zip_folder(model.write(tmp_path / "source"), tmp_path / "model.zip", "model/")
+    archive = zip_folder(model.write(tmp_path / "source"), "model/")
     with zipfile.ZipFile(archive, "a") as file:
         for name in ("options.json", "weights.hdf5", "vocab.data"):
             file.writestr(f"__MACOSX/model/._{name}", b"\0\5\26\7\0\2\0\0Mac OS X")
@@ -374,7 +339,7 @@ def test_options_weights_and_vocabulary_named_explicitly(tmp_path: Path, out: Pa
     named = ("--options", right / "a", "--weights", right / "b", "--vocab", right / "c")
     convert(source, out, *named)
     assert_same_vectors(out, model)
-    assert info_of(out)["origin"]["files"] == {name: digest(right / name) for name in "abc"}
+    assert info_of(out)["origin"]["files"] == {name: file_digest(right / name) for name in "abc"}
 
 
 def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: Path) -> None:
@@ -396,21 +361,16 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
 
 
 @pytest.mark.parametrize("kind", ["options", "weights", "vocab", "embedding"])
-def test_a_named_file_that_is_not_there(tmp_path: Path, out: Path, kind: str) -> None:
-    source = Published(characters=False).write(tmp_path / "source")
-    told = elmo_zh("convert", source, "--output", out, f"--{kind}", source / "nothing").only_error()
-    assert str(source / "nothing") in told
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("kind", ["options", "weights", "vocab", "embedding"])
-def test_a_named_file_is_never_passed_over_in_silence(tmp_path: Path, out: Path, kind: str) -> None:
-    model = Published(characters=True)
-    source, bundle = model.write(tmp_path / "source"), tmp_path / "bundle"
-    convert(source, bundle)
-    for folder in (bundle, source):
-        answer = elmo_zh("convert", folder, "--output", out, f"--{kind}", tmp_path / "nothing")
-        assert f"--{kind}" in answer.stderr or str(tmp_path / "nothing") in answer.stderr
+@pytest.mark.parametrize("characters", MODES)
+def test_a_named_file_is_never_passed_over_in_silence(tmp_path: Path, out: Path, characters: bool, kind: str) -> None:
+    """A bundle names its files itself, and models of characters have no embeddings."""
+    source, bundle, nothing = tmp_path / "source", tmp_path / "bundle", tmp_path / "nothing"
+    convert(Published(characters=characters).write(source), bundle)
+    for folder in (source, bundle):
+        told = elmo_zh("convert", folder, "--output", out, f"--{kind}", nothing).stderr
+        has_effect = folder == source and not (characters and kind == "embedding")
+        assert (str(nothing) if has_effect else f"--{kind}") in told
+        assert not out.exists()
 
 
 @pytest.mark.parametrize("number", [261, None])
@@ -482,10 +442,28 @@ def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path
     assert not out.exists()
 
 
-def test_a_vocabulary_without_unk_is_refused_where_the_softmax_needs_it(tmp_path: Path, out: Path) -> None:
-    source = Published(characters=True, softmax=True, vocab=[*VOCAB[3:], "很", "好", "了"]).write(tmp_path / "source")
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith(f"{source / 'vocab.data'}: the first three lines are")
+@pytest.mark.parametrize("characters", MODES)
+@pytest.mark.parametrize(
+    ("vocab", "told"),
+    [
+        (
+            None,
+            "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
+            " Name it with --vocab FILE, one word per line.",
+        ),
+        ([*VOCAB[3:], "很", "好", "了"], "{path}: the first three lines are "),
+    ],
+)
+def test_rows_without_their_words_are_refused(
+    tmp_path: Path, out: Path, characters: bool, vocab: list[str] | None, told: str
+) -> None:
+    """In character mode those of a softmax: what they predict is not known."""
+    model = Published(characters=characters, softmax=characters, vocab=vocab)
+    source = model.write(tmp_path / "source")
+    found = elmo_zh("convert", source, "--output", out).only_error()
+    assert found.startswith(told.format(path=source / "vocab.data"))
+    convert(source, out, "--vocab", write_lines(tmp_path / "words", VOCAB))
+    assert_same_vectors(out, model)
 
 
 # The output
@@ -638,7 +616,9 @@ def test_a_bundle_again_with_a_warm_state(warm: Warm, out: Path) -> None:
     answer = convert(warm.bundle, out, "--warm-on", warm.text, "--segmented", "--json")
     assert answer.result()["warm_state"] is True
     assert answer.stderr == "convert: sentences start from the mean state at 5 sentence ends.\n"
-    assert_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors)
+    assert_all_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors, 1e-5)
+    embed = ("embed", warm.text, "--segmented", "--output", out.with_name("vectors"), "--model", out)
+    assert "Warning" not in elmo_zh(*embed).stderr
     # It makes a difference, and is another's than the one of zeros.
     cold = ElmoEmbedder.load(warm.bundle).embed_tokens(SENTENCES)
     assert min(np.abs(a - b).max() for a, b in zip(cold, warm.vectors, strict=True)) > 0.01
@@ -663,7 +643,7 @@ def test_a_warm_state_at_once_and_over_an_older_bundle(warm: Warm, tmp_path: Pat
     bundle = Path(shutil.copytree(warm.bundle, tmp_path / "bundle"))
     convert(warm.bundle, bundle, "--force", *arguments)
     for folder in (out, bundle):
-        assert_close(ElmoEmbedder.load(folder).embed_tokens(SENTENCES), warm.vectors)
+        assert_all_close(ElmoEmbedder.load(folder).embed_tokens(SENTENCES), warm.vectors, 1e-5)
     # A warm state that was there is kept without a text, and replaced with one.
     first = tmp_path / "first.txt"
     first.write_text("今天 吃\n", encoding="utf-8")
@@ -672,15 +652,6 @@ def test_a_warm_state_at_once_and_over_an_older_bundle(warm: Warm, tmp_path: Pat
     warm_states = [tmp_path / name / "warm_state.hdf5" for name in ("kept", "replaced")]
     assert warm_states[0].read_bytes() == (out / "warm_state.hdf5").read_bytes()
     assert warm_states[1].read_bytes() != (out / "warm_state.hdf5").read_bytes()
-
-
-def test_only_a_bundle_without_its_warm_state_is_warned_of(warm: Warm, tmp_path: Path, out: Path) -> None:
-    convert(warm.bundle, out, "--warm-on", warm.text, "--segmented")
-    arguments = ("embed", warm.text, "--segmented", "--force", "--output", tmp_path / "out.hdf5", "--model")
-    warning = "Warning: This model was trained with carried state, but here every sentence starts from zero state"
-    assert elmo_zh(*arguments, warm.bundle).stderr.splitlines()[1].startswith(warning)
-    for model in ((out,), (warm.bundle, "--stateful")):
-        assert "Warning" not in elmo_zh(*arguments, *model).stderr
 
 
 def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> None:
@@ -693,7 +664,7 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
     assert elmo_zh(*arguments, "--set", "text.segmenter=whitespace").status == 0
-    assert_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors)
+    assert_all_close(ElmoEmbedder.load(out).embed_tokens(SENTENCES), warm.vectors, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -784,8 +755,7 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def embedded(source: Path, bundle: Path, folder: Path, row: int, *options: str) -> list[Array]:
     """Return the top layer of one stored stream's sentences by `elmo-zh embed`."""
     sentences = json.loads((source / GOLDEN[source.name]).read_text(encoding="utf-8"))[row]
-    text = folder / "text.txt"
-    text.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
+    text = write_lines(folder / "text.txt", sentences)
     arguments = ("--model", bundle, "--output", folder / "out.hdf5", "--layers", "top", "--segmented", *options)
     answer = elmo_zh("embed", text, *arguments)
     assert answer.status == 0, answer.stderr
@@ -802,19 +772,11 @@ def stored(source: Path, row: int) -> list[Array]:
 @needs_golden
 @pytest.mark.parametrize("row", [0, 1, 2])
 def test_the_stored_vectors_of_the_originals(golden: tuple[Path, Path], tmp_path: Path, row: int) -> None:
+    """Without the carried state that of the first sentence of each stream alone."""
     source, bundle = golden
     expected = stored(source, row)
-    assert_close(embedded(source, bundle, tmp_path, row, "--stateful"), expected, GOLDEN_TOLERANCE)
-
-
-@pytest.mark.interop
-@needs_golden
-@pytest.mark.parametrize("row", [0, 1, 2])
-def test_without_the_carried_state_the_first_of_each_stream_alone(
-    golden: tuple[Path, Path], tmp_path: Path, row: int
-) -> None:
-    source, bundle = golden
-    found, expected = embedded(source, bundle, tmp_path, row), stored(source, row)
+    assert_all_close(embedded(source, bundle, tmp_path, row, "--stateful", "--force"), expected, GOLDEN_TOLERANCE)
+    found = embedded(source, bundle, tmp_path, row, "--force")
     differences = [np.abs(ours - theirs).max() for ours, theirs in zip(found, expected, strict=True)]
     assert differences[0] < GOLDEN_TOLERANCE
     assert min(differences[1:]) > 100 * GOLDEN_TOLERANCE
@@ -888,7 +850,7 @@ def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -
 
 def test_what_a_killed_conversion_left_is_replaced(tmp_path: Path, out: Path) -> None:
     model = Published(characters=True)
-    archive = zip_folder(model.write(tmp_path / "source"), tmp_path / "model.zip")
+    archive = zip_folder(model.write(tmp_path / "source"))
     left = out.with_name(f"{out.name}.source.unfinished")
     left.mkdir(parents=True)
     (left / "weights.hdf5").write_bytes(b"half of it")

@@ -1,6 +1,5 @@
 """`elmo-zh embed`: vectors of a file's lines."""
 
-import gzip
 import json
 import os
 from pathlib import Path
@@ -83,32 +82,6 @@ def test_raw_lines_are_prepared_as_in_training_and_never_split(
         assert_close(vector, expected)
 
 
-def test_stdin(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output is made here; a last line needs no line end, and CR LF is one."""
-    monkeypatch.chdir(tmp_path)
-    embed(sample_run, "-", "--segmented", stdin="我 吃 苹果\r\n\n好".encode())
-    _, tokens, _ = read_dump(tmp_path / "embeddings.hdf5")
-    assert tokens == [["我", "吃", "苹果"], [], ["好"]]
-    assert os.listdir(tmp_path) == ["embeddings.hdf5"]  # noqa: PTH208
-
-
-def test_a_compressed_file_is_read_as_its_text(sample_run: SampleRun, tmp_path: Path) -> None:
-    (tmp_path / "file.txt.gz").write_bytes(gzip.compress("我 吃 苹果\n".encode()))
-    embed(sample_run, tmp_path / "file.txt.gz", "--segmented")
-    assert read_dump(tmp_path / "file.txt.gz.hdf5")[1] == [["我", "吃", "苹果"]]
-
-
-@pytest.mark.parametrize("layers", ["average", "top", "0", "1", "2"])
-def test_one_layer_or_their_average(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path, layers: str) -> None:
-    embed(sample_run, source, "--segmented", "--layers", layers)
-    vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
-    assert attributes["layers"] == layers
-    for vector, every in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        expected = every.mean(axis=0) if layers == "average" else every[LAYERS if layers == "top" else int(layers)]
-        assert vector.shape == (every.shape[1], WIDTH)
-        assert_close(vector, expected)
-
-
 def test_layers_and_dtype_can_be_settings(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
     embed(sample_run, source, "--segmented", "--set", "embed.layers=1", "--set", "embed.dtype=float16")
     vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
@@ -132,26 +105,6 @@ def test_sentence_index_names_the_last_of_equal_lines(sample_run: SampleRun, sou
         index = json.loads(file["sentence_to_index"][0])
     assert index == {" ".join(tokens): str(line) for line, tokens in enumerate(SEGMENTED_TOKENS)}
     assert index["我 喜欢 吃 苹果 。"] == "3"
-
-
-def test_shuffling_lines_and_batches_change_no_vector(sample_run: SampleRun, tmp_path: Path) -> None:
-    lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
-    order = np.random.default_rng(3).permutation(len(lines))
-    write_lines(tmp_path / "a.txt", lines)
-    write_lines(tmp_path / "b.txt", [lines[index] for index in order])
-    embed(sample_run, tmp_path / "a.txt", "--segmented")
-    embed(sample_run, tmp_path / "b.txt", "--segmented", "--set", "embed.batch_tokens=31")
-    plain, shuffled = (read_dump(tmp_path / f"{name}.txt.hdf5")[0] for name in "ab")
-    for place, index in enumerate(order):
-        assert_close(shuffled[place], plain[index])
-
-
-def test_an_empty_file_has_no_lines_but_says_what_it_is(sample_run: SampleRun, tmp_path: Path) -> None:
-    write_lines(tmp_path / "empty.txt", [])
-    assert embed(sample_run, tmp_path / "empty.txt", "--segmented", "--json").result()["lines"] == 0
-    vectors, tokens, attributes = read_dump(tmp_path / "empty.txt.hdf5")
-    assert (vectors, tokens) == ([], [])
-    assert sorted(attributes) == ["dtype", "layers", "model_digest", "segmenter"]
 
 
 def test_a_token_that_hdf5_cannot_hold_is_a_known_problem(sample_run: SampleRun, tmp_path: Path) -> None:
@@ -190,6 +143,14 @@ def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(
     assert told.startswith("1 line (0 empty), 5 tokens (4 unknown, 3 of them read as their parts), ")
     told = embed(sample_run, source, "--segmented", "--unknown", "unk", "--force").stdout.splitlines()[0]
     assert told.startswith("1 line (0 empty), 5 tokens (4 unknown), ")
+
+
+@pytest.mark.parametrize("layout", ["lines", "packed"])
+def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun, layout: str) -> None:
+    """Word n occurs n times."""
+    source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
+    result = embed(sample_run, source, "--segmented", "--layout", layout, "--json").result()
+    assert list(result["unknown_words"].items()) == [(f"齉{n}", n) for n in range(13, 3, -1)]
 
 
 def test_a_folder_of_vectors_is_called_a_folder(sample_run: SampleRun) -> None:

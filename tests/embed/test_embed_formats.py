@@ -10,11 +10,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun, elmo_zh
+from contract.command_line import LAYERS, ROOT, SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_LINES, SEGMENTED_TOKENS, WIDTH, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed.formats import parquet
+from elmo_zh.embed import text_tokens
+from elmo_zh.embed.formats import hdf5_lines, parquet
 from elmo_zh.extras import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -54,6 +55,7 @@ def read(form: str, path: Path) -> tuple[list[Any], list[list[str]], list[Any]]:
     else:
         with h5py.File(path) as file:
             everything, table = file["vectors"][()], file["line_offsets"][()]
+            assert (file["vectors"].chunks is None) == (form == "packed" or not everything.size)
             words = [word.decode() for word in file["tokens"][()]]
             tokens = [words[start:end] for start, end in pairwise(table)]
             characters = file["character_offsets"][()] if "character_offsets" in file else None
@@ -81,9 +83,18 @@ def needs_pyarrow(form: str) -> None:
 @pytest.mark.parametrize("pool", ["none", "mean"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_holds_the_same(
-    sample_run: SampleRun, embedder: ElmoEmbedder, source: Path, form: str, layers: str, pool: str
+    sample_run: SampleRun,
+    embedder: ElmoEmbedder,
+    source: Path,
+    form: str,
+    layers: str,
+    pool: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Written in several blocks; with one dataset a line, some lines' tokens are padded and some are not."""
     needs_pyarrow(form)
+    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
+    monkeypatch.setattr(hdf5_lines, "_PADDED_BYTES", 20)
     options = ("--segmented", "--layers", layers, "--pool", pool, "--output", source.with_name("out"))
     embed(sample_run, source, *options, *typed(form))
     assert sorted(path.name for path in source.parent.iterdir()) == ["file.txt", "out"]
@@ -114,14 +125,22 @@ def test_raw_text_beyond_the_basic_plane(
         np.testing.assert_allclose(np.reshape(found, top.shape), top, rtol=2**-10, atol=1e-5)
     if form != "jsonl" and form != "parquet":
         assert {found.dtype for found in vectors} == {np.dtype("float16")}
+    # It is known as an output, whatever its format, which --force may replace.
+    embed(sample_run, source, "--output", tmp_path / "out", "--force", "--pool", "mean")
+    assert len(read_dump(tmp_path / "out")[0]) == len(lines)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None:
     needs_pyarrow(form)
     source = write_lines(tmp_path / "file.txt", [])
-    assert embed(sample_run, source, "--json", "--output", tmp_path / "out", *typed(form)).result()["lines"] == 0
-    assert (tmp_path / "out").exists()
+    answer = embed(sample_run, source, "--json", "--output", tmp_path / "out", *typed(form))
+    assert answer.result()["lines"] == 0
+    assert f"Warning: {source} is empty, so its output holds no vectors.\n" in answer.stderr
+    if form != "parquet":
+        assert read(form, tmp_path / "out")[1] == []
+    if form == "lines":
+        assert sorted(read_dump(tmp_path / "out")[2]) == ["dtype", "layers", "model_digest", "segmenter"]
 
 
 def test_a_word_longer_than_all_others(sample_run: SampleRun, tmp_path: Path) -> None:
@@ -148,6 +167,7 @@ def test_word2vec_holds_the_mean_of_each_word(sample_run: SampleRun, embedder: E
     left_out = sorted({word for word in words if word.split() != [word]})
     assert left_out == ["\x0b", "一行\u2028两行", "也\u0085是", "花　开"]
     assert (result["words"], result["words_left_out"]) == (len(kept), 4)
+    embed(sample_run, source, *options, "--force")
 
 
 def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) -> None:
@@ -196,16 +216,6 @@ def test_learned_weights(sample_run: SampleRun, embedder: ElmoEmbedder, source: 
     np.testing.assert_allclose(attributes["mix_weights"], expected)
     for found, activations in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
         np.testing.assert_allclose(found, np.tensordot(expected, activations, axes=1), rtol=0, atol=1e-6)
-
-
-def test_where_each_direction_ends(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
-    embed(sample_run, source, "--segmented", "--layers", "top", "--pool", "first-last")
-    vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
-    assert attributes["pool"] == "first-last"
-    for found, activations in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        top = activations[LAYERS]
-        ends = [*top[-1, :PROJECTION], *top[0, PROJECTION:]] if len(top) else np.zeros(WIDTH)
-        np.testing.assert_allclose(found, ends, rtol=0, atol=1e-6)
 
 
 def documented_readers() -> list[tuple[str, str]]:

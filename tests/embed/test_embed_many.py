@@ -4,6 +4,7 @@ import gzip
 import re
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from contract.command_line import SampleRun, elmo_zh
@@ -78,6 +79,23 @@ def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, tex
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine")
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine", "--force", "--layers", "top")
     assert np.load("mine/vectors.npy").ndim == 2
+
+
+def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts: Path) -> None:
+    with h5py.File("weights.hdf5", "w") as file:
+        file["weights"] = np.ones(3)
+    Path("corpus.jsonl").write_text('{"text": "今天"}\n', encoding="utf-8")
+    Path("corpus").write_bytes(b"PAR1 is damaged")
+    arguments = ("embed", texts / "a.txt", "--model", sample_run.model, "--force", "--output")
+    for path in (Path("weights.hdf5"), Path("corpus.jsonl"), Path("corpus")):
+        before, form = path.read_bytes(), "jsonl" if path.suffix == ".jsonl" else "hdf5"
+        assert elmo_zh(*arguments, path, "--format", form).only_error() == (
+            f"{path} holds something other than vectors, so even --force does not replace it."
+            " Choose another --output, or remove it first."
+        )
+        assert path.read_bytes() == before
+    Path("corpus").write_bytes(b"")
+    assert elmo_zh(*arguments, "corpus").status == 0
 
 
 def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 from contract.command_line import SampleRun
-from drawn_bundles import CHARACTERS, SHAPES, TOKENS, L, P, oracle_layers, write_model
+from contract.dumps import assert_all_close
+from drawn_bundles import SHAPES, TOKENS, L, P, oracle_layers, write_model
 from messages import message_of
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
@@ -28,7 +29,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.model.sentence_reader import PackedSentences
 from elmo_zh.text import windows
 
-WORDS = ("我", "吃", "苹", "果", "。")
+WORDS = ("我", "吃", "苹", "果", "。", "😀", "𠮷")
 BY_CHARACTER = TextConfig(segmenter="character")
 LINES = ("我吃苹果。", "", "果", "我吃苹果。", " ", "吃" * 17, "桃", "果", "")
 MODES = list(SHAPES)
@@ -62,12 +63,6 @@ def characters_of(line: str) -> list[str]:
     return list(line.replace(" ", ""))
 
 
-def assert_all_close(found: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]], tolerance: float = 1e-6) -> None:
-    assert [vectors.shape for vectors in found] == [vectors.shape for vectors in expected]
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
-
-
 def one_by_one(embedder: ElmoEmbedder, lines: Sequence[str] = LINES) -> list[NDArray[np.float32]]:
     return [embedder.embed_tokens([characters_of(line)])[0] for line in lines]
 
@@ -88,13 +83,6 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 
 # Lists of sentences
-
-
-def test_sentences_come_out_in_order_with_those_that_are_empty(embedder: ElmoEmbedder) -> None:
-    found = embedder.embed(LINES)
-    assert [vectors.shape for vectors in found] == [(L + 1, n, 2 * P) for n in (5, 0, 1, 5, 0, 17, 1, 1, 0)]
-    assert {vectors.dtype for vectors in found} == {np.dtype("float32")}
-    assert_all_close(found, one_by_one(embedder))
 
 
 def test_each_different_sentence_is_computed_once(embedder: ElmoEmbedder, batches: list[list[int]]) -> None:
@@ -127,9 +115,11 @@ def test_no_words_at_all(embedder: ElmoEmbedder, sentences: list[str], batches: 
     assert batches == []
 
 
-def test_generators_are_read_once(embedder: ElmoEmbedder) -> None:
-    expected = one_by_one(embedder)
-    assert_all_close(embedder.embed(line for line in LINES), expected)
+def test_generators_are_read_once_and_in_order(embedder: ElmoEmbedder) -> None:
+    found, expected = embedder.embed(line for line in LINES), one_by_one(embedder)
+    assert [vectors.shape for vectors in found] == [(L + 1, n, 2 * P) for n in (5, 0, 1, 5, 0, 17, 1, 1, 0)]
+    assert {vectors.dtype for vectors in found} == {np.dtype("float32")}
+    assert_all_close(found, expected)
     assert_all_close(embedder.embed_tokens(tuple(characters_of(line)) for line in LINES), expected)
     assert_all_close([tensor.numpy() for tensor in embedder.embed_torch(line for line in LINES)], expected)
     assert_all_close([each.vectors for each in embedder.embed_iter(line for line in LINES)], expected)
@@ -313,10 +303,17 @@ def test_threads_take_turns(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"precision": "int8"}, {"precision": "bfloat16", "unknown": "backoff"}, {"batch_tokens": 7}],
+    [
+        {},
+        {"precision": "int8"},
+        {"precision": "bfloat16", "unknown": "backoff"},
+        {"batch_tokens": 7},
+        {"stateful": True},
+    ],
     ids=str,
 )
 def test_a_pickled_embedder_gives_the_same_vectors(token_embedder: ElmoEmbedder, settings: dict[str, Any]) -> None:
+    """A stateful one starts from zeros."""
     embedder = ElmoEmbedder(token_embedder.bundle, "cpu", **settings)
     expected = embedder.embed(LINES)
     pickled = pickle.dumps(embedder)
@@ -326,14 +323,6 @@ def test_a_pickled_embedder_gives_the_same_vectors(token_embedder: ElmoEmbedder,
         assert getattr(copy, name) == getattr(embedder, name)
     assert copy.bundle.digest == embedder.bundle.digest
     assert_all_close(copy.embed(LINES), expected, 0)
-
-
-def test_a_pickled_stateful_embedder_starts_from_zeros(bundles: dict[str, Path]) -> None:
-    embedder = ElmoEmbedder.load(bundles["token"], "cpu", stateful=True)
-    first = embedder.embed(LINES)
-    copy = pickle.loads(pickle.dumps(embedder))
-    assert copy.is_stateful
-    assert_all_close(copy.embed(LINES), first, 0)
 
 
 def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:
@@ -386,28 +375,18 @@ def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str, n
 # Unusual lines
 
 
-@pytest.mark.parametrize("line", ["😀", "我😀吃𠮷", "𠮷𰻝𪚥我", "👨‍👩‍👧", "e\u0301吃", "🇨🇳果"])
+@pytest.mark.parametrize("line", ["😀", "我😀吃𠮷", "𠮷𰻝𪚥我", "𠮷吃😀我𰻝", "👨‍👩‍👧", "e\u0301吃", "🇨🇳果"])
 def test_characters_beyond_the_basic_plane(bundle: Path, line: str) -> None:
     embedder = ElmoEmbedder.load(bundle, "cpu")
     (found,) = embedder.embed([line], return_tokens=True)
     assert found.tokens == embedder.tokens(line)
     assert [line[start:end] for start, end in found.offsets] == found.tokens or len(found.tokens) < len(line)
-    if embedder.bundle.bilm.warm_cell is None:
+    is_token_mode = embedder.bundle.bilm.warm_cell is None
+    assert found.is_unknown.tolist() == [is_token_mode and word not in WORDS for word in found.tokens]
+    if is_token_mode:
         np.testing.assert_allclose(found.vectors, oracle_layers(bundle, found.tokens)[:, 1:-1], rtol=0, atol=1e-5)
     together = embedder.embed([*LINES, line, *LINES])[len(LINES)]
     np.testing.assert_allclose(together, found.vectors, rtol=0, atol=1e-6)
-
-
-def test_rare_characters_have_rows_or_spellings_of_their_own(tmp_path: Path) -> None:
-    for mode, shape in SHAPES.items():
-        folder = write_model(tmp_path / mode, shape, words=("我", "😀", "𠮷", "吃", "。"), text=BY_CHARACTER)
-        embedder = ElmoEmbedder.load(folder, "cpu")
-        line = "𠮷吃😀我𰻝"
-        (found,) = embedder.embed([line], return_tokens=True)
-        assert found.tokens == list(line)
-        assert found.offsets.tolist() == [[start, start + 1] for start in range(5)]
-        assert found.is_unknown.tolist() == [False] * 4 + [mode == "token"]
-        np.testing.assert_allclose(found.vectors, oracle_layers(folder, list(line))[:, 1:-1], rtol=0, atol=1e-5)
 
 
 def test_a_line_of_ten_thousand_tokens(tmp_path: Path) -> None:
@@ -437,11 +416,3 @@ def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, pr
     assert (cosines.mean(axis=1) >= 0.999).all()
     assert cosines.min() > 0.99
     assert not np.array_equal(exact, found)
-
-
-def test_a_cut_word_has_the_vector_of_what_is_read_of_it(bundles: dict[str, Path]) -> None:
-    embedder = ElmoEmbedder.load(bundles["character"], "cpu")
-    read = "很" * ((CHARACTERS.num_slots - 2) // 3)
-    whole, cut = embedder.embed_tokens([[read], [read + "多" * 5]])
-    assert_all_close([cut], [whole])
-    assert embedder.count_cut([read, read + "多"]) == 1

@@ -49,7 +49,8 @@ def test_spans_become_tokens(
 
 
 def test_the_vectors_are_those_of_the_kept_tokens(embedder: ElmoEmbedder) -> None:
-    kept, plain = embedder.embed(["我吃苹果。", "我吃苹果。"], keep=[[(2, 4)], []])
+    """Spans may be rows of an array."""
+    kept, plain = embedder.embed(["我吃苹果。", "我吃苹果。"], keep=[np.array([[2, 4]]), []])
     expected = embedder.embed_tokens([["我", "吃", "苹果", "。"], ["我", "吃", "苹", "果", "。"]])
     np.testing.assert_array_equal(kept, expected[0])
     np.testing.assert_array_equal(plain, expected[1])
@@ -72,19 +73,13 @@ def test_keep_needs_raw_lines(embedder: ElmoEmbedder) -> None:
     assert "raw lines" in refusal_of(ValueError, lambda: embedder.prepare("我 吃", segmented=True, keep=[(0, 1)]))
 
 
-def test_keep_takes_rows_of_an_array(embedder: ElmoEmbedder) -> None:
-    [kept] = embedder.embed(["我吃苹果。"], keep=[np.array([[2, 4]])])
-    np.testing.assert_array_equal(kept, embedder.embed_tokens([["我", "吃", "苹果", "。"]])[0])
-
-
-def test_tokens_are_normalised_on_request(embedder: ElmoEmbedder) -> None:
-    given, known = [["我", ",", "１０", "吃", "."]], [["我", "，", "10", "吃", "。"]]
-    np.testing.assert_array_equal(embedder.embed_tokens(given, normalise=True)[0], embedder.embed_tokens(known)[0])
-
-
-def test_unknown_tokens_stay_unknown(embedder: ElmoEmbedder) -> None:
-    given = [["桃", "!"]]
-    np.testing.assert_array_equal(embedder.embed_tokens(given, normalise=True)[0], embedder.embed_tokens(given)[0])
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [(["我", ",", "１０", "吃", "."], ["我", "，", "10", "吃", "。"]), (["桃", "!"], ["桃", "!"])],
+    ids=["known", "unknown"],
+)
+def test_tokens_are_normalised_on_request(embedder: ElmoEmbedder, given: list[str], known: list[str]) -> None:
+    np.testing.assert_array_equal(embedder.embed_tokens([given], normalise=True)[0], embedder.embed_tokens([known])[0])
 
 
 @pytest.mark.parametrize(("num_commas", "is_warned"), [(4, False), (5, True)])

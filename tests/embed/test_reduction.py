@@ -9,6 +9,7 @@ import pytest
 import torch
 from messages import message_of
 
+from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.reduction import Reduction, load_mix_weights
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.scalar_mix import ScalarMix
@@ -42,7 +43,15 @@ def test_worked_by_hand(layers: str, pool: str, expected: Any) -> None:
     assert found.dtype == np.float32
 
 
-@pytest.mark.parametrize("pool", ["mean", "max", "first-last"])
+@pytest.mark.parametrize("pool", POOL_METHODS)
+def test_what_is_given_keeps_no_memory_of_the_tokens(pool: str) -> None:
+    activations = ACTIVATIONS[:, :1].copy()
+    found = Reduction(layers="all", pool=pool).apply(activations)
+    activations += 1
+    np.testing.assert_array_equal(found, ACTIVATIONS[:, 0])
+
+
+@pytest.mark.parametrize("pool", POOL_METHODS)
 def test_a_line_without_tokens_is_zeros(pool: str) -> None:
     nothing = np.zeros((2, 0, 4), np.float32)
     np.testing.assert_array_equal(Reduction(layers="all", pool=pool).apply(nothing), np.zeros((2, 4)))

@@ -20,18 +20,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(path, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
 
 
-@pytest.fixture(scope="module")
-def embedder(folder: Path) -> ElmoEmbedder:
-    return ElmoEmbedder.load(folder, "cpu")
-
-
-def test_a_sentence_shows_its_tokens(embedder: ElmoEmbedder) -> None:
+def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
+    embedder = ElmoEmbedder.load(folder, "cpu")
     [sentence] = embedder.embed(["我吃"], return_tokens=True)
     assert repr(sentence) == "EmbeddedSentence(tokens=['我', '吃'])"
-
-
-def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
-    assert repr(ElmoEmbedder.load(folder, "cpu")) == f"<ElmoEmbedder of {folder}: 3 layers, dimension {2 * P}, cpu>"
+    assert repr(embedder) == f"<ElmoEmbedder of {folder}: 3 layers, dimension {2 * P}, cpu>"
     model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(), with_softmax=True)
     assert repr(LineScorer.load(model, "cpu")) == f"<LineScorer of {model}: 3 layers, dimension {2 * P}, cpu>"
     word2vec = Word2Vec.load(add_word2vec(model))

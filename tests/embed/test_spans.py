@@ -1,9 +1,11 @@
 """Vectors of tokens joined with the characters of their line."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from messages import refusal_of
 
 import elmo_zh
 from elmo_zh import align_to_characters, pool_spans
@@ -88,40 +90,39 @@ def test_no_spans_and_no_tokens() -> None:
     assert pool_spans(VECTORS, [(0, 0), (0, 4), (2, 2)], [(0, 4)]).tolist() == [[3, -30]]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"vectors": VECTORS[0]}, "vectors have shape (2,), expected (n, d) or (layers, n, d)"),
-        ({"offsets": OFFSETS[:2]}, "2 offsets do not fit the vectors of 3 tokens"),
-        ({"offsets": OFFSETS.T}, "offsets have shape (2, 3), expected (n, 2)"),
-        ({"offsets": OFFSETS / 2}, "offsets are float64, expected integers"),
-        ({"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2), expected 0 <= start <= end"),
-        ({"offsets": [(-1, 1), (2, 3), (4, 5)]}, "offsets hold (-1, 1), expected 0 <= start <= end"),
-        ({"num_characters": 5}, "offsets reach character 6, but the line has 5"),
-    ],
-)
-def test_what_does_not_fit_is_told(changes: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"vectors": VECTORS, "offsets": OFFSETS, "num_characters": 7, **changes}
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        align_to_characters(**arguments)
-    assert str(caught.value) == message
+GIVEN: dict[Callable[..., object], dict[str, Any]] = {
+    align_to_characters: {"num_characters": 7},
+    pool_spans: {"spans": SPANS},
+}
+
+
+ALIGN = align_to_characters
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("function", "changes", "message"),
     [
-        ({"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2), expected (n, d) or (layers, n, d)"),
-        ({"offsets": OFFSETS[:1]}, "1 offsets do not fit the vectors of 3 tokens"),
-        ({"spans": [(1, 2, 3)]}, "spans have shape (1, 3), expected (n, 2)"),
-        ({"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4), expected 0 <= start <= end"),
-        ({"spans": [(0.5, 2.0)]}, "spans are float64, expected integers"),
+        (ALIGN, {"vectors": VECTORS[0]}, "vectors have shape (2,), expected (n, d) or (layers, n, d)"),
+        (ALIGN, {"offsets": OFFSETS[:2]}, "2 offsets do not fit the vectors of 3 tokens"),
+        (ALIGN, {"offsets": OFFSETS.T}, "offsets have shape (2, 3), expected (n, 2)"),
+        (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64, expected integers"),
+        (ALIGN, {"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2), expected 0 <= start <= end"),
+        (
+            align_to_characters,
+            {"offsets": [(-1, 1), (2, 3), (4, 5)]},
+            "offsets hold (-1, 1), expected 0 <= start <= end",
+        ),
+        (ALIGN, {"num_characters": 5}, "offsets reach character 6, but the line has 5"),
+        (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2), expected (n, d) or (layers, n, d)"),
+        (pool_spans, {"offsets": OFFSETS[:1]}, "1 offsets do not fit the vectors of 3 tokens"),
+        (pool_spans, {"spans": [(1, 2, 3)]}, "spans have shape (1, 3), expected (n, 2)"),
+        (pool_spans, {"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4), expected 0 <= start <= end"),
+        (pool_spans, {"spans": [(0.5, 2.0)]}, "spans are float64, expected integers"),
     ],
 )
-def test_what_does_not_fit_a_span_is_told(changes: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"vectors": VECTORS, "offsets": OFFSETS, "spans": SPANS, **changes}
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        pool_spans(**arguments)
-    assert str(caught.value) == message
+def test_what_does_not_fit_is_told(function: Callable[..., object], changes: dict[str, Any], message: str) -> None:
+    arguments = {"vectors": VECTORS, "offsets": OFFSETS, **GIVEN[function], **changes}
+    assert refusal_of(ValueError, lambda: function(**arguments)) == message
 
 
 def test_tokens_that_know_their_places_need_nothing_more() -> None:

@@ -5,7 +5,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun
 from contract.dumps import write_lines
 from messages import message_of
 
@@ -19,13 +18,6 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary import vocabulary
-
-LINES = ["我 吃  苹果", "", " 好"]
-
-
-@pytest.fixture(scope="module")
-def embedder(sample_run: SampleRun) -> ElmoEmbedder:
-    return ElmoEmbedder.load(sample_run.model)
 
 
 @pytest.fixture
@@ -42,15 +34,6 @@ def write(embedder: ElmoEmbedder, tokens: TextTokens, path: Path, *, segmented: 
     text = as_text(path)
     stamp = Stamp.of(text.source)
     return tokens.write(embedder, text, segmented=segmented, split=False, stamp=stamp, reporter=SilentReporter())
-
-
-def test_tokens_come_back(embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path) -> None:
-    counts = write(embedder, tokens, write_lines(tmp_path / "file.txt", LINES * 1000))
-    assert (counts.lines, counts.empty_lines, counts.tokens) == (3000, 1000, 4000)
-    blocks = list(tokens.blocks())
-    assert [(block.first_line, block.num_lines) for block in blocks] == [(0, 2000), (2000, 1000)]
-    assert blocks[1].tokens[:3] == ["好".encode(), "我".encode(), "吃".encode()]
-    assert [text.decode() for block in blocks for text in block.texts] == LINES * 1000
 
 
 def test_parts_end_at_lines_or_tokens(

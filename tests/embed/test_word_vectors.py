@@ -17,7 +17,6 @@ from torch import Tensor
 from elmo_zh.embed import sentence_vectors
 from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.precision import BFLOAT16, INT8
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -87,14 +86,6 @@ def test_in_character_mode_each_word_is_computed_once() -> None:
     assert model.vectors([]).shape == (2, P)
 
 
-def test_marks_are_not_words_that_are_spelled_like_them() -> None:
-    model = CharacterModel()
-    found = model.vectors(["<S>", "</S>"])
-    assert model.asked_once(["<S>", "</S>"])
-    assert (found[:2] - found[2:]).abs().amax(dim=1).min() > 1e-3
-    assert torch.equal(model.vectors(["我"])[:2], found[:2])
-
-
 def test_no_more_words_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence_vectors, "_MOST_KEPT_WORDS", 5)
     model = CharacterModel()
@@ -133,34 +124,7 @@ def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: p
     assert_vectors(model, model.vectors(["一", "三"]), ["一", "三"])
 
 
-def test_precisions_share_a_model_and_keep_apart() -> None:
-    bilm, words = draw_bilm("character"), ["我们", "桃"]
-    exact, rounded = (TokenLayerVectors(bilm, Lexicon(VOCABULARY, SLOTS), precision) for precision in (INT8, BFLOAT16))
-    expected = TokenLayerVectors(bilm, Lexicon(VOCABULARY, SLOTS))(words)
-    difference = (rounded(words) - expected).abs().max()
-    assert 1e-4 < difference < 0.03 * expected.abs().max()
-    assert torch.equal(exact(words), expected)
-
-
 # Token mode
-
-
-@pytest.mark.parametrize("unknown", ["unk", "backoff"])
-def test_words_of_the_vocabulary_have_their_rows(unknown: str) -> None:
-    bilm = draw_bilm("token")
-    found = TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown=unknown)(["吃", "我们", "北京大"])
-    assert torch.equal(found, bilm.token_table.weight[[BEGIN, END, 10, 4, 7]])
-
-
-def test_an_unknown_word_reads_the_row_of_unknown_ones() -> None:
-    bilm = draw_bilm("token")
-    words = ["北京大学", "桃", "<S>", "</S>", "<UNK>", ""]
-    for vectors in (
-        TokenLayerVectors(bilm, Lexicon(VOCABULARY, None)),
-        TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown="unk"),
-    ):
-        assert torch.equal(vectors(words)[2:], bilm.token_table.weight[UNKNOWN].expand(len(words), P))
-    assert TokenLayerVectors(bilm, Lexicon(VOCABULARY, None))([]).shape == (2, P)
 
 
 def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
@@ -175,11 +139,6 @@ def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
     # Alone as well as beside other words.
     alone = TokenLayerVectors(bilm, Lexicon(VOCABULARY, None), unknown="backoff")(["吃桃吃"])
     assert torch.equal(alone[2], found[4])
-
-
-def test_in_character_mode_nothing_backs_off() -> None:
-    model = CharacterModel(unknown="backoff")
-    assert_vectors(model, model.vectors(["苹果"]), ["苹果"])
 
 
 @pytest.mark.parametrize(

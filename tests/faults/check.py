@@ -76,19 +76,12 @@ def _finished_names(found: Contents) -> Contents:
 
 @dataclass
 class Tally:
-    """What came of the points of one command.
+    """What came of the points of one command."""
 
-    Attributes:
-        points: Number of faults, by kind.
-        results: Number of points, by what the same command did afterwards.
-        states: How many different states of the folder the faults have left.
-        wrong: What was wrong, one line each.
-    """
-
-    points: Counter[str] = field(default_factory=Counter)
-    results: Counter[str] = field(default_factory=Counter)
-    states: int = 0
-    wrong: list[str] = field(default_factory=list)
+    points: Counter[str] = field(default_factory=Counter)  # faults, by kind
+    results: Counter[str] = field(default_factory=Counter)  # points, by what the same command did afterwards
+    states: int = 0  # different states of the folder that faults have left
+    wrong: list[str] = field(default_factory=list)  # one line each
 
 
 class Trial:
@@ -128,11 +121,7 @@ class Trial:
     def try_power_cuts(self, log: Path, num_points: int, variants: int, seed: int) -> None:
         """Record the command's calls, and try what a power cut may leave after some of them, and after its end.
 
-        Args:
-            log: A file to record to.
-            num_points: How many moments to try, drawn at random; all if there are fewer.
-            variants: How many possible outcomes of each.
-            seed: Seed of the choices.
+        The moments are drawn at random, and of each so many variants of what may be left.
         """
         disk, calls = self._record(log)
         chance = random.Random(seed)

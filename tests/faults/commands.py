@@ -46,21 +46,13 @@ WORDS = "".join(f"我们\tPN\n喝\tVV\n{each}\tCD\n茶\tNN\n\n" for each in NUMB
 
 @dataclass(frozen=True)
 class Command:
-    """A command to try.
-
-    Attributes:
-        name: Its name in the table.
-        arguments: What follows `elmo-zh`.
-        start: The folder from which it starts.
-        needs: A package without which it cannot run.
-        progress: Pattern of the files that grow with the work.
-    """
+    """A command to try."""
 
     name: str
     arguments: tuple[str, ...]
-    start: str
-    needs: str = "torch"
-    progress: str = ""
+    start: str  # the folder from which it starts
+    needs: str = "torch"  # a package without which it cannot run
+    progress: str = ""  # pattern of the files that grow with the work
 
     def is_progress(self, name: str) -> bool:
         """Whether a file grows with the work, so that an unfinished one has its final name."""

@@ -30,21 +30,12 @@ FAULTS = (Kind.FAIL, Kind.FULL, Kind.KILL)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended.
+    """How a command ended, and the first call that met the fault, with its file or folder."""
 
-    Attributes:
-        status: Its exit status; negative for a signal.
-        told: What it printed.
-        num_met: How many calls it made that read, force to disk, change something without and with a need of space.
-        num_fired: How many it has met; 0 if the command made fewer calls.
-        call: The first of these.
-        path: The file or folder that it was for.
-    """
-
-    status: int
+    status: int  # negative for a signal
     told: str
-    num_met: list[int]
-    num_fired: int
+    num_met: list[int]  # calls that read, force to disk, change something without and with a need of space
+    num_fired: int  # faults met; 0 if the command made fewer calls
     call: str
     path: str
 
@@ -70,11 +61,7 @@ class Outcome:
 
 
 class WarmProcess:
-    """Runs commands in forks of a process that has imported everything.
-
-    Attributes:
-        folder: The current folder of the commands; faults happen below it only.
-    """
+    """Runs commands in forks of a process that has imported everything; faults happen below its folder only."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process, self.folder = process, folder
@@ -88,14 +75,9 @@ class WarmProcess:
         log: Path | None = None,
         here: Path | None = None,
     ) -> Outcome:
-        """Run a command, with a fault at a call numbered from 1.
+        """Run a command, with a fault at a call numbered from 1; RECORD writes its calls to `log`.
 
-        Args:
-            arguments: What follows `elmo-zh`.
-            kind: The fault.
-            at: The call that it meets.
-            log: Where RECORD writes the calls.
-            here: Run it in this folder and without a fork, which warms the process up.
+        In the folder `here` it runs without a fork, which warms the process up.
         """
         told = self.folder.with_name("told.txt")
         job = {

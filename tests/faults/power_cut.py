@@ -177,12 +177,9 @@ class Disk:
             folder.pending.append({**{name: None for name, each in names.items() if each == number}, path.name: number})
 
     def rebuild(self, folder: Path, chance: random.Random | None, start: Path) -> None:
-        """Write what a power cut now may leave into a new folder.
+        """Write what a power cut now may leave into a new folder; without a chance nothing is lost.
 
-        Args:
-            folder: The folder to make.
-            chance: Chooses among what is possible; None for no power cut, which loses nothing.
-            start: The folder as it was before all calls: files that are still the same keep their time stamps.
+        Files that are the same as at the start keep their time stamps.
         """
         self._rebuild(self._root, folder, chance, start)
 

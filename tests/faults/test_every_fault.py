@@ -17,7 +17,7 @@ Warm = tuple[WarmProcess, Path]
 
 # Others run the same code, or run longer.
 QUICK = (
-    "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "merge", "convert", "index", "score",
+    "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "convert", "index", "score",
     "drift", "explore", "task predict", "task compare", "task probe",
 )  # fmt: skip
 # Power cuts are tried with these.

@@ -1,13 +1,12 @@
 """Models of other programs that are fuzzed: `convert` reads them; what it writes is read once and removed."""
 
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 from convert.test_manylangs import write_model as write_manylangs
-from drawn_bundles import write_published
+from drawn_bundles import write_published, zip_folder
 from fuzz_folders import Folder
 
 from elmo_zh import ElmoEmbedder
@@ -32,13 +31,9 @@ def manylangs_folder(folder: Path, *, has_words: bool) -> Folder:
     return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
 
 
-def zip_folder(folder: Path) -> Folder:
+def archive_folder(folder: Path) -> Folder:
     """A model in an archive, as simple_elmo reads them."""
-    model = write_published(folder / "model", "token")
-    archive = folder / "model.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(model.iterdir()):
-            file.write(path, path.name)
+    archive = zip_folder(write_published(folder / "model", "token"))
     return Folder(folder, [archive], _converter(archive, folder / "converted"))
 
 

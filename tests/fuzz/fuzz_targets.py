@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_folders import Folder, bundle_folder, id_store_folder, index_folder, task_folder
-from fuzz_models import manylangs_folder, published_folder, zip_folder
+from fuzz_models import archive_folder, manylangs_folder, published_folder
 
 from elmo_zh.cli.failures import explain_failure
 from elmo_zh.config import TextConfig
@@ -333,7 +333,7 @@ TARGETS: dict[str, Target] = {
     "published-of-characters": _of_folder(functools.partial(published_folder, has_characters=True)),
     "options": _of_folder(functools.partial(published_folder, has_characters=True, pattern="options.json")),
     "weights": _of_folder(functools.partial(published_folder, has_characters=True, pattern="*.hdf5")),
-    "published-zip": _of_folder(zip_folder),
+    "published-zip": _of_folder(archive_folder),
     "manylangs": _of_folder(functools.partial(manylangs_folder, has_words=True)),
     "manylangs-of-characters": _of_folder(functools.partial(manylangs_folder, has_words=False)),
 }
