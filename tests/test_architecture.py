@@ -23,6 +23,7 @@ LAYERS = (
     "planning",
     "stages",
     "tasks",
+    "concordance",
     "contexts",
     "sklearn",
     "spacy",

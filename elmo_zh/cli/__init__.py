@@ -11,6 +11,7 @@ from typing import TextIO, cast
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
+from elmo_zh.cli.concordance import collocates, concordance, frequencies, keywords
 from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
 from elmo_zh.cli.drift import drift
@@ -36,7 +37,18 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED 
 SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
-    "Use": (embed, evaluate, score, substitutes, index, neighbours, senses, drift, explore, task, convert),
+    "Use": (embed, evaluate, score, substitutes, task, convert),
+    "Study a corpus": (
+        concordance,
+        frequencies,
+        collocates,
+        keywords,
+        index,
+        neighbours,
+        senses,
+        drift,
+        explore,
+    ),
     "Inspect": (runs, inspect, info, selftest),
 }
 

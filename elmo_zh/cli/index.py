@@ -89,7 +89,7 @@ def index(
     from elmo_zh.corpus.input_texts import opened_inputs
 
     with opened_inputs(files, common.console) as sources:
-        texts = texts_to_index(sources, config.text, segmented=segmented)
+        texts = texts_to_index(sources, config.text, segmented=segmented, from_name=options.from_name)
         path = model_path(model)
         embedder = load_embedder(common, path, config.embed, device, precision=precision, unknown=unknown)
         settings = _settings(embedder, options, segmented=segmented)

@@ -71,6 +71,11 @@ class IndexOptions:
         metavar="FILE",
         path=_FILE,
     )
+    from_name: str | None = option(
+        None,
+        "Keep columns from the names of files, such as '{year}_{author}.txt', besides those of CSV and JSON lines.",
+        metavar="PATTERN",
+    )
     # Seeds are hashed as eight bytes.
     seed: int = option(1, "Seed of the samples.", least=0, most=2**63 - 1)
 

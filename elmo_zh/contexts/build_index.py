@@ -50,10 +50,12 @@ class IndexReport:
     missing_words: tuple[str, ...]
 
 
-def texts_to_index(sources: Sources, config: TextConfig, *, segmented: bool) -> list[InputText]:
+def texts_to_index(
+    sources: Sources, config: TextConfig, *, segmented: bool, from_name: str | None = None
+) -> list[InputText]:
     """Return the texts of sources, without those in folders that `embed` or `index` has written."""
     found = [source for source in texts_to_embed(sources) if source.is_named or not is_index(source.path.parent)]
-    return [input_text(source, config, segmented=segmented) for source in found]
+    return [input_text(source, config, segmented=segmented, from_name=from_name) for source in found]
 
 
 def build_index(
@@ -91,7 +93,8 @@ def index_files(
 ) -> None:
     """Write the index of files and folders, as `elmo-zh index` does."""
     with opened_inputs(paths, reporter) as sources:
-        texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented)
+        from_name = settings.options.from_name
+        texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented, from_name=from_name)
         report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
     if report.missing_words:
         reporter.warn(describe_missing_words(report.missing_words, "words"))

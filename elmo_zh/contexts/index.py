@@ -1,10 +1,8 @@
 """ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from heapq import nlargest
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -16,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from elmo_zh.checks import check_instance, check_path, check_paths, check_string, check_vectors, check_whole_number
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.index_files import (
+    Column,
     IndexArrays,
     IndexedLine,
     IndexedTexts,
@@ -25,8 +24,8 @@ from elmo_zh.contexts.index_files import (
     damaged,
     load_info,
 )
+from elmo_zh.contexts.index_settings import describe_missing_word
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
-from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, WarningReporter
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 # Digits of a model's digest in a message.
 _SHOWN_DIGITS = 12
-# Similar words in a message; spellings less similar than this are no help (`SequenceMatcher.ratio`).
-_MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 
 
 class ContextIndex:
@@ -67,7 +64,8 @@ class ContextIndex:
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
-        self._array = IndexArrays(self._layout, info, self.layers).read
+        self._arrays = IndexArrays(self._layout, info, self.layers)
+        self._array = self._arrays.read
         self._texts = IndexedTexts(info)
         self.sources, self.archives = self._texts.sources, self._texts.archives
 
@@ -94,6 +92,7 @@ class ContextIndex:
         *,
         split_sentences: bool = False,
         segmented: bool = False,
+        from_name: str | None = None,
         layers: str | int | Sequence[int] = "all",
         min_count: int = 2,
         max_per_word: int = 1000,
@@ -115,6 +114,7 @@ class ContextIndex:
             path: The folder to write; it appears when the index is complete.
             split_sentences: Split lines into sentences as in training; each counts as a line.
             segmented: The texts have one sentence per line, its tokens separated by single spaces.
+            from_name: Pattern of the names of files that gives columns, such as {year}_{author}.txt.
             layers: Layers whose vectors are kept: all, top, a number, or some numbers; 0 is the token layer.
             min_count: Index only words that occur at least this often; has no effect with `words`.
             max_per_word: Keep at most so many occurrences of a word, chosen at random; 0 keeps all.
@@ -140,7 +140,11 @@ class ContextIndex:
 
         check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
         options = IndexOptions(
-            split_sentences=split_sentences, min_count=min_count, max_per_word=max_per_word, seed=seed
+            split_sentences=split_sentences,
+            from_name=from_name,
+            min_count=min_count,
+            max_per_word=max_per_word,
+            seed=seed,
         )
         settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
         folder, paths = check_path(path, "build", "path", "a folder"), check_paths(texts, "build", "texts")
@@ -248,6 +252,24 @@ class ContextIndex:
             raise damaged(self._layout.line_text) from None
         return self._texts.line(decoded, *lines[["source", "number", "start"]][number].tolist())
 
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns of the lines by name; `source`, the file of each line, is the first."""
+        lines = self._array(self._layout.lines)
+        return {"source": self._texts.source_column(lines["source"], lines["number"]), **self._arrays.columns()}
+
+    def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+        """Return all tokens of the texts, mapped from disk, and the number of tokens up to the end of each line.
+
+        A token has its `word`, a place in `distinct_tokens`, and its `start` and `end` in the text of its line, int32.
+        """
+        return self._arrays.tokens(), self._array(self._layout.lines)["tokens_end"]
+
+    def token_numbers(self) -> NDArray[np.int64]:
+        """Return the number of each occurrence among all tokens of the texts, ascending, int64, shape (N,)."""
+        tokens, lines = self._array(self._layout.occurrences)["token"], self._lines
+        return np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens
+
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).
 
@@ -351,7 +373,7 @@ class ContextIndex:
                 " with a lower --min-count, or with the word in --words."
             )
         if number is None:
-            raise ElmoZhError(_explain_missing_word(word, self.words, self.path))
+            raise ElmoZhError(describe_missing_word(word, self.words, self.path))
         return number
 
     def _check_layer(self, layer: int) -> int:
@@ -369,23 +391,3 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def similar_spellings(word: str, words: Iterable[str]) -> list[str]:
-    """Return the words that are spelled most like a word, at most three."""
-    characters = set(word)
-    scored = (
-        (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
-        for other in words
-        if not characters.isdisjoint(other)
-    )
-    return [other for score, _, other in nlargest(_MOST_SIMILAR, scored) if score >= _LEAST_SIMILAR]
-
-
-def _explain_missing_word(word: str, words: Sequence[str], index: Path) -> str:
-    """Return the message that a word is not in an index, with similar ones that are."""
-    similar = similar_spellings(word, words)
-    # The words of a stranger's index may hold line feeds.
-    found = ", ".join(map(shown, similar))
-    advice = f"Did you mean {found}?" if similar else "No word of it has one of these characters."
-    return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

@@ -1,7 +1,8 @@
 """The content of an index: words are counted, occurrences chosen, their lines written, and then their vectors."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.index_files import (
+    COLUMN,
     LINE,
     NORM,
     OCCURRENCE,
@@ -19,6 +21,8 @@ from elmo_zh.contexts.index_files import (
     TOKEN,
     VECTOR,
     WORD,
+    Column,
+    ColumnBuilder,
     IndexLayout,
 )
 from elmo_zh.contexts.index_settings import IndexSettings, Sampler
@@ -28,6 +32,7 @@ from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.loaded_once import LoadedOnce
 from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
+from elmo_zh.run.files import write_json
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import PartTask, WorkFolder
 from elmo_zh.text.alignment import find_tokens
@@ -75,17 +80,32 @@ def write_index_text(
     """
     sampler = Sampler(settings, words.words, words.counts)
     table = _WordTable.sort(words)
+    columns = ColumnBuilder()
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(tokens):
             for block in text.blocks():
                 numbers = words.look_up(block.tokens)
                 chosen = sampler.choose(numbers)
                 writer.add(source, block, table.new_numbers[numbers], chosen)
+                for described in block.columns or [b"{}"] * block.num_lines:
+                    columns.add(json.loads(described))
                 progress.update(len(block.tokens))
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     num_words = table.write(layout, np.array(occurrences["word"]))
     rows = np.unique(occurrences["line"]).astype(np.int64)
-    return {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences)}, rows
+    found = columns.columns()
+    save_columns(layout, found, writer.num_lines)
+    counts = {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(found)}
+    return counts, rows
+
+
+def save_columns(layout: IndexLayout, columns: Mapping[str, Column], num_lines: int) -> None:
+    """Write the columns of the lines."""
+    codes = np.zeros((num_lines, len(columns)), COLUMN)
+    for number, column in enumerate(columns.values()):
+        codes[:, number] = column.codes
+    save_npy(layout.columns, codes)
+    write_json(layout.column_values, {name: list(column.values) for name, column in columns.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +156,11 @@ class _TextWriter:
         for array in (self._lines, self._tokens, self._occurrences):
             array.finish()
         self._stack.close()
+
+    @property
+    def num_lines(self) -> int:
+        """The number of lines that have been written."""
+        return self._lines.num_rows
 
     def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
         return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)

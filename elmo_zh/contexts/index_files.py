@@ -1,5 +1,6 @@
 """The files of an index and what they hold: arrays, checked when they are read, and entries; see docs/contexts.md."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,41 @@ LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start",
 # `word` is the number of its word; `start` and `end` are its characters in the text of its line.
 TOKEN = np.dtype([("word", "<i4"), ("start", "<i4"), ("end", "<i4")])
 OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
-POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
+POSTING, VECTOR, NORM, COLUMN = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4"), np.dtype("<i4")
+# Longer values are cut off, so that a column of texts does not double an index.
+_LONGEST_VALUE = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A value for each of L lines: the distinct values, and their places for the lines, int32, shape (L,)."""
+
+    values: Sequence[str]
+    codes: NDArray[np.int32]
+
+
+class ColumnBuilder:
+    """Columns of lines that are added one by one; a line without a value has an empty one."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[str, int]] = {}
+        self._codes: dict[str, array[int]] = {}
+        self._num_lines = 0
+
+    def add(self, columns: Mapping[str, str]) -> None:
+        """Add the columns of the next line."""
+        for name in columns.keys() - self._places.keys():
+            self._places[name], self._codes[name] = {"": 0}, array("i", bytes(4 * self._num_lines))
+        for name, codes in self._codes.items():
+            places = self._places[name]
+            codes.append(places.setdefault(columns.get(name, "")[:_LONGEST_VALUE], len(places)))
+        self._num_lines += 1
+
+    def columns(self) -> dict[str, Column]:
+        """Return the columns by name, in the order of their names."""
+        return {
+            name: Column(list(self._places[name]), np.array(self._codes[name], COLUMN)) for name in sorted(self._codes)
+        }
 
 
 class IndexLayout:
@@ -40,6 +75,9 @@ class IndexLayout:
         # `LINE` of each line, in the order of the texts; their texts, in the same way; and `TOKEN` of each token.
         self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
         self.tokens = path / "tokens.npy"
+        # The columns of the lines, such as year and author: the distinct values of each, those of its lines as places
+        # among these, int32, shape (L, columns).
+        self.column_values, self.columns = path / "columns.json", path / "columns.npy"
         # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
         self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
 
@@ -53,8 +91,8 @@ class IndexLayout:
 
     def files(self, layers: Sequence[int]) -> list[Path]:
         """Return all files but `info`."""
-        texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.occurrences, self.postings]
-        return [*texts, *map(self.vectors, layers), *map(self.norms, layers)]
+        texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.columns, self.column_values]
+        return [*texts, self.occurrences, self.postings, *map(self.vectors, layers), *map(self.norms, layers)]
 
     def arrays(
         self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
@@ -65,6 +103,7 @@ class IndexLayout:
             self.words: (WORD, (counts["distinct_words"],)),
             self.lines: (LINE, (counts["lines"],)),
             self.tokens: (TOKEN, (counts["tokens"],)),
+            self.columns: (COLUMN, (counts["lines"], counts["columns"])),
             self.occurrences: (OCCURRENCE, (num_occurrences,)),
             self.postings: (POSTING, (num_occurrences,)),
             **{self.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
@@ -113,7 +152,8 @@ def _is_sound(info: Any) -> bool:
     """Return whether index.json has all values that are used, each of the right type."""
     try:
         counts = [info["counts"][name] for name in ("words", "distinct_words", "lines", "tokens", "occurrences")]
-        numbers = [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
+        numbers = [info["counts"]["columns"]]
+        numbers += [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
         names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
         names += [text["name"] for text in info["texts"]]
         for text in info["texts"]:
@@ -162,6 +202,33 @@ class IndexArrays:
                 raise damaged(path)
             self._opened[path] = array
         return self._opened[path]
+
+    def columns(self) -> dict[str, Column]:
+        """Return the columns of the lines by name."""
+        codes = self.read(self.layout.columns)
+        try:
+            values = {
+                str(name): [str(each) for each in own] for name, own in read_json(self.layout.column_values).items()
+            }
+        except (ValueError, AttributeError, TypeError):
+            raise damaged(self.layout.column_values) from None
+        if len(values) != codes.shape[1]:
+            raise damaged(self.layout.column_values)
+        for number, own in enumerate(values.values()):
+            _require_places(self.layout.columns, codes[:, number], len(own))
+        return {name: Column(own, codes[:, number]) for number, (name, own) in enumerate(values.items())}
+
+    def tokens(self) -> NDArray[Any]:
+        """Return `TOKEN` of each token."""
+        found = self.read(self.layout.tokens)
+        _require_places(self.layout.tokens, found["word"], len(self.read(self.layout.words)))
+        return found
+
+
+def _require_places(path: Path, places: NDArray[np.int32], size: int) -> None:
+    """Raise OutputError unless all of some places are within a list of this size."""
+    if len(places) and (places.min() < 0 or places.max() >= size):
+        raise damaged(path)
 
 
 def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
@@ -230,6 +297,16 @@ class IndexedTexts:
             for name, members in self._texts
             for source in ([member_name(name, member) for member in members.names] or [name])
         ]
+
+    def source_column(self, texts: NDArray[np.int32], numbers: NDArray[np.int64]) -> Column:
+        """Return the column of the sources of lines, given the text of each and its number there, shapes (L,)."""
+        first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
+        codes = first[texts].astype(COLUMN)
+        for text, (_, members) in enumerate(self._texts):
+            own = texts == text
+            if members.names:
+                codes[own] += np.searchsorted(members.first_lines, numbers[own], side="right").astype(COLUMN) - 1
+        return Column(self.sources, codes)
 
     def line(self, text: str, text_number: int, number: int, start: int) -> IndexedLine:
         """Return a line of a text, whose number there is counted through all members of an archive."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import SequenceMatcher
 from hashlib import blake2b, sha256
+from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_layers, check_strings, check_whole_number
 from elmo_zh.contexts import IndexOptions
+from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted, first_ten
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+# Similar words in a message; spellings less similar than this are no help (`SequenceMatcher.ratio`).
+_MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 # Hashes that are computed at a time.
 _HASHES = 2**20
 _ALL = np.uint64(2**64 - 1)
@@ -171,3 +176,23 @@ def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
         if len(kept) > num_kept:
             kept = np.partition(kept, num_kept - 1)[:num_kept]
     return np.uint64(kept.max())
+
+
+def similar_spellings(word: str, words: Iterable[str]) -> list[str]:
+    """Return the words that are spelled most like a word, at most three."""
+    characters = set(word)
+    scored = (
+        (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
+        for other in words
+        if not characters.isdisjoint(other)
+    )
+    return [other for score, _, other in nlargest(_MOST_SIMILAR, scored) if score >= _LEAST_SIMILAR]
+
+
+def describe_missing_word(word: str, words: Sequence[str], index: Path) -> str:
+    """Return the message that a word is not in an index, with similar ones that are."""
+    similar = similar_spellings(word, words)
+    # The words of a stranger's index may hold line feeds.
+    found = ", ".join(map(shown, similar))
+    advice = f"Did you mean {found}?" if similar else "No word of it has one of these characters."
+    return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

@@ -176,16 +176,18 @@ def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
     rows = []
     for each in neighbours:
         occurrence, line = each.neighbour.occurrence, each.line
-        rows.append(
-            (
-                f"{each.neighbour.cosine:.4f}",
-                _clip(reversed(line.text[: occurrence.start]))[::-1],
-                _printable(line.text[occurrence.start : occurrence.end]),
-                _clip(line.text[occurrence.end :]),
-                f"{line.source}:{line.number + 1}",
-            )
-        )
+        before, word, after = (
+            line.text[: occurrence.start], line.text[occurrence.start : occurrence.end], line.text[occurrence.end :],
+        )  # fmt: skip
+        rows.append([f"{each.neighbour.cosine:.4f}", *keyword_cells((before, word, after), line)])
     return list(aligned(rows, left=(2, 3, 4))) if rows else []
+
+
+def keyword_cells(parts: tuple[str, str, str], line: IndexedLine) -> list[str]:
+    """Return the cells that show a place in a line: text before it, the place, text after it, source and line."""
+    before, own, after = parts
+    place = f"{line.source}:{line.number + 1}"
+    return [_clip(reversed(before))[::-1], _printable(own), _clip(after), place]
 
 
 def _clip(characters: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.names import is_archive_name, suffix_of
+from elmo_zh.corpus.names import columns_of_name, is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record
@@ -84,6 +84,7 @@ class InputText:
     A line is a line of a text file or the text of one record. No line is left out: what cannot be read is an error.
 
     Attributes:
+        from_name: Pattern of names of files, such as {year}_{author}.txt, which gives all lines columns.
         tally: How the file was read: formats, encodings, records without text; of the last reading.
         passed_over: Members of an archive that are no text; of the last reading.
         members: The files of an archive that have been read, and where their lines begin; of the last reading.
@@ -91,6 +92,7 @@ class InputText:
 
     source: Source
     config: TextConfig
+    from_name: str | None = None
     tally: Tally = field(default_factory=Tally, init=False)
     passed_over: PassedOver = field(default_factory=PassedOver, init=False)
     members: Members = field(default_factory=Members, init=False)
@@ -105,9 +107,10 @@ class InputText:
         """The settings for reading that are not the defaults, by name."""
         default = TextConfig()
         names = ("format", "field", "encoding")
-        return {
+        found = {
             name: getattr(self.config, name) for name in names if getattr(self.config, name) != getattr(default, name)
         }
+        return found if self.from_name is None else {**found, "from_name": self.from_name}
 
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
         """Yield the lines of the records."""
@@ -132,9 +135,10 @@ class InputText:
         for member, records in chain([] if first is None else [first], files):
             if member:
                 self.members.add(member, num_lines)
+            named = columns_of_name(self.from_name, member or self.source.file_name) if self.from_name else {}
             for record in records:
                 num_lines += 1
-                yield record
+                yield Record(record.line, {**record.columns, **named}) if named else record
         if reporter is not None:
             if not is_early or self.tally.forms.total() > 1:
                 self._report_reading(reporter)
@@ -210,9 +214,12 @@ def _described(form: tuple[str, str, str]) -> str:
     return ", ".join(named)
 
 
-def input_text(source: Source, config: TextConfig, *, segmented: bool = False) -> InputText:
+def input_text(
+    source: Source, config: TextConfig, *, segmented: bool = False, from_name: str | None = None
+) -> InputText:
     """Return a source as a text to read; segmented text is always plain text, whatever the name of its file."""
-    return InputText(source=source, config=replace(config, format="text", field="") if segmented else config)
+    plain = replace(config, format="text", field="") if segmented else config
+    return InputText(source=source, config=plain, from_name=from_name)
 
 
 @contextmanager

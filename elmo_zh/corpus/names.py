@@ -7,12 +7,32 @@ from pathlib import PurePosixPath
 
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
+from elmo_zh.errors import CorpusError
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 EXCEL_SUFFIX = ".xlsx"
 
 # A file of offsets beside a multistream dump.
 _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
+
+
+def columns_of_name(pattern: str, name: str) -> dict[str, str]:
+    """Return what a file's name says by a pattern such as {year}_{author}.txt; CorpusError if the two do not fit.
+
+    >>> columns_of_name("{year}_{author}.txt", "texts/1921_鲁迅.txt")
+    {'year': '1921', 'author': '鲁迅'}
+    """
+    parts = re.split(r"{(\w+)}", pattern)
+    if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
+        raise CorpusError(
+            f"--from-name {pattern!r} names no columns, or one twice. Write each once in braces, such as"
+            " '{year}_{author}.txt'"
+        )
+    expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
+    found = re.fullmatch(expression, PurePosixPath(name).name)
+    if found is None:
+        raise CorpusError(f"{name}: its name does not fit --from-name {pattern!r}. Rename it, or leave the file out.")
+    return found.groupdict()
 
 
 @cache

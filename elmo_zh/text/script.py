@@ -39,6 +39,17 @@ def script_step(script: str) -> Step:
     return Step("script", convert, lambda text: _iter_edits(text, convert), str.isascii)
 
 
+def fold_script() -> Callable[[str], str]:
+    """Return a function that gives a word and its traditional spelling one form, of the same length."""
+    step = script_step("simplified")
+
+    def fold(text: str) -> str:
+        folded = step.apply(text)
+        return folded if len(folded) == len(text) else text
+
+    return fold
+
+
 def describe_script(script: str) -> dict[str, str]:
     """Return OpenCC's version, which also identifies its dictionaries; nothing if no script is converted."""
     if script == "none":

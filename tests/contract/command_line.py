@@ -18,7 +18,7 @@ from elmo_zh.cli import main
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 OF_MODELS = (
-    "embed", "evaluate", "score", "substitutes", "index", "neighbours", "senses", "drift", "explore",
+    "embed", "evaluate", "score", "substitutes", "concordance", "frequencies", "collocates", "keywords", "index", "neighbours", "senses", "drift", "explore",
     "convert", "info", "selftest",
 )  # fmt: skip
 OF_CORPORA = ("plan", "inspect", "runs")

@@ -1,0 +1,435 @@
+"""The commands of a corpus linguist's desk: concordance, frequencies, collocates, keywords."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import load_embedder_of
+from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes
+from elmo_zh.concordance import ConcordanceOptions, CountOptions, TextChoice
+from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.invocation import program, typed_word
+from elmo_zh.run.reporter import aligned, counted
+
+if TYPE_CHECKING:
+    from elmo_zh.concordance.lines import Concordance
+    from elmo_zh.concordance.token_table import TokenTable
+    from elmo_zh.contexts.index import ContextIndex
+
+# Columns of text in tables of counts.
+_LEFT = ("usage", "word", "name", "part")
+_files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The texts that a command reads: their tokens, the index that they come from, and which lines count."""
+
+    table: "TokenTable"
+    index: "ContextIndex | None"
+    wanted: Any  # bool, shape (L,)
+    fold: Callable[[str], str]
+
+    def find(self, query: str) -> "Concordance":
+        """Return the matches of a query in the lines that count."""
+        from elmo_zh.concordance.lines import Concordance
+        from elmo_zh.concordance.query import compile_query, find_matches
+
+        found = Concordance.of_matches(self.table, find_matches(self.table, compile_query(self.fold(query)), self.fold))
+        return found.take(self.wanted[found.lines])
+
+
+def _read(
+    common: Common, stack: ExitStack, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()
+) -> _Read:
+    """Read an index or files; of files only lines that may match one of the queries, if there are any."""
+    from elmo_zh.concordance.query import may_match, wanted_lines
+    from elmo_zh.concordance.token_table import TokenTable
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.text.preparation import TextPreparation
+    from elmo_zh.text.script import fold_script
+
+    config = common.resolve()
+    if (choice.index is None) != bool(files):
+        raise click.UsageError("Give either files to read or --index INDEX.")
+    fold = fold_script() if choice.fold_script else str
+    if choice.index is not None:
+        if choice.from_name is not None:
+            raise click.UsageError("--from-name has no effect on --index, which has its columns. Leave it out.")
+        index = ContextIndex.load(choice.index)
+        table = TokenTable.of_index(index)
+    else:
+        index, sources = None, stack.enter_context(opened_inputs(files, common.console))
+        texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
+        preparation = TextPreparation.build(config.text)
+        table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
+    return _Read(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+
+
+@click.command()
+@click.argument("query", metavar="QUERY")
+@_files_argument
+@takes(TextChoice, "texts")
+@takes(ConcordanceOptions, "options")
+@input_options
+@click.option("--model", type=click.Path(path_type=Path), metavar="BUNDLE", help="Model for --sort surprisal.")
+@device_option
+@common_options
+@click.pass_obj
+def concordance(
+    common: Common,
+    /,
+    query: str,
+    files: tuple[str, ...],
+    model: Path | None,
+    device: str | None,
+    *,
+    texts: TextChoice,
+    options: ConcordanceOptions,
+) -> None:
+    """Show every occurrence of a word or phrase in its context.
+
+    QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any characters of a token, ? for
+    one, and a * alone for any token. What is written together is found however it was segmented. FILE is a text in any
+    form that segment reads, or a folder; it needs no model and no index. With an index, lines can also be sorted by
+    meaning and filtered by usage.
+
+    \b
+    Example:
+      elmo-zh concordance 高质量发展 news/ --sort 1R,2R
+      elmo-zh concordance '吃 *' --index sample.index --where 'source ~ food' --output eat.csv
+      elmo-zh concordance 苹果 --index sample.index --like 3
+    """
+    from elmo_zh.concordance.tables import require_suffix, save_concordance
+    from elmo_zh.contexts.occurrences import keyword_cells
+    from elmo_zh.run.files import claimed_output
+
+    with ExitStack() as stack:
+        if options.output:
+            require_suffix(options.output, is_concordance=True)
+            stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
+        read = _read(common, stack, files, texts, [query])
+        found = read.find(query)
+        _require_matches(query, found, texts)
+        found = _chosen(read, query, found, options)
+        found = _sorted(common, read, found, options, model, device)
+        if options.output:
+            save_concordance(found, options.output)
+    shown = [*(found.head(options.top) if options.top else found)]
+    rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
+    common.finish(
+        {
+            "query": query,
+            "lines": len(found),
+            "output": str(options.output) if options.output else None,
+            "concordance": [line.described() for line in shown],
+        },
+        *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
+        "",
+        f"{counted(len(found), 'line')} with {query}" + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
+        *([f"Wrote {options.output}"] if options.output else []),
+        _next_step(query, files, texts, options),
+    )
+
+
+def _require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
+    """Raise CorpusError if nothing matches."""
+    if not len(found):
+        among = f" in the lines where {texts.where}" if texts.where else ""
+        advice = "Try fewer characters, or * for any" + ("" if texts.fold_script else ", or --fold-script")
+        raise CorpusError(f"{query} does not occur{among}. A match begins and ends with a token. {advice}.")
+
+
+def _chosen(read: _Read, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+    """Return the matches that the options leave: lines with an expression, a usage, a sample."""
+    if options.containing is not None:
+        found = found.containing(options.containing)
+    if options.usage is not None:
+        found = _with_usages(read, query, found, options)
+    if options.sample is not None:
+        found = found.sample(options.sample, options.seed)
+    return found
+
+
+def _with_usages(read: _Read, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+    """Return the matches of one usage; those of which the index has no vectors are in none."""
+    from elmo_zh.concordance.lines import match_usages
+
+    index = _require_index(read, "--usage")
+    usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
+    if options.usage not in usages:
+        raise ConfigError(f"--usage {options.usage}: {query} has the usages 1 to {int(max(usages[usages > 0]))}.")
+    return found.with_figure("usage", usages).take(usages == options.usage)
+
+
+def _require_index(read: _Read, option: str) -> "ContextIndex":
+    if read.index is None:
+        raise click.UsageError(f"{option} needs the vectors of an index. Give --index INDEX instead of files.")
+    return read.index
+
+
+def _sorted(
+    common: Common,
+    read: _Read,
+    found: "Concordance",
+    options: ConcordanceOptions,
+    model: Path | None,
+    device: str | None,
+) -> "Concordance":
+    """Return the matches in the order that is asked for."""
+    keys = [key.strip() for key in (options.sort or "").split(",") if key.strip()]
+    if options.like is not None:
+        from elmo_zh.concordance.lines import by_meaning
+        from elmo_zh.contexts.usages import usage_layer
+
+        index = _require_index(read, "--like")
+        layer = usage_layer(index) if options.layer is None else options.layer
+        found = by_meaning(index, found, options.like, layer)
+        keys = keys or ["cosine"]
+    if "surprisal" in [key.removeprefix("-") for key in keys]:
+        from elmo_zh.concordance.lines import with_surprisal
+
+        index = _require_index(read, "--sort surprisal")
+        embedder = load_embedder_of(common, index, model, common.resolve().embed, device)
+        found = with_surprisal(embedder.bundle, found, common.console)
+    elif model or device:
+        raise click.UsageError("--model and --device compute surprisal. Add --sort surprisal, or leave them out.")
+    return found.sorted_by(keys)
+
+
+def _shown_figures(figures: Mapping[str, float]) -> list[str]:
+    return [f"{value:.0f}" if name == "usage" else f"{value:.3f}" for name, value in figures.items()]
+
+
+def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions) -> str:
+    word = typed_word(query)
+    if texts.index is not None and options.like is None:
+        similar = f"{program()} concordance {word} --index {shlex.quote(str(texts.index))} --like 1"
+        return f"Next, the lines most like the first in meaning: {similar}"
+    read = shlex.quote(files[0]) if files else f"--index {shlex.quote(str(texts.index))}"
+    return f"Next, what stands near it: {program()} collocates {word} {read}"
+
+
+@click.command()
+@_files_argument
+@click.option(
+    "--word",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Count this, written as for concordance; may be repeated. Default: every word.",
+)
+@click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def frequencies(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    queries: tuple[str, ...],
+    column: str | None,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Count words and phrases, in all texts and in each part of them.
+
+    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised, from
+    0 (as evenly as possible) to 1. Parts are the sources, or the values of the column given with --by.
+
+    \b
+    Example:
+      elmo-zh frequencies data/sample --top 30
+      elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
+    """
+    from elmo_zh.concordance import counts
+    from elmo_zh.concordance.query import require_column
+
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = _read(common, stack, files, texts)
+        divided = require_column(read.table.columns, column or "source", "--by")
+        found = [
+            row
+            for query in queries
+            for row in counts.frequencies(
+                query, read.table, read.find(query).lines, divided, by_part=column is not None
+            )
+        ]
+        rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
+        _report(common, rows, options, counted(len(rows), "row"))
+
+
+@click.command()
+@click.argument("query", metavar="QUERY")
+@_files_argument
+@click.option(
+    "--window",
+    type=(click.IntRange(0), click.IntRange(0)),
+    default=(5, 5),
+    show_default=True,
+    metavar="LEFT RIGHT",
+    help="Tokens to the left and to the right that count.",
+)
+@click.option(
+    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Least number of co-occurrences."
+)
+@click.option(
+    "--by",
+    type=click.Choice(["log-likelihood", "log-dice"]),
+    default="log-likelihood",
+    show_default=True,
+    help="Measure by which words are sorted.",
+)
+@click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def collocates(
+    common: Common,
+    /,
+    query: str,
+    files: tuple[str, ...],
+    window: tuple[int, int],
+    min_count: int,
+    by: str,
+    usages: bool,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Find the words that stand near a word more often than chance, also for each of its usages.
+
+    Each row has the co-occurrences, the count of the word, what chance would give, log-likelihood (G2, negative if the
+    two avoid one another) and logDice (14 at most, independent of the size of the texts).
+
+    \b
+    Example:
+      elmo-zh collocates 苹果 --index sample.index --usages
+      elmo-zh collocates 改革 news/ --window 3 3 --by log-dice
+    """
+    from elmo_zh.concordance import counts
+
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = _read(common, stack, files, texts)
+        found = read.find(query)
+        _require_matches(query, found, texts)
+        parts = {"": found}
+        if usages:
+            from elmo_zh.concordance.lines import match_usages
+
+            of_match = match_usages(_require_index(read, "--usages"), query, found, layer=None, seed=1)
+            parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
+        rows: list[dict[str, Any]] = []
+        for usage, own in parts.items():
+            near = counts.collocates(own, window, least=min_count)
+            if by == "log-dice":
+                near.sort(key=lambda each: -each.log_dice)
+            rows += [{**({"usage": usage} if usages else {}), **asdict(each)} for each in near]
+        _report(common, rows, options, f"{counted(len(found), 'occurrence')} of {query}", by="usage")
+
+
+@click.command()
+@_files_argument
+@click.option(
+    "--against-where",
+    metavar="CONDITION",
+    help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
+)
+@click.option("--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with another index instead.")
+@click.option(
+    "--min-count",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Least number of occurrences in both together.",
+)
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def keywords(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    against_where: str | None,
+    against: Path | None,
+    min_count: int,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Find the words that are typical of some lines against others.
+
+    Each row has both counts, both per million tokens, the log ratio (1 is twice as frequent), log-likelihood (G2), its
+    p-value, and q, the false discovery rate among all compared words.
+
+    \b
+    Example:
+      elmo-zh keywords --index news.index --where 'year >= 2020'
+      elmo-zh keywords --index old.index --against new.index --output keywords.csv
+    """
+    from elmo_zh.concordance.counts import compare_words
+    from elmo_zh.concordance.query import wanted_lines
+
+    if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
+        raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = _read(common, stack, files, texts)
+        other, lines = read.table, ~read.wanted
+        if against is not None:
+            other_read = _read(common, stack, (), replace(texts, index=against))
+            other, lines = other_read.table, other_read.wanted
+        elif against_where is not None:
+            lines = wanted_lines(other.columns, len(other.ends), against_where)
+        rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
+        _report(common, rows, options, counted(len(rows), "word"))
+
+
+def _claim(common: Common, stack: ExitStack, options: CountOptions) -> None:
+    """Reserve the output."""
+    if options.output:
+        from elmo_zh.concordance.tables import require_suffix
+        from elmo_zh.run.files import claimed_output
+
+        require_suffix(options.output)
+        stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
+
+
+def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
+    """Write the table, and print its first rows; with `by`, those of each value of that column."""
+    from elmo_zh.concordance.tables import cell, save_rows
+
+    found = [row if isinstance(row, dict) else asdict(row) for row in rows]
+    if options.output:
+        save_rows(found, options.output)
+    shown: list[dict[str, Any]] = []
+    for row in found:
+        num_before = sum(each.get(by) == row.get(by) for each in shown)
+        if not options.top or num_before < options.top:
+            shown.append(row)
+    cells = [
+        [f"{value:,.4g}" if isinstance(value, float) else str(cell(value)) for value in row.values()] for row in shown
+    ]
+    header = [name.replace("_", " ") for name in shown[0]] if shown else []
+    common.finish(
+        {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
+        *(aligned([header, *cells], left=[n for n, name in enumerate(header) if name in _LEFT]) if shown else []),
+        "",
+        title + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
+        *([f"Wrote {options.output}"] if options.output else []),
+    )

@@ -1,0 +1,75 @@
+"""The desk of a corpus linguist: concordances, frequencies, collocates and keywords, of an index or of any text.
+
+Here stand the options of the commands.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.config.fields import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextChoice:
+    """The options that say which texts are read, and which of their lines count."""
+
+    index: Path | None = option(
+        None, "Read this index instead of files; its lines are segmented already.", metavar="INDEX"
+    )
+    from_name: str | None = option(
+        None,
+        "Take columns from the names of files, such as '{year}_{author}.txt'. An index has its columns already.",
+        metavar="PATTERN",
+    )
+    where: str | None = option(
+        None,
+        "Keep only lines whose columns meet a condition, such as 'year >= 2020 and source ~ news'.",
+        metavar="CONDITION",
+    )
+    fold_script: bool = option(False, "Find simplified words in traditional spelling too, and the reverse.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcordanceOptions:
+    """The options of `concordance` that say which lines it shows, in which order."""
+
+    containing: str | None = option(None, "Keep only lines in which this regular expression is found.", metavar="REGEX")
+    usage: int | None = option(
+        None, "Keep only this usage of the word, numbered as by senses, from 1. Needs --index.", least=1, metavar="N"
+    )
+    sort: str | None = option(
+        None,
+        "Sort by these keys, the first one above all: 1L to 9L and 1R to 9R (tokens to the left and right), node,"
+        " source or another column, surprisal (highest first), meaning (needs --like). A - before a key reverses it."
+        " Default: the order of the texts.",
+        metavar="KEY,...",
+    )
+    like: int | None = option(
+        None, "Sort by meaning: lines most similar to the line of this number first.", least=1, metavar="NUMBER"
+    )
+    layer: int | None = option(
+        None, "Layer that --like and --usage compare. Default: the lowest layer of the index above 0.", least=0
+    )
+    sample: int | None = option(None, "Show a random sample of this many lines.", least=1, metavar="N")
+    seed: int = option(1, "Seed of the sample and of --usage.", least=0, most=2**32 - 1)
+    top: int = option(50, "Number of lines to print at most; 0 prints all. --output writes all of them.", least=0)
+    output: Path | None = option(
+        None,
+        "Write all lines to this file: tab-separated (.tsv), for Excel (.csv), JSON lines (.jsonl), or the vertical"
+        " format of CWB and Sketch Engine (.vrt).",
+        metavar="FILE",
+        path={"dir_okay": False},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOptions:
+    """The options that tables of counts share."""
+
+    top: int = option(20, "Number of rows to print at most; 0 prints all. --output writes all of them.", least=0)
+    output: Path | None = option(
+        None,
+        "Write all rows to this file: tab-separated (.tsv), for Excel (.csv) or JSON lines (.jsonl).",
+        metavar="FILE",
+        path={"dir_okay": False},
+    )

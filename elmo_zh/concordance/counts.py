@@ -1,0 +1,275 @@
+"""Frequencies, dispersion, collocates and keywords, by published formulas.
+
+Log-likelihood is G2 of the 2x2 table (Dunning 1993, "Accurate Methods for the Statistics of Surprise and Coincidence");
+windows are counted as in Evert 2008, "Corpora and collocations"; logDice is that of Rychlý 2008; DP is that of Gries
+2008, "Dispersions and adjusted frequencies in corpora", normalised as in Lijffijt and Gries 2012; log ratio is that of
+Hardie 2014, with 0.5 in place of a count of zero.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.contexts.index_files import Column
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.vocabulary.vocabulary import is_word
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frequency:
+    """How often something occurs in one part of the texts, or in all of them.
+
+    Attributes:
+        name: What is counted, as it is spelled.
+        part: The value of the column by which the texts are divided; `all` for all parts together.
+        count: Number of occurrences.
+        per_million: The same per million tokens of the part.
+        dispersion: DP from 0, spread over the parts like the tokens, to 1, all in the smallest part; None for a part.
+    """
+
+    name: str
+    part: str
+    count: int
+    per_million: float
+    dispersion: float | None = None
+
+
+def part_sizes(table: TokenTable, column: Column) -> Counts:
+    """Return the number of tokens of each value of a column, int64, shape (values,)."""
+    tokens = np.diff(table.ends, prepend=0)
+    return np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
+
+
+def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
+    """Return the frequency of what occurs in some lines, once for each time; in all parts together and in each.
+
+    Parts without a token are left out.
+    """
+    sizes = part_sizes(table, column)
+    counts = np.bincount(column.codes[lines], minlength=len(sizes))
+    total = Frequency(
+        name=name, part="all", count=len(lines), per_million=_per_million(len(lines), int(sizes.sum())),
+        dispersion=dispersion(counts, sizes),
+    )  # fmt: skip
+    if not by_part:
+        return [total]
+    parts = [
+        Frequency(name=name, part=value, count=count, per_million=_per_million(count, size))
+        for value, count, size in zip(column.values, counts.tolist(), sizes.tolist(), strict=True)
+        if size
+    ]
+    return [total, *parts]
+
+
+def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) -> list[Frequency]:
+    """Return the frequency of each word in the wanted lines, the most frequent first; punctuation is left out."""
+    is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
+    words = table.words[is_inside]
+    parts = np.repeat(column.codes, np.diff(table.ends, prepend=0))[is_inside]
+    sizes = np.bincount(parts, minlength=len(column.values))
+    counts = np.bincount(words, minlength=len(table.spellings))
+    by_word = np.argsort(words, kind="stable")
+    ends = np.cumsum(counts)
+    found = []
+    for number in np.lexsort((np.arange(len(counts)), -counts)).tolist():
+        if counts[number] and is_word(table.spellings[number]):
+            own = parts[by_word[ends[number] - counts[number] : ends[number]]]
+            found.append(
+                Frequency(
+                    name=table.spellings[number],
+                    part="all",
+                    count=int(counts[number]),
+                    per_million=_per_million(int(counts[number]), len(words)),
+                    dispersion=dispersion(np.bincount(own, minlength=len(sizes)), sizes),
+                )
+            )
+    return found
+
+
+def _per_million(count: int, size: int) -> float:
+    return count / size * 1e6 if size else 0.0
+
+
+def dispersion(counts: Counts, sizes: Counts) -> float | None:
+    """Return Gries' DP of a word over parts, normalised; None if it does not occur or there is one part only.
+
+    >>> round(dispersion(np.array([1, 2, 3, 0]), np.array([10, 20, 30, 40])), 6)
+    0.444444
+    """
+    kept = sizes > 0
+    counts, sizes = counts[kept], sizes[kept]
+    if len(sizes) < 2 or counts.sum() == 0:
+        return None
+    expected = sizes / sizes.sum()
+    deviation = np.abs(counts / counts.sum() - expected).sum() / 2
+    return float(deviation / (1 - expected.min()))
+
+
+def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
+    """Return G2 of 2x2 tables with a cell, the sums of its row and of its column, and the sum of all cells.
+
+    It is negative where the cell is smaller than expected. Float64, shape (n,).
+    """
+    rows = np.stack([first, total - first])[:, None]
+    columns = np.stack([second, total - second])[None]
+    expected = rows * columns / total
+    rest = first - observed, second - observed, total - first - second + observed
+    found = np.stack([np.stack([observed, rest[0]]), np.stack([rest[1], rest[2]])])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(found > 0, found * np.log(found / expected), 0.0)
+    return np.asarray(np.copysign(2 * terms.sum(axis=(0, 1)).clip(0), observed - expected[0, 0]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collocate:
+    """A word near matches of a query.
+
+    Attributes:
+        word: The word.
+        together: How many of its tokens are in a window of a match; a token in two windows counts once.
+        count: How many it has in all.
+        expected: What `together` would be by chance.
+        log_likelihood: G2; negative if they avoid one another.
+        log_dice: 14 plus the binary logarithm of Dice's coefficient; at most 14.
+    """
+
+    word: str
+    together: int
+    count: int
+    expected: float
+    log_likelihood: float
+    log_dice: float
+
+
+def collocates(
+    found: Concordance, window: tuple[int, int], *, least: int = 1, words_only: bool = True
+) -> list[Collocate]:
+    """Return the words within some tokens to the left and right of the matches, in the same line, by falling G2."""
+    table = found.table
+    inside = window_tokens(found, window)
+    nodes = np.unique(np.concatenate([np.empty(0, np.int64), *map(np.arange, found.first, found.end)]))
+    size = len(table.spellings)
+    together = np.bincount(table.words[inside], minlength=size)
+    counts = np.bincount(table.words, minlength=size)
+    # The match itself is no place where a collocate could be.
+    possible = counts - np.bincount(table.words[nodes], minlength=size)
+    kept = np.flatnonzero(together >= max(1, least))
+    if words_only:
+        kept = kept[[is_word(table.spellings[number]) for number in kept.tolist()]]
+    total = float(len(table.words) - len(nodes))
+    observed, second = together[kept].astype(float), possible[kept].astype(float)
+    first = np.full(len(kept), float(len(inside)))
+    likelihood = log_likelihood(observed, first, second, total)
+    dice = 14 + np.log2(2 * observed / (len(found) + counts[kept]))
+    order = np.lexsort((kept, -likelihood))
+    return [
+        Collocate(
+            word=table.spellings[kept[row]],
+            together=int(observed[row]),
+            count=int(counts[kept[row]]),
+            expected=float(first[row] * second[row] / total),
+            log_likelihood=float(likelihood[row]),
+            log_dice=float(min(dice[row], 14)),
+        )
+        for row in order.tolist()
+    ]
+
+
+def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
+    """Return the tokens in the windows of matches, each once, without the matches themselves, ascending, int64."""
+    lines = found.lines
+    starts = np.maximum(found.first - window[0], found.table.first_tokens(lines))
+    ends = np.minimum(found.end + window[1], found.table.ends[lines])
+    around = [np.empty(0, np.int64), *map(np.arange, starts, ends)]
+    own = [np.empty(0, np.int64), *map(np.arange, found.first, found.end)]
+    return np.setdiff1d(np.concatenate(around), np.concatenate(own))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keyword:
+    """A word that is more frequent in one set of lines than in another.
+
+    Attributes:
+        word: The word.
+        count: How often it occurs in the first set.
+        other_count: How often in the other.
+        per_million: The first count per million tokens.
+        other_per_million: The other count per million tokens.
+        log_ratio: Binary logarithm of the ratio of the two frequencies; 1 is twice as frequent.
+        log_likelihood: G2; negative if the word is rarer in the first set.
+        p: Its p-value, chi-squared with one degree of freedom.
+        q: False discovery rate among all compared words (Benjamini and Hochberg).
+    """
+
+    word: str
+    count: int
+    other_count: int
+    per_million: float
+    other_per_million: float
+    log_ratio: float
+    log_likelihood: float
+    p: float
+    q: float
+
+
+def compare_words(
+    first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
+) -> list[Keyword]:
+    """Return the words of two sets of lines, each a table and its wanted lines, by falling log-likelihood.
+
+    Words that are rarer in the first set have a negative one, and come last; punctuation is left out.
+
+    Raises:
+        ElmoZhError: If one of the sets has no line.
+    """
+    counted = [_counts_by_word(*each) for each in (first, second)]
+    for which, (_, size) in zip(("first", "second"), counted, strict=True):
+        if not size:
+            raise ElmoZhError(f"The {which} of the two sets of lines is empty, so there is nothing to compare.")
+    (own, own_size), (other, other_size) = counted
+    words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
+    return keywords(words, [own[word] for word in words], [other[word] for word in words], (own_size, other_size))
+
+
+def keywords(
+    words: Sequence[str], counts: Sequence[int], others: Sequence[int], sizes: tuple[int, int]
+) -> list[Keyword]:
+    """Return words, given how often each occurs in two sets of so many tokens, by falling log-likelihood."""
+    from scipy.stats import chi2, false_discovery_control
+
+    first, second = np.array(counts, float), np.array(others, float)
+    likelihood = log_likelihood(first, np.full(len(words), float(sizes[0])), first + second, float(sum(sizes)))
+    p = chi2.sf(np.abs(likelihood), 1)
+    q = false_discovery_control(p) if len(p) else p
+    ratio = np.log2(np.maximum(first, 0.5) / sizes[0]) - np.log2(np.maximum(second, 0.5) / sizes[1])
+    return [
+        Keyword(
+            word=words[row],
+            count=counts[row],
+            other_count=others[row],
+            per_million=_per_million(counts[row], sizes[0]),
+            other_per_million=_per_million(others[row], sizes[1]),
+            log_ratio=float(ratio[row]),
+            log_likelihood=float(likelihood[row]),
+            p=float(p[row]),
+            q=float(q[row]),
+        )
+        for row in np.argsort(-likelihood, kind="stable").tolist()
+    ]
+
+
+def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Counter[str], int]:
+    """Return how often each distinct token occurs in some lines, and the number of their tokens."""
+    is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
+    counts = np.bincount(table.words[is_inside], minlength=len(table.spellings)).tolist()
+    return Counter({word: count for word, count in zip(table.spellings, counts, strict=True) if count}), int(
+        is_inside.sum()
+    )

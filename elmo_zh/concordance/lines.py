@@ -1,0 +1,238 @@
+"""Lines of a concordance: what matches a query, in its context, sorted and filtered."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.bundle.read import Bundle
+from elmo_zh.concordance.query import as_number, require_column
+from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Column, IndexedLine
+from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.senses import find_senses
+from elmo_zh.errors import ConfigError, ElmoZhError
+from elmo_zh.run.reporter import Reporter
+
+Numbers = NDArray[np.int64]
+
+_PLACE = re.compile(r"([1-9])([LR])")
+# Figures of which the largest comes first.
+_DESCENDING = ("cosine", "surprisal")
+# Lines that are scored at a time.
+_SCORED_LINES = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcordanceLine:
+    """One match in its line. All numbers count from 0 and mean characters of the raw line, but for `number`.
+
+    Attributes:
+        number: Its number among all matches in the order of the texts, from 1.
+        line: The line, or sentence, with the name and line number of its source.
+        start: First character of the match in the raw line.
+        end: The character after its last one.
+        tokens: The tokens of the line.
+        first_token: The place of the first token of the match among them.
+        end_token: The place after its last token.
+        columns: The columns of the line.
+        figures: What was asked for: usage, cosine, surprisal.
+    """
+
+    number: int
+    line: IndexedLine
+    start: int
+    end: int
+    tokens: Sequence[str]
+    first_token: int
+    end_token: int
+    columns: Mapping[str, str]
+    figures: Mapping[str, float]
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The text before the match, the match, and the text after it."""
+        start, end = self.start - self.line.start, self.end - self.line.start
+        return self.line.text[:start], self.line.text[start:end], self.line.text[end:]
+
+    def described(self) -> dict[str, Any]:
+        """Return the line as JSON values, in the order of the columns of a table."""
+        left, node, right = self.parts
+        place = {"source": self.line.source, "line": self.line.number, "start": self.start, "end": self.end}
+        columns = {name: value for name, value in self.columns.items() if name != "source"}
+        return {"number": self.number, **place, **self.figures, **columns, "left": left, "node": node, "right": right}
+
+
+@dataclass(frozen=True, eq=False)
+class Concordance:
+    """The matches of a query, in an order: the first token of each and the one after its last, int64, shape (n,).
+
+    `numbers` are those of the matches in the order of the texts, from 1; `figures` has float64 arrays of shape (n,).
+    """
+
+    table: TokenTable
+    first: Numbers
+    end: Numbers
+    numbers: Numbers
+    figures: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @classmethod
+    def of_matches(cls, table: TokenTable, matches: tuple[Numbers, Numbers]) -> "Concordance":
+        """Return all matches in the order of the texts."""
+        return cls(table, *matches, np.arange(1, len(matches[0]) + 1))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, places: NDArray[Any]) -> "Concordance":
+        """Return some matches: a mask, or places in the order wanted."""
+        figures = {name: values[places] for name, values in self.figures.items()}
+        return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
+
+    def head(self, most: int) -> "Concordance":
+        """Return the first matches."""
+        return self.take(np.arange(min(most, len(self))))
+
+    def sample(self, size: int, seed: int) -> "Concordance":
+        """Return a random sample of the matches, in their order."""
+        chosen = np.random.default_rng(seed).permutation(len(self))[:size]
+        return self.take(np.sort(chosen))
+
+    def with_figure(self, name: str, values: NDArray[np.float64]) -> "Concordance":
+        """Return the same with one more figure for each match."""
+        return replace(self, figures={**self.figures, name: values})
+
+    def containing(self, expression: str) -> "Concordance":
+        """Return the matches in whose lines a regular expression is found."""
+        try:
+            pattern = re.compile(expression)
+        except re.error as error:
+            raise ConfigError(f"--containing: {expression!r} is no regular expression: {error}") from None
+        found = [pattern.search(self.table.line(number).text) is not None for number in self.lines.tolist()]
+        return self.take(np.array(found, np.bool_))
+
+    @property
+    def lines(self) -> Numbers:
+        """The line of each match, int64, shape (n,)."""
+        return self.table.lines_of(self.first)
+
+    def sorted_by(self, keys: Sequence[str]) -> "Concordance":
+        """Return the matches sorted by keys, the first one above all; ties stay in the order of the texts.
+
+        A key is 1L to 9L or 1R to 9R (the n-th token to the left or right), node, a figure, or a column, which is
+        sorted as numbers if all its values are; a - before it reverses the order.
+        """
+        columns = []
+        for key in keys:
+            values = self._sort_values(key.removeprefix("-"))
+            columns.append(-values if key.startswith("-") else values)
+        return self.take(np.lexsort(columns[::-1])) if columns else self
+
+    def _sort_values(self, key: str) -> NDArray[Any]:
+        if match := _PLACE.fullmatch(key):
+            return self._ranks_beside(int(match[1]), match[2])
+        if key == "node":
+            spelled = [" ".join(self.table.tokens(int(first), int(end))) for first, end in self._spans()]
+            return np.unique(spelled, return_inverse=True)[1] if spelled else np.empty(0, np.int64)
+        if key in self.figures:
+            return -self.figures[key] if key in _DESCENDING else self.figures[key]
+        return _rank(require_column(self.table.columns, key, "--sort"))[self.lines]
+
+    def _ranks_beside(self, distance: int, side: str) -> NDArray[Any]:
+        """Return the rank of the token at a distance; -1 where the line has none."""
+        places = self.first - distance if side == "L" else self.end + distance - 1
+        lines = self.lines
+        is_inside = (places >= self.table.first_tokens(lines)) & (places < self.table.ends[lines])
+        words = self.table.words[np.where(is_inside, places, 0)] if len(places) else np.empty(0, np.int64)
+        return np.where(is_inside, self.table.ranks[words], -1)
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        return zip(self.first.tolist(), self.end.tolist(), strict=True)
+
+    def __iter__(self) -> Iterator[ConcordanceLine]:
+        table = self.table
+        for place, (number, first, end) in enumerate(zip(self.lines.tolist(), *self._ends(), strict=True)):
+            line, line_start = table.line(number), int(table.first_tokens(np.array([number]))[0])
+            yield ConcordanceLine(
+                number=int(self.numbers[place]),
+                line=line,
+                start=line.start + int(table.spans[first][0]),
+                end=line.start + int(table.spans[end - 1][1]),
+                tokens=table.tokens(line_start, int(table.ends[number])),
+                first_token=first - line_start,
+                end_token=end - line_start,
+                columns={name: column.values[column.codes[number]] for name, column in table.columns.items()},
+                figures={name: float(values[place]) for name, values in self.figures.items()},
+            )
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        return self.first.tolist(), self.end.tolist()
+
+
+def _rank(column: Column) -> NDArray[Any]:
+    """Return the rank of the value of each line: as numbers if all values are, otherwise by spelling."""
+    numbers = [as_number(value) for value in column.values if value]
+    if numbers and None not in numbers:
+        values = [as_number(value) if value else -np.inf for value in column.values]
+        return np.array(values, np.float64)[column.codes]
+    return np.argsort(np.argsort(np.array(column.values, np.str_), kind="stable"))[column.codes]
+
+
+def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
+    """Return the occurrences of the index, which are numbered, that each match consists of; perhaps none."""
+    places = index.token_numbers()
+    starts, ends = np.searchsorted(places, found.first), np.searchsorted(places, found.end)
+    return [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
+    """Return the matches with their `cosine` to one of them, given by its number, the most similar first.
+
+    A match has the mean of the unit vectors of its tokens. Matches without a vector in the index come last, with NaN.
+    """
+    [given] = np.flatnonzero(found.numbers == like).tolist() or [None]
+    if given is None:
+        raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")
+    own = match_occurrences(index, found)
+    vectors = np.full((len(found), index.dimension), np.nan)
+    for row, numbers in enumerate(own):
+        if len(numbers):
+            vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
+    if np.isnan(vectors[given]).any():
+        raise ElmoZhError(
+            f"--like {like}: the index has no vector of this match, since it holds a sample of frequent words and not"
+            " the rare ones. Choose another line, or make the index again with --max-per-word 0 and a lower"
+            " --min-count."
+        )
+    units = unit_rows(vectors)
+    return found.with_figure("cosine", np.round(units @ units[given], 6)).sorted_by(["cosine"])
+
+
+def match_usages(
+    index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
+) -> NDArray[np.float64]:
+    """Return the usage of each match of a word, from 1 as `senses` prints them; NaN where the index has no vectors."""
+    senses = find_senses(index, word, layer=layer, seed=seed, top=0)
+    usage_of = dict(zip(senses.occurrences.tolist(), senses.labels.tolist(), strict=True))
+    own = (usage_of.get(int(numbers[0])) if len(numbers) else None for numbers in match_occurrences(index, found))
+    return np.array([np.nan if usage is None else usage + 1 for usage in own])
+
+
+def with_surprisal(bundle: Bundle, found: Concordance, reporter: Reporter) -> Concordance:
+    """Return the matches with their `surprisal`: nats per match, mean of both directions, in the whole line."""
+    scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
+    values = np.empty(len(found))
+    lines = [*found]
+    with reporter.progress("surprisal", unit="lines", total=len(lines)) as progress:
+        for start in range(0, len(lines), _SCORED_LINES):
+            part = lines[start : start + _SCORED_LINES]
+            for place, score in enumerate(scorer.score([" ".join(line.tokens) for line in part]), start):
+                own = (score.tokens or ())[lines[place].first_token : lines[place].end_token]
+                values[place] = sum(token.forward_nats + token.backward_nats for token in own) / 2
+            progress.update(len(part))
+    return found.with_figure("surprisal", values)

@@ -1,0 +1,151 @@
+"""Queries of a concordance: tokens to search for, and conditions on the columns of lines."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.concordance.token_table import LINE_END, TokenTable
+from elmo_zh.contexts.index_files import Column
+from elmo_zh.errors import ConfigError
+
+# Tokens are searched in a string in which each has a NUL before and after it.
+_GAP = "\0"
+_IN_TOKEN = rf"[^{_GAP}{LINE_END}]"
+# Tokens that are searched at a time.
+_BLOCK = 2_000_000
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_CONDITION = re.compile(
+    r"\s*(?P<name>[^\s=!<>~]+)\s*(?P<sign>==|=|!=|<=|>=|<|>|~)\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)\s*"
+)
+
+
+def compile_query(query: str) -> re.Pattern[str]:
+    r"""Return the pattern of a query: tokens separated by spaces, * for any characters of a token, ? for one.
+
+    What is written together is found however it was segmented, if it begins and ends with a token: 高质量发展 finds
+    高 质量 发展. A * alone is one token.
+
+    >>> bool(compile_query("高质量 发*").search("\0高\0质量\0发展\0"))
+    True
+    """
+    elements = query.split()
+    if not elements:
+        raise ConfigError(
+            "The query is empty. Give a word, or words separated by spaces, such as: 苹果, 吃 *, 高质量发展"
+        )
+    return re.compile(f"(?<={_GAP}){_GAP.join(map(_element, elements))}(?={_GAP})")
+
+
+def _element(element: str) -> str:
+    if not element.strip("*"):
+        return f"{_IN_TOKEN}+"
+    parts, before = [], ""
+    for character in element:
+        if before and not {before, character} & set("*?"):
+            parts.append(f"{_GAP}?")
+        parts.append({"*": f"{_IN_TOKEN}*", "?": _IN_TOKEN}.get(character) or re.escape(character))
+        before = character
+    return "".join(parts)
+
+
+def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
+    """Return a quick test of a normalised line without spaces: whether a query can match it; true if there is none."""
+    pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
+    return lambda text: (
+        not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])
+    )
+
+
+def find_matches(
+    table: TokenTable, pattern: re.Pattern[str], fold: Callable[[str], str] = str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the first token and of the token after the last one of each match, int64, shapes (n,).
+
+    `fold` is applied to each distinct token, and keeps its length.
+    """
+    spellings = [*map(fold, table.spellings), LINE_END]
+    lengths = np.array([len(each) + 1 for each in spellings], np.int64)
+    found = [np.empty((0, 2), np.int64)]
+    for first_line, end_line in _iter_blocks(table.ends):
+        first = int(table.ends[first_line - 1]) if first_line else 0
+        ends = table.ends[first_line:end_line] - first
+        words = np.insert(table.words[first : first + int(ends[-1])], ends, len(spellings) - 1)
+        text = f"{_GAP}{_GAP.join([spellings[number] for number in words.tolist()])}{_GAP}"
+        places = np.array([match.span() for match in pattern.finditer(text)], np.int64).reshape(-1, 2)
+        starts = np.cumsum(lengths[words]) - lengths[words] + 1
+        # A match ends before the gap that follows its last token.
+        tokens = np.searchsorted(starts, places + np.array([0, 1]))
+        line_ends_before = np.searchsorted(ends + np.arange(len(ends)), tokens[:, :1])
+        found.append(tokens - line_ends_before + first)
+    matches = np.concatenate(found)
+    return matches[:, 0], matches[:, 1]
+
+
+def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of lines, each of some million tokens or one line."""
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + _BLOCK, side="right")))
+        yield start, end
+        start = end
+
+
+def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
+    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); all without one.
+
+    The signs are = != < <= > >= and ~, which searches a regular expression. Values are compared as numbers if the value
+    given is one, otherwise as strings; cells that are empty or no number then meet no comparison with a number.
+
+    Raises:
+        ConfigError: If the condition cannot be read, or there is no such column.
+    """
+    found = np.ones(num_lines, np.bool_)
+    if condition is None:
+        return found
+    for part in re.split(r"\s+and\s+", condition.strip()):
+        match = _CONDITION.fullmatch(part)
+        if match is None:
+            raise ConfigError(
+                f"--where {condition!r}: cannot read {part!r}. Write NAME SIGN VALUE, joined by and, such as:"
+                " year >= 2020 and source ~ news"
+            )
+        column = require_column(columns, match["name"], "--where")
+        holds = _comparison(column, match["sign"], match["value"].strip("\"'"))
+        found &= np.array([*map(holds, column.values), False])[column.codes]
+    return found
+
+
+def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
+    """Return a column; raise ConfigError, which lists the columns, if it is not there."""
+    if name not in columns:
+        raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
+    return columns[name]
+
+
+def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
+    if sign == "~":
+        try:
+            pattern = re.compile(value)
+        except re.error as error:
+            raise ConfigError(f"--where: {value!r} is no regular expression: {error}") from None
+        return lambda cell: pattern.search(cell) is not None
+    compare, wanted = _COMPARISONS[sign], as_number(value)
+    if wanted is None:
+        if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
+            raise ConfigError(f"--where: the values of this column are numbers, and {value!r} is none.")
+        return lambda cell: compare(cell, value)
+    return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)
+
+
+def as_number(cell: str) -> float | None:
+    """Return the number that a cell holds, None if it holds something else."""
+    return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None

@@ -1,0 +1,121 @@
+"""The tokens of texts with the columns of their lines: those of an index, or of text segmented for the purpose."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Column, ColumnBuilder, IndexedLine
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.readers.formats import Record
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.preparation import TextPreparation
+
+# What stands for the end of a line among tokens, which never hold one.
+LINE_END = "\n"
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTable:
+    """N tokens of L lines.
+
+    Attributes:
+        spellings: The distinct tokens.
+        words: The place of each token among them, int32, shape (N,).
+        spans: First character of each token in the text of its line, and the one after its last, int32, shape (N, 2).
+        ends: The number of tokens up to the end of each line, int64, shape (L,).
+        columns: What is known of the lines, by name; `source` is always there.
+        line: Returns the text of a line and where it is from.
+    """
+
+    spellings: Sequence[str]
+    words: NDArray[np.int32]
+    spans: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    columns: Mapping[str, Column]
+    line: Callable[[int], IndexedLine]
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """The rank of each distinct token by code points, int64."""
+        return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
+
+    def tokens(self, first: int, end: int) -> list[str]:
+        """Return some consecutive tokens."""
+        return [self.spellings[number] for number in self.words[first:end].tolist()]
+
+    def lines_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the line of each of some tokens, int64, shape (n,)."""
+        return np.searchsorted(self.ends, tokens, side="right")
+
+    def first_tokens(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the first token of each of some lines, int64, shape (n,)."""
+        return np.where(lines > 0, self.ends[lines - 1], 0)
+
+    @classmethod
+    def of_index(cls, index: ContextIndex) -> "TokenTable":
+        """Return the table of an index; its arrays are mapped into memory."""
+        tokens, ends = index.tokens()
+        return cls(
+            spellings=index.distinct_tokens,
+            words=tokens["word"],
+            spans=tokens.view(np.int32).reshape(len(tokens), -1)[:, 1:],
+            ends=ends,
+            columns=index.columns,
+            line=index.line,
+        )
+
+    @classmethod
+    def of_texts(
+        cls,
+        texts: Sequence[InputText],
+        preparation: TextPreparation,
+        wanted: Callable[[str], bool] = lambda _: True,
+        reporter: Reporter | None = None,
+    ) -> "TokenTable":
+        """Return the table of texts, segmented one line at a time; it holds all wanted lines in memory.
+
+        `wanted` is asked about each line, normalised and without spaces, before it is segmented.
+        """
+        kept = _Lines()
+        with (reporter or SilentReporter()).progress("lines", unit="lines") as progress:
+            for text in texts:
+                for number, record in enumerate(text.records(reporter)):
+                    if wanted(preparation.normalise(record.line).replace(" ", "")):
+                        kept.add(preparation.prepare(record.line), record, text.place(number))
+                    progress.update(1)
+        return kept.table()
+
+
+class _Lines:
+    """Lines of texts with their tokens, in memory."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words, self._ends, self._spans = array("i"), array("q"), [np.empty((0, 2), np.int32)]
+        self._columns = ColumnBuilder()
+        self._lines: list[IndexedLine] = []
+
+    def add(self, line: TokenisedLine, record: Record, place: tuple[str, int]) -> None:
+        """Add a line."""
+        self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in line.tokens])
+        self._spans.append(line.offsets)
+        self._ends.append(len(self._words))
+        self._columns.add({"source": place[0], **record.columns})
+        self._lines.append(IndexedLine(record.line, *place))
+
+    def table(self) -> TokenTable:
+        """Return the table of all lines."""
+        return TokenTable(
+            spellings=list(self._numbers),
+            words=np.array(self._words, np.int32),
+            spans=np.concatenate(self._spans),
+            ends=np.array(self._ends, np.int64),
+            columns=self._columns.columns(),
+            line=self._lines.__getitem__,
+        )

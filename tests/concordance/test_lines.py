@@ -1,0 +1,215 @@
+"""Concordance lines: their places in the raw text, their order, and what the commands print and write."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from concordance.test_query import table_of
+from contract.command_line import elmo_zh
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.concordance.lines import Concordance, by_meaning, with_surprisal
+from elmo_zh.concordance.query import compile_query, find_matches
+from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.errors import ConfigError, ElmoZhError
+from elmo_zh.run.reporter import SilentReporter
+
+ROWS = (
+    ("text", "year", "author"),
+    ("我们 今天 吃 苹果 。\r\n苹果 很 贵", "2019", "甲"),
+    ("苹果 和 苹果 手机 都 贵 ！我们 吃 米饭 。", "2021", "乙"),
+    ("齉 ＡＢＣ 我们 吃", "", "<&\"'>"),
+    ("吃 苹果", "2020", "甲"),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of texts, a model, and the index of both."""
+    folder = tmp_path_factory.mktemp("concordance")
+    with (folder / "rows.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(ROWS)
+    model = write_model(folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"), with_softmax=True)
+    embedder = ElmoEmbedder.load(model, "cpu")
+    ContextIndex.build(embedder, folder / "rows.csv", folder / "index", min_count=1, split_sentences=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> ContextIndex:
+    return ContextIndex.load(folder / "index")
+
+
+def find(table: TokenTable, query: str) -> Concordance:
+    return Concordance.of_matches(table, find_matches(table, compile_query(query)))
+
+
+def test_an_index_keeps_the_columns_of_records(index: ContextIndex) -> None:
+    columns = {name: [each.values[code] for code in each.codes.tolist()] for name, each in index.columns.items()}
+    assert list(columns) == ["source", "author", "year"]
+    numbers = [index.line(number).number for number in range(len(columns["year"]))]
+    assert columns["year"] == [ROWS[number + 1][1] for number in numbers]
+    assert columns["author"] == [ROWS[number + 1][2] for number in numbers]
+    assert {*columns["source"]} == {index.sources[0]}
+
+
+def test_places_are_those_of_the_raw_line(index: ContextIndex) -> None:
+    for query in ("苹果", "吃 *", "abc", "我们*"):
+        found = find(TokenTable.of_index(index), query)
+        for line in found:
+            raw = ROWS[line.line.number + 1][0]
+            node = raw[line.start : line.end]
+            assert node == line.parts[1]
+            assert "".join(line.parts) == line.line.text
+            assert node.replace(" ", "") == "".join(line.tokens[line.first_token : line.end_token]) or query == "abc"
+    assert len(find(TokenTable.of_index(index), "苹果")) == 5
+
+
+def test_orders() -> None:
+    lines = [["乙", "吃", "苹果", "丙"], ["苹果"], ["甲", "苹果", "乙", "丁"], ["甲", "苹果", "乙", "丙"]]
+    years = [{"year": year} for year in ("10", "", "9", "9")]
+    found = find(table_of(lines, years), "苹果")
+    orders = {
+        "1L": [2, 1, 3, 4],
+        "1R,2R": [2, 1, 3, 4],
+        "-1R,2R": [3, 4, 1, 2],
+        "year": [2, 3, 4, 1],
+        "2L": [2, 3, 4, 1],
+    }
+    for keys, numbers in orders.items():
+        ordered = found.sorted_by(keys.split(","))
+        expected = sorted(
+            range(4), key=lambda place: [_key(lines[place], years[place]["year"], k) for k in keys.split(",")]
+        )
+        assert ordered.numbers.tolist() == [place + 1 for place in expected] == numbers, keys
+    with pytest.raises(ConfigError, match="--sort: the texts have no column 0R. Their columns are: source, year"):
+        found.sorted_by(["0R"])
+
+
+def _key(line: Sequence[str], year: str, key: str) -> list[float]:
+    """What a line is sorted by, computed from its tokens."""
+    sign, key = (-1, key[1:]) if key.startswith("-") else (1, key)
+    if key == "year":
+        return [sign * float(year or "-inf")]
+    place = line.index("苹果") + int(key[0]) * (1 if key[1] == "R" else -1)
+    return [sign * (ord(line[place]) if 0 <= place < len(line) else -1)]
+
+
+def test_the_lines_nearest_in_meaning_come_first(index: ContextIndex) -> None:
+    found = find(TokenTable.of_index(index), "吃 苹果")
+    ordered = by_meaning(index, found, 2, layer=1)
+    means = []
+    for line in found:
+        own = [
+            index.vectors(1)[number].astype(np.float64)
+            for number in range(len(index))
+            if index.line(index.occurrence(number).line) == line.line
+            and line.first_token <= index.occurrence(number).token < line.end_token
+        ]
+        mean = np.mean([vector / np.linalg.norm(vector) for vector in own], axis=0)
+        means.append(mean / np.linalg.norm(mean))
+    assert ordered.numbers.tolist() == [2, 1]
+    assert ordered.figures["cosine"] == pytest.approx([1, means[0] @ means[1]], abs=1e-6)
+    with pytest.raises(ConfigError, match="--like 9: there is no such line among the 2"):
+        by_meaning(index, found, 9, layer=1)
+
+
+def test_a_match_without_vectors_has_no_meaning(folder: Path, tmp_path: Path) -> None:
+    embedder = ElmoEmbedder.load(folder / "model", "cpu")
+    few = ContextIndex.build(embedder, folder / "rows.csv", tmp_path / "few", max_per_word=2, layers=1)
+    found = find(TokenTable.of_index(few), "苹果")
+    known = np.isin(found.first, few.token_numbers())
+    assert (len(found), known.sum()) == (5, 2)
+    ordered = by_meaning(few, found, int(found.numbers[known][0]), layer=1)
+    assert np.isnan(ordered.figures["cosine"]).tolist() == [False, False, True, True, True]
+    with pytest.raises(ElmoZhError, match="has no vector of this match"):
+        by_meaning(few, found, int(found.numbers[~known][0]), layer=1)
+
+
+def test_surprisal_is_that_of_the_tokens(folder: Path, index: ContextIndex) -> None:
+    found = find(TokenTable.of_index(index), "吃 苹果")
+    scorer = LineScorer.load(folder / "model")
+    values = with_surprisal(scorer.bundle, found, SilentReporter()).figures["surprisal"]
+    [score] = LineScorer.load(folder / "model", by_token=True).score(["吃 苹果"])
+    expected = sum(token.forward_nats + token.backward_nats for token in score.tokens or ()) / 2
+    assert values[-1] == pytest.approx(expected)
+
+
+def rows_of(path: Path) -> Iterator[dict[str, str]]:
+    text = path.read_text(encoding="utf-8-sig" if path.suffix == ".csv" else "utf-8")
+    if path.suffix == ".jsonl":
+        yield from ({name: str(value) for name, value in json.loads(line).items()} for line in text.splitlines())
+    else:
+        yield from csv.DictReader(text.splitlines(), delimiter="," if path.suffix == ".csv" else "\t")
+
+
+def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path) -> None:
+    written = {}
+    for suffix in ("tsv", "csv", "jsonl"):
+        output = tmp_path / f"lines.{suffix}"
+        elmo_zh(
+            "concordance", "苹果", "--index", folder / "index", "--sort", "-year,1R", "--output", output, "--json"
+        ).result()
+        written[suffix] = [*rows_of(output)]
+    assert written["tsv"] == written["csv"] == written["jsonl"]
+    assert (tmp_path / "lines.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert [row["year"] for row in written["csv"]] == ["2021", "2021", "2020", "2019", "2019"]
+    for row in written["csv"]:
+        raw = ROWS[int(row["line"]) + 1][0]
+        assert raw[int(row["start"]) : int(row["end"])] == row["node"] == "苹果"
+
+
+def test_the_vertical_format_is_xml_with_a_token_on_each_line(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "lines.vrt"
+    elmo_zh("concordance", "我们", folder / "rows.csv", "--output", output, "--json").result()
+    root = ElementTree.fromstring(f"<all>{output.read_text(encoding='utf-8')}</all>")
+    assert [node.text for node in root.iter("node")] == ["\n我们\n"] * 3
+    assert [each.get("author") for each in root] == ["甲", "乙", "<&\"'>"]
+    assert "".join(root[2].itertext()).split() == ["齉", "ABC", "我们", "吃"]
+
+
+def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
+    for name in ("1921_鲁迅.txt", "1936_老舍.txt"):
+        (tmp_path / name).write_text("我们今天去看花。\n", encoding="utf-8")
+    pattern = ("--from-name", "{year}_{author}.txt")
+    found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
+    assert [(row["part"], row["count"]) for row in found["rows"]] == [("all", 2), ("1921", 1), ("1936", 1)]
+    (tmp_path / "other.txt").write_text("花\n", encoding="utf-8")
+    message = elmo_zh("concordance", "花", tmp_path, *pattern).only_error()
+    assert "other.txt: its name does not fit --from-name '{year}_{author}.txt'" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["concordance", "苹果"], "Give either files to read or --index INDEX"),
+        (["concordance", "苹果", "rows.csv", "--index", "index"], "Give either files to read or --index INDEX"),
+        (["concordance", "香蕉", "--index", "index"], "香蕉 does not occur. A match begins and ends with a token."),
+        (["concordance", "苹果", "rows.csv", "--like", "1"], "--like needs the vectors of an index"),
+        (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has the usages 1 to"),
+        (["concordance", "苹果", "--index", "index", "--output", "o.txt"], "its name says no format"),
+        (["concordance", "苹果", "rows.csv", "--containing", "["], "is no regular expression"),
+        (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect on --index"),
+        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no columns"),
+        (["concordance", "苹果", "--index", "rows.csv"], "rows.csv is a file, not the folder of an index"),
+        (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),
+        (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),
+        (["keywords", "rows.csv"], "Say which lines to compare"),
+        (["keywords", "rows.csv", "--where", "year > 1"], ""),
+        (["keywords", "rows.csv", "--where", "year > 3000"], "The first of the two sets of lines is empty"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    answer = elmo_zh(*arguments)
+    assert (answer.status != 0, len(answer.errors)) == ((True, 1) if message else (False, 0))
+    assert message in "".join(answer.errors)

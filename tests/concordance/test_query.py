@@ -1,0 +1,151 @@
+"""What a query matches, beside a search that tries every pair of tokens; and conditions on columns."""
+
+import random
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from elmo_zh.concordance import query as query_module
+from elmo_zh.concordance.query import compile_query, find_matches, may_match, wanted_lines
+from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.contexts.index_files import ColumnBuilder, IndexedLine
+from elmo_zh.errors import ConfigError
+
+
+def table_of(lines: Sequence[Sequence[str]], columns: Sequence[dict[str, str]] | None = None) -> TokenTable:
+    """The table of lines of tokens, which the text of a line separates by nothing."""
+    spellings = sorted({token for line in lines for token in line})
+    builder = ColumnBuilder()
+    spans = []
+    for number, line in enumerate(lines):
+        builder.add({"source": f"{number % 3}.txt", **(columns[number] if columns else {})})
+        ends = np.cumsum([len(token) for token in line], dtype=np.int32)
+        spans.append(np.stack([ends - [len(token) for token in line], ends], axis=1).astype(np.int32).reshape(-1, 2))
+    return TokenTable(
+        spellings=spellings,
+        words=np.array([spellings.index(token) for line in lines for token in line], np.int32),
+        spans=np.concatenate(spans),
+        ends=np.cumsum([len(line) for line in lines]),
+        columns=builder.columns(),
+        line=lambda number: IndexedLine("".join(lines[number]), f"{number % 3}.txt", number),
+    )
+
+
+def brute_matches(lines: Sequence[Sequence[str]], query: str) -> list[tuple[int, int]]:
+    """Leftmost longest runs of tokens of one line that are the query: an independent reading of the rules."""
+    found, first_of_line = [], 0
+    for line in lines:
+        place = 0
+        while place < len(line):
+            fitting = [end for end in range(place + 1, len(line) + 1) if _is(line[place:end], query.split())]
+            if fitting:
+                found.append((first_of_line + place, first_of_line + fitting[0]))
+            place = fitting[0] if fitting else place + 1
+        first_of_line += len(line)
+    return found
+
+
+def _is(tokens: Sequence[str], elements: Sequence[str]) -> bool:
+    """Whether tokens can be divided so that each part is an element: * and ? never reach beyond a token."""
+    if not elements:
+        return not tokens
+    if set(elements[0]) <= {"*"}:
+        return bool(tokens) and _is(tokens[1:], elements[1:])
+    return any(
+        _fits(tokens[:size], elements[0]) and _is(tokens[size:], elements[1:]) for size in range(1, len(tokens) + 1)
+    )
+
+
+def _fits(tokens: Sequence[str], element: str) -> bool:
+    if not set("*?") & set(element):
+        return "".join(tokens) == element
+    joined = "|".join(tokens)  # no token has a bar
+    expression = ""
+    for before, character in zip(" " + element, element, strict=False):
+        gap = r"\|?" if before not in " *?" and character not in "*?" else ""
+        expression += gap + {"*": "[^|]*", "?": "[^|]"}.get(character, re.escape(character))
+    return re.fullmatch(expression, joined) is not None
+
+
+@pytest.mark.parametrize("block", [5, 1000])
+def test_matches_are_those_of_a_plain_search(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(query_module, "_BLOCK", block)
+    draw = random.Random(3)
+    tokens = ["高", "质", "量", "高质", "质量", "高质量", "发", "展", "发展", "，"]
+    lines = [draw.choices(tokens, k=draw.randrange(8)) for _ in range(150)]
+    table = table_of(lines)
+    for query in (
+        "高",
+        "高质量",
+        "质量 发展",
+        "高 * 发",
+        "高*",
+        "*量",
+        "高?",
+        "质 ?展",
+        "发展 高质量 ，",
+        "* ，",
+        "量高",
+    ):
+        first, end = find_matches(table, compile_query(query))
+        assert list(zip(first.tolist(), end.tolist(), strict=True)) == brute_matches(lines, query), query
+        wanted = may_match([query], str)
+        for line in lines:
+            assert wanted("".join(line)) or not brute_matches([line], query)
+
+
+def test_a_query_is_folded_like_the_tokens() -> None:
+    table = table_of([["頭髮", "長"], ["头发", "长"]])
+    fold = {"頭髮": "头发", "長": "长"}
+    first, end = find_matches(table, compile_query("头发 长"), lambda token: fold.get(token, token))
+    assert (first.tolist(), end.tolist()) == ([0, 2], [2, 4])
+
+
+ROWS = [
+    {"year": "1999", "author": "鲁迅"},
+    {"year": "2020"},
+    {"year": "2020.5", "author": "lu xun"},
+    {"year": "n/a"},
+    {},
+]
+
+
+@pytest.mark.parametrize(
+    ("condition", "lines"),
+    [
+        (None, [0, 1, 2, 3, 4]),
+        ("year >= 2020", [1, 2]),
+        ("year!=2020", [0, 2]),
+        ("year = n/a", [3]),
+        ("author = 'lu xun' and year>2000", [2]),
+        ("author ~ 鲁|xun", [0, 2]),
+        ("source = 1.txt", [1, 4]),
+        ("author = ''", [1, 3, 4]),
+    ],
+)
+def test_conditions(condition: str | None, lines: list[int]) -> None:
+    table = table_of([["一"]] * 5, ROWS)
+    assert np.flatnonzero(wanted_lines(table.columns, 5, condition)).tolist() == lines
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("yaer > 3", "no column yaer. Their columns are: author, number, source, year"),
+        ("year", "cannot read 'year'. Write NAME SIGN VALUE"),
+        ("year >", "cannot read"),
+        ("author ~ (", "no regular expression"),
+        ("number >= soon", "the values of this column are numbers, and 'soon' is none"),
+    ],
+)
+def test_wrong_conditions_are_one_line(condition: str, message: str) -> None:
+    table = table_of([["一"]] * 5, [{**row, "number": str(place)} for place, row in enumerate(ROWS)])
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        wanted_lines(table.columns, 5, condition)
+
+
+def test_an_empty_query_is_refused() -> None:
+    with pytest.raises(ConfigError, match="The query is empty"):
+        compile_query("  ")
