@@ -38,7 +38,7 @@ SECTIONS = {
     "Prepare": (plan, segment, vocab, word2vec, encode),
     "Train": (train, export, pipeline),
     "Use": (embed, evaluate, score, substitutes, task, convert),
-    "Study a corpus": (
+    "Study": (
         concordance,
         frequencies,
         collocates,

@@ -241,7 +241,7 @@ def frequencies(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Count words and phrases, in all texts and in each part of them.
+    """Count words and phrases, in all texts and in each part.
 
     Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised, from
     0 (as evenly as possible) to 1. Parts are the sources, or the values of the column given with --by.
@@ -309,9 +309,9 @@ def collocates(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Find the words that stand near a word more often than chance, also for each of its usages.
+    """Find the words that stand near a word more often than chance.
 
-    Each row has the co-occurrences, the count of the word, what chance would give, log-likelihood (G2, negative if the
+    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what chance would give, log-likelihood (G2, negative if the
     two avoid one another) and logDice (14 at most, independent of the size of the texts).
 
     \b
@@ -385,6 +385,7 @@ def keywords(
     from elmo_zh.concordance.counts import compare_words
     from elmo_zh.concordance.query import wanted_lines
 
+    common.resolve()
     if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
         raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
     with ExitStack() as stack:

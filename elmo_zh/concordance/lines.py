@@ -195,22 +195,22 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 
     A match has the mean of the unit vectors of its tokens. Matches without a vector in the index come last, with NaN.
     """
-    [given] = np.flatnonzero(found.numbers == like).tolist() or [None]
-    if given is None:
+    given = np.flatnonzero(found.numbers == like)
+    if not len(given):
         raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")
     own = match_occurrences(index, found)
     vectors = np.full((len(found), index.dimension), np.nan)
     for row, numbers in enumerate(own):
         if len(numbers):
             vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
-    if np.isnan(vectors[given]).any():
+    if np.isnan(vectors[given[0]]).any():
         raise ElmoZhError(
             f"--like {like}: the index has no vector of this match, since it holds a sample of frequent words and not"
             " the rare ones. Choose another line, or make the index again with --max-per-word 0 and a lower"
             " --min-count."
         )
     units = unit_rows(vectors)
-    return found.with_figure("cosine", np.round(units @ units[given], 6)).sorted_by(["cosine"])
+    return found.with_figure("cosine", np.round(units @ units[given[0]], 6)).sorted_by(["cosine"])
 
 
 def match_usages(

@@ -268,7 +268,7 @@ class ContextIndex:
     def token_numbers(self) -> NDArray[np.int64]:
         """Return the number of each occurrence among all tokens of the texts, ascending, int64, shape (N,)."""
         tokens, lines = self._array(self._layout.occurrences)["token"], self._lines
-        return np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens
+        return np.asarray(np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens)
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).

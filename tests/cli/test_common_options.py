@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, GROUPS, OF_MODELS, ROOT, STAGES, SampleRun, elmo_zh, run_python
+from contract.command_line import COMMANDS, GROUPS, OF_MODELS, OF_TEXTS, ROOT, STAGES, SampleRun, elmo_zh, run_python
 
 from elmo_zh import __version__
 from elmo_zh.choices import OUTPUT_FORMATS
@@ -45,9 +45,13 @@ selftest: BUNDLE, --device [auto|cpu|cuda]
 evaluate: FILE..., --model BUNDLE, --segmented, --device [auto|cpu|cuda]
 score: FILE..., --by, --keep-below BITS, --keep-share FRACTION, --against BUNDLE, --output FILE
 substitutes: [TEXT], --word WORD, --position N, --top, --model BUNDLE
+concordance: QUERY, [FILE]..., --index INDEX, --where CONDITION, --sort KEY, --like NUMBER, --usage N, --output FILE
+frequencies: [FILE]..., --index INDEX, --word QUERY, --by COLUMN, --where CONDITION, --top, --output FILE
+collocates: QUERY, [FILE]..., --index INDEX, --window, --min-count, --by, --usages, --output FILE
+keywords: [FILE]..., --index INDEX, --against-where CONDITION, --against INDEX, --min-count, --output FILE
 """
 OWN = {command: names.split(", ") for command, names in (line.split(": ") for line in OWN_TABLE.strip().split("\n"))}
-SECTIONS = ["Prepare", "Train", "Use", "Inspect"]
+SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
 SLOW_HELP = f"""
@@ -78,6 +82,8 @@ def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
         return (command, "苹果", "--index", "texts.index")
     if command == "substitutes":
         return (command, "苹果", "--position", "0")
+    if command in OF_TEXTS:
+        return (command, "苹果", "corpus.txt")
     file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
     output = ("--output", "model") if command in ("convert", "index", "explore") else ()
     return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
@@ -99,6 +105,10 @@ def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path)
         "info": (sample.model,),
         "selftest": (sample.model,),
         "substitutes": ("今天天气很好", "--position", "1", "--model", sample.model),
+        "concordance": ("的", sample.heldout),
+        "frequencies": (sample.heldout,),
+        "collocates": ("的", sample.heldout),
+        "keywords": (sample.heldout, "--where", "source ~ a", "--against-where", "source ~ a"),
         "evaluate": (sample.heldout, "--segmented", "--model", sample.model),
     }
     if command in others:

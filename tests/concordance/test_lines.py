@@ -89,7 +89,7 @@ def test_orders() -> None:
             range(4), key=lambda place: [_key(lines[place], years[place]["year"], k) for k in keys.split(",")]
         )
         assert ordered.numbers.tolist() == [place + 1 for place in expected] == numbers, keys
-    with pytest.raises(ConfigError, match="--sort: the texts have no column 0R. Their columns are: source, year"):
+    with pytest.raises(ConfigError, match=r"--sort: the texts have no column 0R. Their columns are: source, year"):
         found.sorted_by(["0R"])
 
 

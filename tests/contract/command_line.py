@@ -18,11 +18,12 @@ from elmo_zh.cli import main
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
 OF_MODELS = (
-    "embed", "evaluate", "score", "substitutes", "concordance", "frequencies", "collocates", "keywords", "index", "neighbours", "senses", "drift", "explore",
+    "embed", "evaluate", "score", "substitutes", "index", "neighbours", "senses", "drift", "explore",
     "convert", "info", "selftest",
 )  # fmt: skip
+OF_TEXTS = ("concordance", "frequencies", "collocates", "keywords")
 OF_CORPORA = ("plan", "inspect", "runs")
-COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_CORPORA)
+COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_TEXTS, *OF_CORPORA)
 # Groups of commands, each with its own.
 GROUPS = {"task": ("fit", "predict", "score", "compare", "probe")}
 
