@@ -311,8 +311,9 @@ def collocates(
 ) -> None:
     """Find the words that stand near a word more often than chance.
 
-    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what chance would give, log-likelihood (G2, negative if the
-    two avoid one another) and logDice (14 at most, independent of the size of the texts).
+    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what
+    chance would give, log-likelihood (G2, negative if the two avoid one another) and logDice (14 at most, independent
+    of the size of the texts).
 
     \b
     Example:
