@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from speed import per_second, product_gflops
+from speed import forward_flops, per_second, product_gflops
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
@@ -35,7 +35,6 @@ from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.jobs import Job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.scoring.evaluate import evaluate_files
-from elmo_zh.training.trial import forward_flops
 
 QUIET = SilentReporter()
 PAIRS = {"index": "embed", "score": "evaluate"}

@@ -30,14 +30,15 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
-from elmo_zh.config import Config
+from elmo_zh.config import Config, ModelConfig
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import BFLOAT16, PRECISIONS
+from elmo_zh.training.computation import scores_every_word
 from elmo_zh.training.optimizer import step_tokens
-from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words, forward_flops, step_flops
+from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words
 
 EMBEDDED_SENTENCES = 1000
 SMALL = Config()
@@ -77,6 +78,29 @@ def product_gflops(config: Config, dtype: torch.dtype, seconds: float) -> dict[s
         "torch_gflops": per_second(lambda: torch.bmm(left, right), seconds) * gflop,
         "packed_gflops": per_second(both, seconds) * gflop,
     }
+
+
+def forward_flops(model: ModelConfig, num_scored: int) -> float:
+    """Return the FLOPs of matrix products for one token, both directions: of the LSTMs, and of `num_scored` words."""
+    cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
+    return 2.0 * 2 * (model.num_layers * cell + num_scored * model.projection_dim)
+
+
+def step_flops(config: Config, rows: int) -> float:
+    """Return the FLOPs of matrix products in one training step; backward takes twice those of forward.
+
+    Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
+    """
+    train, model = config.train, config.model
+    flops = step_tokens(train) * forward_flops(model, rows if scores_every_word(train, rows) else train.num_negatives)
+    characters = build_shape(model, rows).characters
+    if characters is not None:
+        filters = characters.num_filters
+        windows = sum(width * count for width, count in characters.filters) * characters.embedding_dim * 12
+        layers = characters.num_highways * 2 * filters**2 + filters * model.projection_dim
+        words = draw_words(rows, (2 * step_tokens(train),), np.random.default_rng(1))
+        flops += len(np.unique(words)) * 2.0 * (windows + layers)
+    return 3 * flops
 
 
 def training_flops_per_token(config: Config) -> float:

@@ -1,5 +1,6 @@
 """The plan of a run: what the stages report of a sample, scaled to the corpus."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.allocator import peak_memory_bytes
-from elmo_zh.config import Config, result_settings, shipped_configs
+from elmo_zh.config import Config, VocabConfig, result_settings, shipped_configs
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.sample import Sample, Trial, take_sample, try_sample
-from elmo_zh.planning.words import words_of
+from elmo_zh.planning.words import Words, words_of
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import count_han
 from elmo_zh.version import __version__
 from elmo_zh.vocabulary.coverage import ROUND_SIZES
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 from elmo_zh.word2vec import choose_epochs
 
 PLAN_FORMAT = 2
@@ -34,22 +36,32 @@ def make_plan(
     config = replace(config, text=replace(config.text, user_dictionary=str(user_dictionary or "")))
     sample = take_sample(sources.sources, config.text, limits)
     reporter.note("Trying the stages on the sample ...")
-    trial, start = try_sample(sources, sample, config, limits.seconds)
+    trial = try_sample(sources, sample, config, limits.seconds)
     process_bytes = peak_memory_bytes()
-    if not any(map(count_han, trial.halves)):
+    if not count_han(trial.words):
         reporter.warn("There is no Chinese character in what was read of this corpus. Check that it is the right one.")
-    figures = _corpus_figures(sample, trial)
-    words = words_of(trial.halves, figures["tokens"] / trial.counts["tokens"], config.vocab)
-    if not sample.is_all:
-        rows = max(words.rows, trial.counts["rows"])
-        figures |= {"distinct_words": words.distinct, "rows": rows, "coverage": words.share(words.rows)}
+    # How many times as much text as the sample the corpus has, without copies.
+    originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
+    factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
+    counts, words = trial.counts, words_of(trial.words.values(), factor, config.vocab.min_count)
+    figures = {name: factor * counts[name] for name in ("kept_characters", "sentences", "tokens")}
+    exact = {name: counts[name] for name in ("documents", "characters", "distinct_words", "rows", "coverage")}
+    figures |= exact if sample.is_all else _estimated(sample, words, exact["rows"], config.vocab)
     num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.totals["line_bytes"])
-    figures |= _stage_figures(sample, start, trial, figures, config, num_workers)
+    figures |= _seconds(sample, trial, factor, num_workers, choose_epochs(config.word2vec, figures["tokens"]).epochs)
+    figures |= _bytes(trial, factor, figures["rows"], config)
     memory = _stage_memory(process_bytes, num_workers, figures, config)
     training = {}
     if not limits.no_training:
         reporter.note("Trying some steps of training ...")
-        training = _training(config, figures, round(words.frequent))
+        # Imported here, so that a plan without training needs no torch.
+        from elmo_zh.training.trial import forecast_training
+
+        heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
+        predictions = round((figures["tokens"] + figures["sentences"]) * (1 - heldout))
+        heldout_tokens = round(figures["tokens"] * heldout)
+        configs = {THIS_CONFIG: config, **shipped_configs()}
+        training = forecast_training(configs, predictions, heldout_tokens, round(words.frequent))
         this = training[THIS_CONFIG]
         checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
         figures |= {"seconds.train": this["seconds"], "bytes.checkpoints": checkpoints}
@@ -73,38 +85,29 @@ def make_plan(
     }
 
 
-def _corpus_figures(sample: Sample, trial: Trial) -> dict[str, float]:
-    """Return the counts of the corpus: exact if the trial was on all of it."""
-    counts = trial.counts
-    read = {name: counts[name] if sample.is_all else sample.totals[name] for name in ("documents", "characters")}
-    originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
-    factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
-    scaled = {name: factor * counts[name] for name in ("kept_characters", "sentences", "tokens")}
-    return read | scaled | {name: counts[name] for name in ("distinct_words", "rows", "coverage")}
+def _estimated(sample: Sample, words: Words, least_rows: float, config: VocabConfig) -> dict[str, float]:
+    rows = max(least_rows, min(words.frequent + len(SPECIALS), config.size or math.inf))
+    read = {name: sample.totals[name] for name in ("documents", "characters")}
+    return {**read, "distinct_words": words.distinct, "rows": rows, "coverage": words.share(rows)}
 
 
-def _stage_figures(
-    sample: Sample,
-    start: Mapping[str, float],
-    trial: Trial,
-    figures: Mapping[str, float],
-    config: Config,
-    num_workers: int,
-) -> dict[str, float]:
-    """Return seconds and bytes of each stage before training."""
-    factor = figures["tokens"] / trial.counts["tokens"]
-    times = dict.fromkeys(start, factor / num_workers)
-    times["word2vec"] = factor * choose_epochs(config.word2vec, figures["tokens"]).epochs
-    seconds = {stage: start[stage] + times[stage] * trial.seconds[stage] for stage in start}
+def _seconds(sample: Sample, trial: Trial, factor: float, num_workers: int, epochs: int) -> dict[str, float]:
+    """Return the time of each stage before training; word2vec was tried for one epoch."""
+    times = dict.fromkeys(trial.seconds, factor / num_workers) | {"word2vec": factor * epochs}
+    seconds = {stage: trial.start[stage] + times[stage] * tried for stage, tried in trial.seconds.items()}
     if not sample.is_all:
-        seconds["segment"] += sample.seconds * sample.totals["line_bytes"] / sample.read["line_bytes"] / num_workers
+        seconds["segment"] += sample.seconds / num_workers
+    return {f"seconds.{stage}": value for stage, value in seconds.items()}
+
+
+def _bytes(trial: Trial, factor: float, rows: float, config: Config) -> dict[str, float]:
+    """Return the bytes that each stage before training writes."""
     num_bytes = {name: factor * size for name, size in trial.num_bytes.items()}
-    if figures["rows"] > 2**16 >= trial.counts["rows"] and config.model.mode == "token":
+    if rows > 2**16 >= trial.counts["rows"] and config.model.mode == "token":
         num_bytes["ids"] *= 2  # each id takes four bytes instead of two
     if "word2vec" in num_bytes:
-        num_bytes["word2vec"] = trial.num_bytes["word2vec"] * figures["rows"] / trial.counts["rows"]
-    named = {"seconds": seconds, "bytes": num_bytes}
-    return {f"{kind}.{name}": value for kind, values in named.items() for name, value in values.items()}
+        num_bytes["word2vec"] = trial.num_bytes["word2vec"] * rows / trial.counts["rows"]
+    return {f"bytes.{name}": value for name, value in num_bytes.items()}
 
 
 def _stage_memory(
@@ -121,20 +124,6 @@ def _stage_memory(
         "encode": main_bytes + num_workers * (_PROCESS_BYTES + _WORD_BYTES * encoded),
         "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
     }
-
-
-def _training(config: Config, figures: Mapping[str, float], frequent_words: int) -> dict[str, Any]:
-    # Imported here, so that a plan without training needs no torch.
-    from elmo_zh.training.trial import CorpusSize, forecast_training
-
-    heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
-    size = CorpusSize(
-        train_tokens=round(figures["tokens"] * (1 - heldout)),
-        train_sentences=round(figures["sentences"] * (1 - heldout)),
-        heldout_tokens=round(figures["tokens"] * heldout),
-        frequent_words=frequent_words,
-    )
-    return forecast_training({THIS_CONFIG: config, **shipped_configs()}, size)
 
 
 def _vector_bytes(config: Config) -> int:

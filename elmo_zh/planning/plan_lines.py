@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elmo_zh.run.record import STAGES
-from elmo_zh.run.reporter import aligned, format_bytes, format_seconds
+from elmo_zh.run.reporter import aligned, counted, format_bytes, format_seconds
 from elmo_zh.vocabulary.coverage import coverage_lines
 
-_TITLES = {"kept_characters": "of them kept", "distinct_words": "distinct words", "rows": "vocabulary rows"}
-# Figures of the corpus, in the order in which they are shown.
-_CORPUS = ("documents", "characters", "kept_characters", "sentences", "tokens", "distinct_words", "rows")
+# Figures of the corpus, in the order in which they are shown, with their titles.
+_CORPUS = {
+    "documents": "documents", "characters": "characters", "kept_characters": "of them kept", "sentences": "sentences",
+    "tokens": "tokens", "distinct_words": "distinct words", "rows": "vocabulary rows",
+}  # fmt: skip
 # Which stage makes what a figure of disk space is about.
 _MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
 
@@ -23,19 +25,19 @@ _REASONS = {
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a plan."""
-    figures = plan["figures"]
+    figures = {name: each["value"] for name, each in plan["figures"].items()}
     yield from _sample(plan["sample"], plan["passed_over"])
     yield ""
+    counts = [(title, f"{figures[name]:,.0f}") for name, title in _CORPUS.items()]
     about = "exactly" if plan["sample"]["is_all"] else "about"
-    counts = [(_TITLES.get(name, name), f"{figures[name]['value']:,.0f}") for name in _CORPUS]
-    yield from aligned([("corpus", about), *counts, ("tokens covered", f"{figures['coverage']['value']:.2%}")])
+    yield from aligned([("corpus", about), *counts, ("tokens covered", f"{figures['coverage']:.2%}")])
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
     vocab = plan["settings"]["vocab"]
     reason = _REASONS[plan["recommended_because"]].format(**vocab)
     yield (
         f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
-        f" {vocab['size']:,}, which gives {figures['rows']['value']:,.0f} rows."
+        f" {vocab['size']:,}, which gives {figures['rows']:,.0f} rows."
     )
     yield ""
     yield from _stages(plan["memory_bytes"], figures)
@@ -48,32 +50,31 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterator[str]:
-    files = f"{sample['files']:,} {'files' if sample['files'] != 1 else 'file'}"
+    files, size = counted(sample["files"], "file"), format_bytes(sample["bytes"])
     if sample["is_all"]:
-        yield f"All of the corpus was read: {files}, {format_bytes(sample['bytes'])}."
+        yield f"All of the corpus was read: {files}, {size}."
     else:
-        yield (
-            f"Sample: {sample['pieces']} blocks, {format_bytes(sample['bytes'])} of {files}, about"
-            f" {format_bytes(sample['corpus_bytes'])} of text ({sample['share']:.2%})."
-        )
+        about = f"about {format_bytes(sample['corpus_bytes'])} of text ({sample['share']:.2%})"
+        yield f"Sample: {sample['pieces']} blocks, {size} of {files}, {about}."
     if sample["places_not_reached"]:
         yield (
-            f"{sample['places_not_reached']} files or ranges of files were not read to their end in time; the rest may"
-            " differ. To allow more time: --seconds"
+            f"{sample['places_not_reached']} files were not read to their end in time; the rest may differ. To allow"
+            " more time: --seconds"
         )
     for reason, found in passed_over.items():
         yield f"Passed over in the sample: {found['count']:,} {reason}, such as {found['names'][0]}."
 
 
-def _stages(memory: Mapping[str, float], figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _stages(memory: Mapping[str, float], figures: Mapping[str, float]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("stage", "time", "memory", "disk")]
-    seconds = {stage: figures[name]["value"] for stage in STAGES if (name := f"seconds.{stage}") in figures}
-    disk = {stage: figures[name]["value"] for what, stage in _MAKERS.items() if (name := f"bytes.{what}") in figures}
+    seconds = {stage: figures[name] for stage in STAGES if (name := f"seconds.{stage}") in figures}
+    disk = {stage: figures[name] for what, stage in _MAKERS.items() if (name := f"bytes.{what}") in figures}
     for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):
         sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
         rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", *sizes))
-    together = (format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values())))
-    yield from aligned([*rows, ("together", *together)])
+    yield from aligned(
+        [*rows, ("together", format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values())))]
+    )
 
 
 def _training(training: Mapping[str, Any]) -> Iterator[str]:

@@ -14,10 +14,8 @@ import numpy as np
 
 from elmo_zh.config import Config, TextConfig, VocabConfig
 from elmo_zh.corpus.encodings import MistakenEncodingError
-from elmo_zh.corpus.names import format_of_name
 from elmo_zh.corpus.ranges import ByteRange, ranges_at, read_range
 from elmo_zh.corpus.read_source import read_source
-from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError, RunError
@@ -35,11 +33,8 @@ from elmo_zh.stages.word2vec import word2vec
 BLOCK_BYTES = 2**14
 # When so many blocks are kept, every second one goes; copies are looked for among so many lines.
 _MOST_BLOCKS, _MOST_KEYS = 2**12, 2_000_000
-# Files from this size on are read in ranges where their format allows it. Wikitext is slow to read, other text is not.
-_RANGED_FROM_BYTES, _RANGED_DUMP_FROM_BYTES = 2**26, 2**22
-_RANGE_BYTES, _MOST_RANGES, _LEAST_RANGES = 2**16, 256, 4
-# Files of more than this fraction of all bytes are read first.
-_LARGE_FRACTION = 0.02
+# Files from this size on are read in ranges where their format allows it.
+_RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 
 
 @dataclass(kw_only=True)
@@ -53,31 +48,34 @@ class Block:
 
 @dataclass(kw_only=True)
 class Sample:
-    """Blocks of a corpus, whether they are all of it, and what was read.
+    """Blocks of a corpus, and whether they are all of it.
 
-    `read` counts documents, characters, line_characters and line_bytes (of lines that the reader leaves), and
-    copied_characters (in lines that are copies); `totals` estimates these of the whole corpus. `num_unreached` counts
-    files and ranges that were not read, or not to their end.
+    `totals` estimates documents, characters, line_characters and line_bytes (of the lines that the reader leaves) and
+    copied_characters (in lines that are copies) of the whole corpus, and `seconds` the time to read it. `num_unreached`
+    counts files that were not read to their end.
     """
 
     blocks: list[Block] = field(default_factory=list)
     is_all: bool = False
-    read: Counter[str] = field(default_factory=Counter)
     totals: dict[str, float] = field(default_factory=dict)
     num_files: int = 0
     num_unreached: int = 0
     seconds: float = 0.0
     passed_over: PassedOver = field(default_factory=PassedOver)
 
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of the blocks."""
+        return sum(block.num_bytes for block in self.blocks)
+
     def described(self) -> dict[str, Any]:
         """Return the size of the sample and of the corpus for JSON."""
-        num_bytes = sum(block.num_bytes for block in self.blocks)
         return {
             "pieces": len(self.blocks),
             "files": self.num_files,
             "corpus_bytes": round(self.totals["line_bytes"]),
-            "bytes": num_bytes,
-            "share": 1.0 if self.is_all else round(min(1.0, num_bytes / self.totals["line_bytes"]), 6),
+            "bytes": self.num_bytes,
+            "share": 1.0 if self.is_all else round(min(1.0, self.num_bytes / self.totals["line_bytes"]), 6),
             "is_all": self.is_all,
             "places_not_reached": self.num_unreached,
         }
@@ -118,29 +116,30 @@ class _Reader:
         self._step, self._num_blocks = 1, 0
 
     def read(self, sources: Sequence[Source]) -> Sample:
-        """Read the files, the large ones first, each for a part of the time as large as its part of the bytes."""
+        """Read the files, the largest first, each for a part of the time as large as its part of the bytes."""
         found, started_at = self._found, time.monotonic()
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
         corpus_bytes = bytes_left = sum(sizes.values())
-        totals, bytes_begun = Counter[str](), 0
-        shuffled = self._random.sample(list(sizes), len(sizes))
-        for source in sorted(shuffled, key=lambda each: sizes[each] <= _LARGE_FRACTION * corpus_bytes):
+        read, totals, bytes_begun = Counter[str](), Counter[str](), 0
+        for source in sorted(sizes, key=lambda each: (-sizes[each], self._random.random())):
             now = time.monotonic()
             seconds = (started_at + self._limits.seconds - now) * sizes[source] / bytes_left
             bytes_left -= sizes[source]
             if seconds <= 0 and bytes_begun:
                 found.num_unreached += 1
-            else:
-                totals += self._read_source(source, sizes[source], now + seconds)
-                bytes_begun += sizes[source]
+                continue
+            counts, factor = self._read_source(source, sizes[source], now + seconds)
+            read += counts
+            one = {} if counts["documents"] > 1 else {"documents": 1}  # one so far stays one
+            totals += Counter({name: factor * count for name, count in counts.items()} | one)
+            bytes_begun += sizes[source]
         # Files that were not begun are like the others.
         found.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
+        found.seconds = (time.monotonic() - started_at) * found.totals.get("line_bytes", 0) / max(1, read["line_bytes"])
         most_bytes = self._limits.sample_megabytes * 1e6
-        num_bytes = sum(block.num_bytes for block in found.blocks)
-        found.is_all = not found.num_unreached and self._step == 1 and num_bytes <= most_bytes
+        found.is_all = not found.num_unreached and self._step == 1 and found.num_bytes <= most_bytes
         if not found.is_all:
-            found.blocks = self._chosen(max(1, int(most_bytes * len(found.blocks) / max(1, num_bytes))))
-        found.seconds = time.monotonic() - started_at
+            found.blocks = self._chosen(max(1, int(most_bytes * len(found.blocks) / max(1, found.num_bytes))))
         return found
 
     def _chosen(self, number: int) -> list[Block]:
@@ -151,36 +150,42 @@ class _Reader:
         places = np.unique(np.searchsorted(ends, points, side="right"))
         return [blocks[place] for place in places if place < len(blocks)]
 
-    def _read_source(self, source: Source, file_bytes: int, deadline: float) -> Counter[str]:
-        """Read a file from its start, or in ranges, as far as time allows, and return the counts of all of it."""
+    def _read_source(self, source: Source, file_bytes: int, deadline: float) -> tuple[Counter[str], float]:
+        """Read a file as far as time allows; return the counts of that, and how many times as much the file holds."""
         counts, read_bytes = Counter[str](), 0
-        for number, piece in enumerate(self._ranges(source, file_bytes) or [None]):
-            if number >= _LEAST_RANGES and time.monotonic() > deadline:
+        pieces: list[ByteRange | None] = [*self._ranges(source, file_bytes)] or [None]
+        for piece in pieces:
+            if read_bytes and time.monotonic() > deadline:
                 break
-            tally, found = Tally(), self._found
-            if piece is None:
-                watched = _WatchedSource(**vars(source), opened=[])
-                documents = read_source(watched, self._config, tally, found.passed_over, trusts_head=self._trusts_head)
-                read_bytes = self._read_start(watched, documents, counts, deadline) or file_bytes
-            else:
-                documents = read_range(source, piece, self._config, tally, found.passed_over)
-                deque(self._blocks_of(chain.from_iterable(documents), counts), maxlen=0)
-                read_bytes += piece.end - piece.start
-            found.num_files += tally.forms.total()
+            tally = Tally()
+            read_bytes += self._read_piece(source, piece, tally, counts, deadline) or file_bytes
+            self._found.num_files += tally.forms.total()
             counts.update(documents=tally.documents, characters=tally.characters)
         self._found.num_unreached += read_bytes < file_bytes
-        self._found.read += counts
-        factor = file_bytes / read_bytes
         for block in self._found.blocks:
-            block.weight = block.weight or factor
-        documents_like = {} if counts["documents"] > 1 else {"documents": 1}  # one so far stays one
-        return Counter({name: count * factor for name, count in counts.items()} | documents_like)
+            block.weight = block.weight or file_bytes / read_bytes
+        return counts, file_bytes / read_bytes
 
-    def _read_start(
-        self, watched: _WatchedSource, documents: Documents, counts: Counter[str], deadline: float
-    ) -> int | None:
-        """Read a file until its time is over, and return how many of its bytes; None if all."""
-        reached = 0
+    def _ranges(self, source: Source, file_bytes: int) -> list[ByteRange]:
+        """Return ranges of a large file at equal distances, in random order; none if it cannot be read in ranges."""
+        if file_bytes < _RANGED_FROM_BYTES:
+            return []
+        number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
+        places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
+        ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
+        return self._random.sample(ranges, len(ranges))
+
+    def _read_piece(
+        self, source: Source, piece: ByteRange | None, tally: Tally, counts: Counter[str], deadline: float
+    ) -> int:
+        """Read a range, or a file until its time is over; return the bytes read, 0 for the whole file."""
+        passed_over, reached = self._found.passed_over, 0
+        if piece is not None:
+            documents = read_range(source, piece, self._config, tally, passed_over)
+            deque(self._blocks_of(chain.from_iterable(documents), counts), maxlen=0)
+            return piece.end - piece.start
+        watched = _WatchedSource(**vars(source), opened=[])
+        documents = read_source(watched, self._config, tally, passed_over, trusts_head=self._trusts_head)
         for _ in self._blocks_of(chain.from_iterable(documents), counts):
             if time.monotonic() > deadline and not watched.opened[0].closed:
                 position = watched.opened[0].tell()
@@ -189,17 +194,7 @@ class _Reader:
                     documents.close()  # type: ignore[attr-defined]
                     return reached
                 reached = position
-        return None
-
-    def _ranges(self, source: Source, file_bytes: int) -> list[ByteRange]:
-        """Return ranges of a large file at equal distances, in random order; none if it cannot be read in ranges."""
-        is_dump = format_of_name(source.file_name) == "wikidump"
-        if file_bytes < (_RANGED_DUMP_FROM_BYTES if is_dump else _RANGED_FROM_BYTES):
-            return []
-        number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
-        places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
-        ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
-        return self._random.sample(ranges, len(ranges))
+        return 0
 
     def _blocks_of(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
         """Make blocks of lines, and yield after each one."""
@@ -234,22 +229,19 @@ class _Reader:
             self._found.blocks, self._step = self._found.blocks[::2], 2 * self._step
 
 
-# Every so many sentences go to the other half, since words occur in bunches.
-_BUNCH = 200
-
-
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What the stages report: counts, seconds and bytes of each, and the words of both halves of the text."""
+    """What the stages report: counts, seconds and bytes of each, seconds to start; and the words of the text."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]
     num_bytes: Mapping[str, int]
-    halves: tuple[Counter[str], Counter[str]]
+    words: Counter[str]
+    start: Mapping[str, float] = field(default_factory=dict)
 
 
-def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> tuple[Trial, Mapping[str, float]]:
-    """Run the stages on a sample, or on the corpus if the sample is all of it, and return how long each takes to start.
+def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> Trial:
+    """Run the stages on a sample, or on the corpus if the sample is all of it.
 
     Blocks for which the time limit of the segment stage would not suffice are taken out of the sample.
     """
@@ -264,10 +256,10 @@ def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float)
         sample.blocks = sample.blocks[:: -(-len(sample.blocks) // max(1, most))]
         trial = _try_blocks(sample.blocks, config, name)
     growing = {stage: max(0.0, trial.seconds[stage] - again[stage]) for stage in again}
-    return replace(trial, seconds=growing), start
+    return replace(trial, seconds=growing, start=start)
 
 
-def _try_blocks(blocks: list[Block], config: Config, name: str) -> Trial:
+def _try_blocks(blocks: Sequence[Block], config: Config, name: str) -> Trial:
     """Run the stages on blocks of lines, which have no copies."""
     text = replace(config.text, drop_duplicates=False, boilerplate_copies=0, field="", document="line")
     config = replace(config, text=replace(text, format="text", encoding="utf-8"))
@@ -296,12 +288,5 @@ def _try_stages(sources: Sources, config: Config, name: str) -> Trial:
         seconds = {stage: record["seconds"] for stage, record in finished_stages(run).items()}
         paths = [path for path in (run.segmented, run.ids, run.word2vec) if path.exists()]
         num_bytes = {path.stem: folder_bytes(path) for path in paths}
-        return Trial(counts=counts, seconds=seconds, num_bytes=num_bytes, halves=_count_words(run))
-
-
-def _count_words(run: RunDir) -> tuple[Counter[str], Counter[str]]:
-    halves = (Counter[str](), Counter[str]())
-    for path in run.train_files():
-        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")):
-            halves[number // _BUNCH % 2].update(line.split())
-    return halves
+        words = Counter(chain.from_iterable(path.read_text("utf-8").split() for path in run.train_files()))
+        return Trial(counts=counts, seconds=seconds, num_bytes=num_bytes, words=words)

@@ -1,36 +1,28 @@
-"""The words of a corpus, from those of a sample: how many differ, how many get a row, and how much these cover.
+"""The words of a corpus, from their counts in a sample: how many differ, how many get a row, and how much these cover.
 
-Different words grow by a power of the text (Herdan 1960, Heaps 1978), which flattens a little, as words run out. Words
-that a sample chooses cover more of it than of the corpus, and words of one half of it cover less of the other half than
-words chosen by all of the corpus would: the truth lies between.
+Different words grow by a power of the text (Herdan 1960, Heaps 1978). A part of each count stands for words that the
+sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
 """
 
 import math
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.config import VocabConfig
-from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_of
-from elmo_zh.vocabulary.vocabulary import SPECIALS
+from elmo_zh.vocabulary.coverage import ROUND_SIZES
 
 ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
-# Measured on eight corpora: how much the growth flattens, and where coverage lies between the two that are known.
-_FLATTENING, _TOWARDS_OTHER_HALF = 0.012, 0.4
+_DISCOUNTED = 0.6  # measured on four corpora
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Words of a training text: how many differ, how many are frequent enough for a row, how many rows there are.
-
-    `covered` has the fractions of the tokens that the most frequent words cover, by their numbers, which are `ranks`.
-    """
+    """How many words differ and how many are frequent; the most frequent, by their `ranks`, cover these fractions."""
 
     distinct: float
     frequent: float
-    rows: float
     ranks: NDArray[np.float64]
     covered: NDArray[np.float64]
 
@@ -51,32 +43,24 @@ class Words:
         return ROUND_SIZES[-1], "gain"
 
 
-def words_of(halves: tuple[Counter[str], Counter[str]], factor: float, config: VocabConfig) -> Words:
-    """Return the words of `factor` times as much text as both halves of a sample; with 1 those of the sample."""
-    counts = halves[0] + halves[1]
-    distinct = grown([len(half) for half in halves], len(counts), factor)
-    frequent = [sum(number >= config.min_count for number in each.values()) for each in (*halves, counts)]
-    num_frequent = grown(frequent[:2], frequent[2], factor)
-    covered = coverage_of(number for _, number in counts.most_common())
+def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
+    """Return the words of `factor` times as much text as a sample with these counts; with 1 those of the sample."""
+    found = np.array(sorted(counts, reverse=True), np.int64)
+    half = np.random.default_rng(1).binomial(found, 0.5)
+
+    def power(least: int) -> float:
+        whole, *halves = (int((each >= least).sum()) for each in (found, half, found - half))
+        return math.log2(2 * max(1, whole) / max(1, sum(halves)))
+
+    growth = power(1)
+    distinct = len(found) * factor**growth
+    # Frequent words grow faster, by a surplus of the power that halves whenever the text doubles.
+    surplus = (power(min_count) - growth) * (1 - 1 / factor)
+    frequent = int((found >= min_count).sum()) * factor**growth * 4**surplus
+    once, twice = (int((found == number).sum()) for number in (1, 2))
+    discount = _DISCOUNTED * (1 - 1 / factor) * once / max(1, once + 2 * twice)
+    covered = np.cumsum([0.0, *(found - discount)]) / max(1, found.sum())
     ranks = np.arange(len(covered), dtype=np.float64)
     if factor > 1:
-        across = np.mean([_covered_of(halves[1], halves[0], ranks), _covered_of(halves[0], halves[1], ranks)], axis=0)
-        covered -= (1 - 1 / factor) * _TOWARDS_OTHER_HALF * (covered - across)
         ranks, covered = np.append(ranks, max(distinct, ranks[-1] + 1)), np.append(covered, 1.0)
-    rows = min(num_frequent + len(SPECIALS), config.size or math.inf)
-    return Words(distinct=distinct, frequent=num_frequent, rows=rows, ranks=ranks, covered=covered)
-
-
-def _covered_of(text: Counter[str], words: Counter[str], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the fraction of a text that the most frequent words of another text cover."""
-    covered = coverage_of((text[word] for word, _ in words.most_common()), text.total())
-    return np.interp(ranks, np.arange(len(covered)), covered)
-
-
-def grown(halves: list[int], whole: int, factor: float) -> float:
-    """Return how many words `factor` times as much text has as a sample of so many words in each half and in all."""
-    if factor <= 1 or not all(halves):
-        return whole
-    power = min(1.0, math.log2(whole / (sum(halves) / 2)))
-    distance = math.log(factor)
-    return max(whole, whole * math.exp(power * distance - _FLATTENING * distance**2))
+    return Words(distinct=distinct, frequent=frequent, ranks=ranks, covered=covered)

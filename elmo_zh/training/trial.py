@@ -1,7 +1,7 @@
-"""Trial training on random words, to measure how long a step takes, and the number of operations in a step."""
+"""Trial training on random words, to measure how long a step takes, and what training takes with it."""
 
+import sys
 import time
-import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.config import Config, ModelConfig
+from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision, choose_device
@@ -48,29 +48,6 @@ def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
     return Lexicon(Vocabulary([*SPECIALS, *sorted(words), *spare][:num_rows]), num_slots)
 
 
-def forward_flops(model: ModelConfig, num_scored: int) -> float:
-    """Return the FLOPs of matrix products for one token, both directions: of the LSTMs, and of `num_scored` words."""
-    cell = 2 * model.projection_dim * 4 * model.cell_dim + model.cell_dim * model.projection_dim
-    return 2.0 * 2 * (model.num_layers * cell + num_scored * model.projection_dim)
-
-
-def step_flops(config: Config, rows: int) -> float:
-    """Return the FLOPs of matrix products in one training step; backward takes twice those of forward.
-
-    Those of the character CNN, which reads each distinct word of a step once, are the windows and the highways.
-    """
-    train, model = config.train, config.model
-    flops = step_tokens(train) * forward_flops(model, rows if scores_every_word(train, rows) else train.num_negatives)
-    characters = build_shape(model, rows).characters
-    if characters is not None:
-        filters = characters.num_filters
-        windows = sum(width * count for width, count in characters.filters) * characters.embedding_dim * 12
-        layers = characters.num_highways * 2 * filters**2 + filters * model.projection_dim
-        words = draw_words(rows, (2 * step_tokens(train),), np.random.default_rng(1))
-        flops += len(np.unique(words)) * 2.0 * (windows + layers)
-    return 3 * flops
-
-
 def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
     """Return a learner that is ready to train a new model on sentences of random words."""
     num_rows = len(lexicon.vocabulary)
@@ -94,90 +71,85 @@ def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
     )
 
 
-# A configuration whose step would take longer, if it were products alone, is not tried.
-_LONGEST_STEP_SECONDS = 3.0
+# A configuration whose step would take longer, at the rate of a smaller one, which is lower, is not tried.
+_LONGEST_STEP_SECONDS = 8.0
 # As many steps as fit into the time, but at least two: the first one compiles kernels.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusSize:
-    """Size of a corpus for training: tokens and sentences to train on, held-out tokens, words frequent enough."""
-
-    train_tokens: int
-    train_sentences: int
-    heldout_tokens: int
-    frequent_words: int
-
-
-def forecast_training(configs: Mapping[str, Config], size: CorpusSize) -> dict[str, dict[str, Any]]:
+def forecast_training(
+    configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
+) -> dict[str, dict[str, Any]]:
     """Return what training takes with each configuration; those of the smallest steps are tried first.
 
     Each has rows of the vocabulary; tokens to train on, in one direction; epochs; seconds of all steps and evaluations;
     tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured, whether steps were
-    tried, or their time follows from what was measured of a smaller configuration.
+    tried, or their time follows from what was measured of a smaller configuration. `predictions` counts tokens and ends
+    of sentences to train on, `frequent_words` those that are frequent enough for the vocabulary.
     """
     keep_freed_memory()
     threads = torch.get_num_threads()
-    rows_of = {name: _rows(config, size) for name, config in configs.items()}
-    flops_of = {name: step_flops(config, rows_of[name]) for name, config in configs.items()}
+    sizes = {name: _Sizes.of(config, frequent_words) for name, config in configs.items()}
     found: dict[str, dict[str, Any]] = {}
     tried: dict[tuple[Any, ...], float] = {}
     # Rate of the largest configuration tried, by mode: small ones spend their time elsewhere.
     rates: dict[str, float] = {}
-    order = sorted(configs, key=flops_of.__getitem__)
-    product_rate = _product_rate(configs[order[0]])
-    for name in order:
-        config, rows, flops = configs[name], rows_of[name], flops_of[name]
+    for name in sorted(configs, key=lambda each: sizes[each].step):
+        config, size = configs[name], sizes[name]
         mode = config.model.mode
-        is_tried = mode not in rates or flops / product_rate <= _LONGEST_STEP_SECONDS
+        is_tried = mode not in rates or size.step / rates[mode] <= _LONGEST_STEP_SECONDS
         if is_tried:
-            key = (config.model, config.train, rows)
-            tried[key] = tried.get(key) or _step_seconds(config, rows)
-            rates[mode] = flops / tried[key]
-        found[name] = {**_forecast(config, rows, size, flops, rates[mode]), "is_measured": is_tried}
+            key = (config.model, config.train, size.rows)
+            tried[key] = tried.get(key) or _step_seconds(config, size.rows)
+            rates[mode] = size.step / tried[key]
+        forecast = _forecast(config, size, max(1, predictions), heldout_tokens, rates[mode])
+        found[name] = {**forecast, "is_measured": is_tried}
     torch.set_num_threads(threads)
     return {name: found[name] for name in configs}
 
 
-def _product_rate(config: Config) -> float:
-    """Return the floating point operations per second in plain products of sizes as the LSTMs have them."""
-    device = choose_device(config.train.device)
-    choose_computation(config.train, config.model, device, {})
-    left, right = torch.ones(64, 512, device=device), torch.ones(512, 4096, device=device)
-    # Reading the sum waits for the device.
-    seconds = timeit.repeat(lambda: float((left @ right).sum()), repeat=20, number=1)
-    return 2.0 * 64 * 512 * 4096 / min(seconds)
+@dataclass(frozen=True)
+class _Sizes:
+    """The rows of a model, the numbers in its network, tables and optimisers, and how many are multiplied."""
+
+    rows: int
+    network: int
+    tables: int
+    states: int
+    word: float  # Products in one evaluated word, forward
+    step: float  # and in one training step, whose backward pass takes twice those of the forward pass
+
+    @classmethod
+    def of(cls, config: Config, frequent_words: int) -> "_Sizes":
+        """Return the sizes of a configuration for text with so many words that are frequent enough."""
+        model, train = config.model, config.train
+        rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
+        network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)
+        scored = rows if scores_every_word(train, rows) else train.num_negatives
+        word, sampled = (network + 2 * number * model.projection_dim for number in (rows, scored))
+        return cls(rows, network, tables, states, word, 3 * sampled * step_tokens(train))
 
 
-def _rows(config: Config, size: CorpusSize) -> int:
-    words = size.frequent_words + len(SPECIALS)
-    return max(len(SPECIALS) + 1, min(words, config.vocab.size) if config.vocab.size else words)
-
-
-def _forecast(config: Config, rows: int, size: CorpusSize, flops: float, rate: float) -> dict[str, Any]:
-    """Return what training takes if a step has so many operations, at a rate per second."""
+def _forecast(config: Config, size: _Sizes, predictions: int, heldout_tokens: int, rate: float) -> dict[str, Any]:
+    """Return what training takes at a rate of so many products per second."""
     train, model = config.train, config.model
-    predictions = max(1, size.train_tokens + size.train_sentences)
     steps = Schedule.build(train, predictions).num_steps
     tokens = steps * step_tokens(train)
     num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
-    evaluated = num_evaluations * min(train.evaluate_sample_tokens, size.heldout_tokens) + size.heldout_tokens
+    evaluated = num_evaluations * min(train.evaluate_sample_tokens, heldout_tokens) + heldout_tokens
     product_bytes = choose_computation(train, model, choose_device(train.device), {}).product_bytes
-    shape = build_shape(model, rows)
-    network, tables, states = count_numbers(model, train, shape, rows)
     # The bundle has the token table also where the softmax shares it.
-    token_table = rows * model.projection_dim if shape.characters is None else 0
+    token_table = size.rows * model.projection_dim if model.mode == "token" else 0
     return {
-        "rows": rows,
+        "rows": size.rows,
         "tokens": tokens,
         "epochs": tokens / predictions,
-        "seconds": (steps * flops + evaluated * forward_flops(model, rows)) / rate,
-        "tokens_per_second": step_tokens(train) * rate / flops,
-        "parameters": network + tables,
-        "memory_bytes": predict_memory(model, train, product_bytes, rows, size.train_tokens),
-        "checkpoint_bytes": 4 * (network + tables + states),
-        "bundle_bytes": 4 * (network + tables + token_table),
+        "seconds": (steps * size.step + evaluated * size.word) / rate,
+        "tokens_per_second": step_tokens(train) * rate / size.step,
+        "parameters": size.network + size.tables,
+        "memory_bytes": predict_memory(model, train, product_bytes, size.rows, predictions),
+        "checkpoint_bytes": 4 * (size.network + size.tables + size.states),
+        "bundle_bytes": 4 * (size.network + size.tables + token_table),
     }
 
 

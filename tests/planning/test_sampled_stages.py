@@ -153,7 +153,7 @@ def test_what_time_does_not_suffice_for_is_like_what_was_read(
 
 @pytest.mark.parametrize("shape", ["text", "jsonl", "dump", "packed dump"])
 def test_large_files_are_read_in_ranges(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_RANGED_FROM_BYTES", 0), ("_RANGED_DUMP_FROM_BYTES", 0), ("_RANGE_BYTES", 2**12)):
+    for name, value in (("_RANGED_FROM_BYTES", 0), ("_RANGE_BYTES", 2**12)):
         monkeypatch.setattr(sample, name, value)
     path, text = tmp_path / "a.txt", "\n".join(TEXT)
     if shape == "jsonl":

@@ -8,9 +8,9 @@ from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.training import trial
 from elmo_zh.training.optimizer import Optimizers
-from elmo_zh.training.trial import CorpusSize, forecast_training
+from elmo_zh.training.trial import forecast_training
 
-SIZE = CorpusSize(train_tokens=9000, train_sentences=1000, heldout_tokens=500, frequent_words=300)
+SIZE = {"predictions": 10_000, "heldout_tokens": 500, "frequent_words": 300}
 SETTINGS = ["model.cell_dim=13", "model.projection_dim=7", "train.batch_size=3", "train.unroll_steps=7"]
 SMALL = load_config(Config(), None, [*SETTINGS, "train.num_negatives=29", "train.max_tokens=0", "train.epochs=2"])
 CHARACTER = load_config(
@@ -20,7 +20,7 @@ CHARACTER = load_config(
 
 @pytest.mark.parametrize("config", [SMALL, CHARACTER, replace(SMALL, train=replace(SMALL.train, softmax="full"))])
 def test_a_small_model_is_tried(config: Config) -> None:
-    found = forecast_training({"a": config}, SIZE)["a"]
+    found = forecast_training({"a": config}, **SIZE)["a"]
     assert found["is_measured"]
     assert found["rows"] == 303
     # Two epochs of 9,000 words and 1,000 ends of sentences, in whole steps of 21.
@@ -34,7 +34,7 @@ def test_a_small_model_is_tried(config: Config) -> None:
 
 def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
     """AdamW keeps two numbers for each of its parameters, the tables' Adagrad one for each row."""
-    found = forecast_training({"a": SMALL}, SIZE)["a"]
+    found = forecast_training({"a": SMALL}, **SIZE)["a"]
     model = LanguageModel.build(build_shape(SMALL.model, found["rows"]), tie_softmax=SMALL.model.is_tied)
     optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
     parameters = {
@@ -54,9 +54,8 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0.5
 
     monkeypatch.setattr(trial, "_step_seconds", step_seconds)
-    monkeypatch.setattr(trial, "_product_rate", lambda _config: 1e9)
     huge = load_config(SMALL, None, ["model.cell_dim=4096", "model.projection_dim=512", "train.batch_size=128"])
-    found = forecast_training({"huge": huge, "small": SMALL}, SIZE)
+    found = forecast_training({"huge": huge, "small": SMALL}, **SIZE)
     assert list(found) == ["huge", "small"]
     assert tried == [13]
     assert (found["small"]["is_measured"], found["huge"]["is_measured"]) == (True, False)
@@ -66,6 +65,6 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
     monkeypatch.setattr(trial, "_step_seconds", lambda config, rows: tried.append(rows) or 0.5)
-    found = forecast_training({"a": SMALL, "b": SMALL}, SIZE)
+    found = forecast_training({"a": SMALL, "b": SMALL}, **SIZE)
     assert found["a"] == found["b"]
     assert len(tried) == 1
