@@ -99,6 +99,9 @@ embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果',
 embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我', expected the place of a token
 embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x', expected a whole number of 0 or
 embedder.substitutes(["我"], True) => TypeError: substitutes: position is True, expected the place of a token
+embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1: the sentence has 1 tokens, expected 0 to 0.
+embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1: the sentence has 1 tokens, expected 0 to 0.
+embedder.substitutes([], 0) => ElmoZhError: position 0: the sentence has 0 tokens, but an empty sentence has no position
 embedder.substitutes(["我"], 0, top=2.0) => TypeError: substitutes_many: top is 2.0, expected a whole number
 embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1, expected a whole number of 0 or more
 
@@ -161,8 +164,8 @@ index.occurrence(True) => TypeError: occurrence: number is True, expected a whol
 index.occurrence(-1) => IndexError: occurrence: number is -1, expected a whole number from 0 to
 index.occurrences_beside(1.0) => TypeError: occurrence: number is 1.0, expected a whole number from 0 to
 index.occurrences_beside(999) => IndexError: occurrence: number is 999, expected a whole number from 0 to
-index.line(None) => TypeError: line: number is None, expected a whole number from 0 to 4
-index.line(7) => IndexError: line: number is 7, expected a whole number from 0 to 4
+index.line(None) => TypeError: line: number is None, expected a whole number from 0 to 6
+index.line(7) => IndexError: line: number is 7, expected a whole number from 0 to 6
 find_senses("a.index", "苹果") => TypeError: find_senses: index is 'a.index', expected a ContextIndex; ContextIndex.load
 find_senses(index, "苹果", num_usages="2") => ValueError: find_senses: num_usages is '2', expected a whole number of 1
 find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0, expected a whole number of 1 or
@@ -232,6 +235,14 @@ fit(ElmoTagger, [["O"], None]) => ValueError: fit: y[1] is None, expected a list
 fit(ElmoClassifier, [1]) => ValueError: fit: 2 texts and 1 labels
 fit(ElmoClassifier, [1, 1]) => ValueError: fit: all texts have the same label
 fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags
+fit(ElmoClassifier, 5) => ValueError: fit: y is 5, expected a list of labels, one for each text
+fit(ElmoClassifier, [(1, 2), (3, 4)]) => ValueError: y should be a 1d array, got an array of shape (2, 2) instead.
+fit(ElmoClassifier, [0.5, 1.7]) => ValueError: Unknown label type: continuous.
+fit(ElmoClassifier, [object(), object()]) => ValueError: Unknown label type:
+fit(ElmoTagger, 5) => ValueError: fit: y is 5, expected for each text a list of tags, one for each character
+ElmoClassifier(model).fit(["我"], None) => ValueError: fit: y is None, expected a list of labels
+ElmoTagger(model).fit(["我"], None) => ValueError: fit: y is None, expected for each text a list of tags
+ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels, expected as many
 ElmoTagger(model).fit(["我"], [["O"]]) => ValueError: fit: 1 texts, expected two at least
 ElmoTagger(model).fit("我", [["O"]]) => ValueError: fit: X is '我', expected a list of strings
 ElmoTagger(model).score(["我", None], []) => TypeError: score: X[1] is None, expected a string

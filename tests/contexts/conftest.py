@@ -1,19 +1,20 @@
 """What the tests of words in context share: a drawn model whose segmenter splits at spaces, and a text."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from contexts.texts import LINES, build, write_text
-from drawn_bundles import SHAPES, write_model
+from contexts.explored import explored
+from contexts.texts import LINES, indexed, model_of_words, write_text
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.config import TextConfig
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contexts") / "model"
-    return write_model(folder, SHAPES["token"], text=TextConfig(segmenter="whitespace"))
+    return model_of_words(folder)
 
 
 @pytest.fixture(scope="session")
@@ -26,5 +27,17 @@ def index(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> C
     """The index of `LINES`, with every word; tests only read it."""
     folder = tmp_path_factory.mktemp("contexts-index")
     path = write_text(folder / "a.txt", LINES)
-    build(embedder, [path], folder / "a.index", min_count=1)
-    return ContextIndex.load(folder / "a.index")
+    return indexed(embedder, [path], folder / "a.index", min_count=1)
+
+
+@pytest.fixture
+def folder_of_index(index: ContextIndex, tmp_path: Path) -> Path:
+    """A copy of that index, to be damaged."""
+    return Path(shutil.copytree(index.path, tmp_path / "index"))
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The content of a page, and the folder with its model and its index, a.index."""
+    folder = tmp_path_factory.mktemp("explored")
+    return folder, explored(folder)

@@ -1,16 +1,18 @@
 """A page of a drawn model and a corpus that is full of markup."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
-from contexts.texts import build, write_text
-from drawn_bundles import SHAPES, write_model
+from contexts.texts import indexed, model_of_words, write_text
 
-from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.config import TextConfig
+from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.colourings import PointLabels
 from elmo_zh.contexts.explore.page import build_page_data
+from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 
 WORDS = ("我们", "今天", "吃", "苹果", "。", "𠮷野", "<script>")
@@ -27,13 +29,23 @@ PLAIN = ("我们 今天 吃 苹果 。", "苹果 很 贵 ， 我们 吃 米饭 �
 
 def explored(folder: Path, **choice: Any) -> dict[str, Any]:
     """Return the content of a page."""
-    text = TextConfig(segmenter="whitespace")
-    path = write_model(folder / "model", SHAPES["token"], text=text, with_softmax=True, words=WORDS)
+    path = model_of_words(folder / "model", with_softmax=True, words=WORDS)
     embedder = ElmoEmbedder.load(path, "cpu")
     texts = [write_text(folder / "a&b.txt", MARKUP), write_text(folder / "c.txt", PLAIN)]
-    build(embedder, texts, folder / "a.index", min_count=1)
-    index = ContextIndex.load(folder / "a.index")
+    index = indexed(embedder, texts, folder / "a.index", min_count=1)
     chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
     rows = write_text(folder / "labels.tsv", ("file\tline\tshown", "a&b.txt\t0\t<i>one</i>", "c.txt\t1\ttwo"))
     labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
     return build_page_data(index, embedder, chosen, "cpu", SilentReporter(), labels)
+
+
+@contextmanager
+def served(page: str, sentences: LiveSentences) -> Iterator[ExploreServer]:
+    with ExploreServer(page, sentences, 0) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contexts.explored import MARKUP, explored
-from contexts.texts import LINES, build, write_text
+from contexts.explored import MARKUP
+from contexts.texts import LINES, indexed, model_of_words, write_text
 from contract.command_line import elmo_zh
-from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore import page as page_module
+from elmo_zh.contexts.explore import points
 from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
-from elmo_zh.contexts.explore.page import build_page, embedded_json, short_names
+from elmo_zh.contexts.explore.page import build_page, build_page_data, embedded_json, short_names
 from elmo_zh.contexts.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.contexts.index_files import IndexedLine
 from elmo_zh.contexts.usages import find_clusters, usage_vectors
@@ -34,14 +33,14 @@ pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("explored")
+@pytest.fixture
+def folder(page: tuple[Path, dict[str, Any]]) -> Path:
+    return page[0]
 
 
-@pytest.fixture(scope="module")
-def data(folder: Path) -> dict[str, Any]:
-    return explored(folder)
+@pytest.fixture
+def data(page: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    return page[1]
 
 
 class Elements(HTMLParser):
@@ -96,7 +95,6 @@ def test_tokens_and_substitutes_are_those_of_the_model(data: dict[str, Any], fol
     embedder = ElmoEmbedder.load(folder / "model", "cpu")
     for text, _, _, tokens in data["lines"]:
         [score] = scorer.score([text])
-        assert score.tokens is not None
         for token, (start, end, forward, backward, is_unknown) in zip(score.tokens, tokens, strict=True):
             assert (start, end, bool(is_unknown)) == (token.start, token.end, token.is_unknown)
             assert (forward, backward) == pytest.approx((token.forward_nats, token.backward_nats), abs=0.0051)
@@ -134,12 +132,10 @@ def test_neighbours_are_those_of_a_plain_product(data: dict[str, Any], folder: P
 
 
 def test_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elmo_zh.contexts.explore import points as module
-
     vectors = np.random.default_rng(3).standard_normal((29, 7))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     whole = point_neighbours(vectors, range(29), 5)
-    monkeypatch.setattr(module, "_BLOCK", 3)
+    monkeypatch.setattr(points, "_BLOCK", 3)
     assert point_neighbours(vectors, range(29), 5) == whole
     assert all(point not in [other for other, _ in own] for point, own in enumerate(whole))
     assert point_neighbours(vectors[:3], [1, 1, 1], 5) == [[], [], []]
@@ -179,13 +175,12 @@ def test_maps_of_few_points(count: int) -> None:
 
 
 def test_the_words_with_the_most_usages(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"))
+    model = model_of_words(tmp_path / "model")
     embedder = ElmoEmbedder.load(model, "cpu")
     # 苹果 stands in two quite different places, 今天 in one; 吃 has one character.
     lines = [f"苹果 {'。 ' * number}" for number in range(1, 12)]
     lines += [f"{'我们 ' * number}苹果 贵 今天 吃" for number in range(1, 22)]
-    build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
     chosen = choose_points(index, PageChoice(), SilentReporter())
     assert {each.word for each in chosen} == {"苹果", "今天", "我们"}
     ranks = [(each.num_usages, index.count(each.word)) for each in chosen]
@@ -282,8 +277,6 @@ def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> No
 
 
 def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
-    from elmo_zh.contexts.explore.page import build_page_data
-
     data = build_page_data(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter())
     assert data["substitutes"] is None
     assert data["lines"][0][3][0] == [0, 2, None, None, 0]
@@ -301,7 +294,6 @@ def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
     assert json.loads(content) == {**json.loads(json.dumps(data)), "live": False}
     # The browser runs exactly these scripts.
     [policy] = [attributes["content"] for tag, attributes in elements.tags if "http-equiv" in attributes]
-    assert policy is not None
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts]
     assert re.findall(r"'sha256-([^']+)'", policy) == digests
     assert "default-src 'none'" in policy
@@ -312,7 +304,7 @@ def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"), with_softmax=True)
+    model = model_of_words(tmp_path / "model", with_softmax=True)
     text = write_text(tmp_path / "a.txt", LINES)
     assert elmo_zh("index", text, "--model", model, "--output", "a.index").status == 0
     arguments = ("explore", "a.index", "--output", "page.html", "--word", "苹果")
@@ -335,15 +327,10 @@ def test_the_command(tmp_path: Path) -> None:
         assert told.startswith(message)
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()
     assert told.startswith("none is no index: index.json is missing.")
-    told = elmo_zh("explore", text, "--output", "new.html").only_error()
-    assert told == (
-        f"{text} is a file, not the folder of an index. If it is a text, make its index with:"
-        f" elmo-zh index {text} --split-sentences --output a.index"
-    )
     refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")
     assert refused.status == 1
     assert "Model: " not in refused.stderr  # refused before anything is computed
-    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    other = model_of_words(tmp_path / "other", seed=5)
     told = elmo_zh("explore", "a.index", "--output", "new.html", "--model", other).only_error()
     assert f"but {other} is another one" in told
     assert not Path("new.html").exists()

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
 from contexts.chromium import Page, started_chromium
-from contexts.explored import MARKUP, explored
+from contexts.explored import MARKUP, served
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts.explore.page import build_page, write_page
-from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
+from elmo_zh.contexts.explore.server import LiveSentences
 
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
 pytestmark = pytest.mark.browser
@@ -26,11 +25,13 @@ PLACE = """(() => {
 })()"""
 
 
+Opened = tuple[Page, str, dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, str, dict[str, Any]]]:
+def opened(page: tuple[Path, dict[str, Any]]) -> Iterator[Opened]:
     """The browser, the address of the page, and its content."""
-    folder = tmp_path_factory.mktemp("explore")
-    data = explored(folder)
+    folder, data = page
     write_page(data, folder / "page.html")
     with started_chromium(folder / "profile") as browser:
         yield browser, (folder / "page.html").as_uri(), data
@@ -54,8 +55,8 @@ def place_of(browser: Page, index: int) -> tuple[float, float]:
     return x, y
 
 
-def test_words_are_listed_and_a_point_shows_its_line(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_words_are_listed_and_a_point_shows_its_line(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(f"{address}#en")
     assert texts(browser, "#words button") == ["苹果 1", "𠮷野 1"]
     for index in (0, 3):
@@ -76,8 +77,8 @@ def test_words_are_listed_and_a_point_shows_its_line(page: tuple[Page, str, dict
     assert browser.evaluate("state.kept") == data["neighbours"]["2"][2][0][0]
 
 
-def test_colours_legend_and_examples(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_colours_legend_and_examples(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(f"{address}#en")
     _, _, start, end = data["words"][0]
     assert texts(browser, "#colourings button") == ["Usage", "Source", "shown"]
@@ -97,8 +98,8 @@ def test_colours_legend_and_examples(page: tuple[Page, str, dict[str, Any]]) -> 
     assert browser.evaluate("source.selected.indices.length") == 1
 
 
-def test_the_address_keeps_what_is_shown(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_the_address_keeps_what_is_shown(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(f"{address}#lang=zh&word=𠮷野&layer=1&map=pca&colour=source&occurrence=2")
     assert texts(browser, "h1") == ["语境中的词"]
     assert text(browser, "sentence") == data["lines"][data["points"][data["words"][1][2] + 2][0]][0]
@@ -111,8 +112,8 @@ def test_the_address_keeps_what_is_shown(page: tuple[Page, str, dict[str, Any]])
     assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 2, None, "label:shown"]
 
 
-def test_segmented_text_is_shown_without_spaces(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, _ = page
+def test_segmented_text_is_shown_without_spaces(opened: Opened) -> None:
+    browser, address, _ = opened
     browser.open(f"{address}#en")
     browser.evaluate("data.segmented = true")
     shown = [[0, 2, 1, 1, 0], [3, 4, 1, 1, 0], [5, 6, 1, 1, 0], [7, 8, 1, 1, 0], [9, 10, 1, 1, 0]]
@@ -121,8 +122,8 @@ def test_segmented_text_is_shown_without_spaces(page: tuple[Page, str, dict[str,
     assert browser.evaluate("unspaced('我们 吃 a b 吃')") == "我们吃a b吃"
 
 
-def test_layers_and_maps_switch(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_layers_and_maps_switch(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(f"{address}#en")
     _, _, start, end = data["words"][0]
     for layer in ("1", "0", "2"):
@@ -134,8 +135,8 @@ def test_layers_and_maps_switch(page: tuple[Page, str, dict[str, Any]]) -> None:
         assert ("All vectors of this word are the same" in text(browser, "message")) == (layer == "0")
 
 
-def test_chinese_and_english(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, _ = page
+def test_chinese_and_english(opened: Opened) -> None:
+    browser, address, _ = opened
     browser.open(f"{address}#zh")
     assert texts(browser, "h1") == ["语境中的词"]
     click(browser, "#language")
@@ -143,8 +144,8 @@ def test_chinese_and_english(page: tuple[Page, str, dict[str, Any]]) -> None:
     assert browser.evaluate("Object.keys(TEXTS.en).join() === Object.keys(TEXTS.zh).join()") is True
 
 
-def test_search(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, _ = page
+def test_search(opened: Opened) -> None:
+    browser, address, _ = opened
     browser.open(f"{address}#en")
     browser.evaluate("at('search').value = '<img'; at('search').oninput()")
     assert len(texts(browser, "#matches li")) == 1
@@ -154,8 +155,8 @@ def test_search(page: tuple[Page, str, dict[str, Any]]) -> None:
     assert texts(browser, "#matches li") == ["No line on this page has this text."]
 
 
-def test_markup_is_text(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_markup_is_text(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(f"{address}#en")
     number_of_scripts = browser.evaluate("document.scripts.length")
     for point in range(len(data["points"])):
@@ -171,8 +172,8 @@ def test_markup_is_text(page: tuple[Page, str, dict[str, Any]]) -> None:
     assert browser.evaluate("typeof window.broken") == "undefined"
 
 
-def test_nothing_is_loaded_and_nothing_fails(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, _ = page
+def test_nothing_is_loaded_and_nothing_fails(opened: Opened) -> None:
+    browser, address, _ = opened
     browser.open(address)
     assert {each.partition("#")[0] for each in browser.requests() if not each.startswith(("about:", "data:"))} == {
         address
@@ -180,8 +181,8 @@ def test_nothing_is_loaded_and_nothing_fails(page: tuple[Page, str, dict[str, An
     assert browser.problems() == []
 
 
-def test_the_policy_refuses_what_the_page_does_not_need(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, _ = page
+def test_the_policy_refuses_what_the_page_does_not_need(opened: Opened) -> None:
+    browser, address, _ = opened
     browser.open(address)
     browser.evaluate(
         "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.broken = 1'}))"
@@ -190,28 +191,22 @@ def test_the_policy_refuses_what_the_page_does_not_need(page: tuple[Page, str, d
     assert browser.evaluate("fetch('http://127.0.0.1:9').then(() => 'sent', () => 'refused')") == "refused"
 
 
-def test_a_sentence_that_is_typed(page: tuple[Page, str, dict[str, Any]]) -> None:
-    browser, address, data = page
+def test_a_sentence_that_is_typed(opened: Opened) -> None:
+    browser, address, data = opened
     browser.open(address)
     assert browser.evaluate("at('live').hidden") is True
     folder = Path(url2pathname(urlsplit(address).path)).parent
     sentences = LiveSentences(ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu"), "cpu")
-    with ExploreServer(build_page(data, live=True), sentences, 0) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            browser.open(f"{server.address}#en")
-            assert browser.evaluate("at('live').hidden") is False
-            browser.evaluate("at('typed').value = '我们 吃 <b>𠮷野</b> 苹果'; askSentence()")
-            assert texts(browser, "#sentence span") == ["我们", "吃", "<b>𠮷野</b>", "苹果"]
-            browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
-            assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
-            assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
-            # The sentence stays while the mouse moves over the map, until a point is chosen.
-            browser.evaluate("draw(); source.inspect.emit([])")
-            assert text(browser, "sentence") == "我们 吃 苹果"
-            browser.evaluate("keep(0); chooseWord(1)")
-            assert browser.evaluate("at('examples').hidden") is False
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(build_page(data, live=True), sentences) as server:
+        browser.open(f"{server.address}#en")
+        assert browser.evaluate("at('live').hidden") is False
+        browser.evaluate("at('typed').value = '我们 吃 <b>𠮷野</b> 苹果'; askSentence()")
+        assert texts(browser, "#sentence span") == ["我们", "吃", "<b>𠮷野</b>", "苹果"]
+        browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
+        assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
+        assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
+        # The sentence stays while the mouse moves over the map, until a point is chosen.
+        browser.evaluate("draw(); source.inspect.emit([])")
+        assert text(browser, "sentence") == "我们 吃 苹果"
+        browser.evaluate("keep(0); chooseWord(1)")
+        assert browser.evaluate("at('examples').hidden") is False

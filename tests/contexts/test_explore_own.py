@@ -7,6 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from contexts.texts import files_of
@@ -40,34 +41,34 @@ def page_data(path: Path) -> Any:
     return json.loads(text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
 
 
-def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
-    made = elmo_zh("explore", "--output", "page.html", *FEW)
+def explored(*typed: str | Path | int) -> tuple[str, Any]:
+    """Make page.html, and return what was told and the content of the page."""
+    made = elmo_zh("explore", "--output", "page.html", "--force", *typed)
     assert made.status == 0, made.stderr
-    assert (
-        "Making the index runs/latest/index (there is none yet) of the corpus of runs/latest (2 files)." in made.stderr
-    )
-    data = page_data(Path("page.html"))
+    return made.stderr, page_data(Path("page.html"))
+
+
+def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
+    told, data = explored(*FEW)
+    assert "Making the index runs/latest/index (there is none yet) of the corpus of runs/latest (2 files)." in told
     assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
     assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
-    lines = [
-        line for file in ("food.txt", "nature.txt") for line in Path("corpus", file).read_text("utf-8").split("\n")
-    ]
-    assert all(any(text in line for line in lines) for text, *_ in data["lines"])
+    corpus = "".join(path.read_text("utf-8") for path in Path("corpus").iterdir())
+    assert all(text in corpus for text, *_ in data["lines"])
     # The second time it uses this index; --force makes the page again.
     before = files_of(latest.index)
-    again = elmo_zh("explore", "--output", "page.html", *FEW, "--force")
-    assert "Index: runs/latest/index, which this model has made." in again.stderr
+    told, again = explored(*FEW)
+    assert "Index: runs/latest/index, which this model has made." in told
     assert files_of(latest.index) == before
-    assert page_data(Path("page.html")) == data
+    assert again == data
     assert not list(Path("runs/mine").glob("index.*"))
 
 
 def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> None:
     with Path("corpus/food.txt").open("a", encoding="utf-8") as file:
         file.write("新的一行。\n")
-    made = elmo_zh("explore", "--output", "page.html", *FEW)
-    assert "(there is none yet) of the segmented text of runs/latest." in made.stderr
-    data = page_data(Path("page.html"))
+    told, data = explored(*FEW)
+    assert "(there is none yet) of the segmented text of runs/latest." in told
     assert data["segmented"] is True
     assert all(" " in text for text, *_ in data["lines"])
     assert ContextIndex.load(latest.index).info["counts"]["lines"] == sum(
@@ -82,27 +83,24 @@ def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
     path.write_bytes(path.read_bytes() + b"\xff\xfe\xff\n")
     known["inputs"]["food.txt"]["digest"] = file_digest(path)
     write_json(record, sealed(known))
-    made = elmo_zh("explore", "--output", "page.html", *FEW)
-    assert made.status == 0, made.stderr
-    [told] = [line for line in made.stderr.splitlines() if line.startswith("That text cannot be indexed: ")]
-    assert "food.txt" in told
-    assert page_data(Path("page.html"))["segmented"] is True
+    told, data = explored(*FEW)
+    [refusal] = [line for line in told.splitlines() if line.startswith("That text cannot be indexed: ")]
+    assert "food.txt" in refusal
+    assert data["segmented"] is True
 
 
 def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir) -> None:
-    assert elmo_zh("explore", "runs/mine", "--output", "page.html", *FEW).status == 0
+    explored("runs/mine", *FEW)
     info = json.loads((latest.index / "index.json").read_text("utf-8"))
     info["model"]["model_digest"] = "sha256:other"
     (latest.index / "index.json").write_text(json.dumps(info), encoding="utf-8")
-    made = elmo_zh("explore", "--model", "runs/mine/model", "--output", "page.html", *FEW, "--force")
-    assert "Making the index runs/mine/index (another model made the old one) of the corpus" in made.stderr
+    told, _ = explored("--model", "runs/mine/model", *FEW)
+    assert "Making the index runs/mine/index (another model made the old one) of the corpus" in told
     good = files_of(latest.index)
     (latest.index / "postings.npy").write_bytes(b"")
-    made = elmo_zh("explore", "--output", "page.html", *FEW, "--force")
-    assert "(runs/latest/index/postings.npy has 0 bytes, expected " in made.stderr
-    assert {name: content for name, content in files_of(latest.index).items() if name != "index.json"} == {
-        name: content for name, content in good.items() if name != "index.json"
-    }
+    told, _ = explored(*FEW)
+    assert "(runs/latest/index/postings.npy has 0 bytes, expected " in told
+    assert {**files_of(latest.index), "index.json": b""} == {**good, "index.json": b""}
 
 
 def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,14 +136,13 @@ def test_models_in_folders_of_one_name_have_an_index_each(empty_folder: Path) ->
         for seed, name in enumerate(("one", "other"))
     ]
     for model in models:
-        made = elmo_zh("explore", "--model", model, "--output", "page.html", "--word", "我们", "--force")
-        assert made.status == 0, made.stderr
+        explored("--model", model, "--word", "我们")
     places = list(Path("runs").glob("model-*.index"))
     before = {place: files_of(place) for place in places}
     made_with = {ContextIndex.load(place).model["path"]: place for place in places}
     assert sorted(made_with) == [str(model) for model in models]
-    again = elmo_zh("explore", "--model", models[0], "--output", "page.html", "--word", "我们", "--force")
-    assert f"Index: {made_with[str(models[0])]}, which this model has made." in again.stderr
+    told, _ = explored("--model", models[0], "--word", "我们")
+    assert f"Index: {made_with[str(models[0])]}, which this model has made." in told
     assert {place: files_of(place) for place in Path("runs").glob("*.index")} == before
 
 
@@ -160,9 +157,8 @@ def test_a_run_without_its_text(latest: RunDir) -> None:
 def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_index, "MOST_TEXT_BYTES", 1000)
     monkeypatch.setattr(own_index, "MOST_OCCURRENCES", 300)
-    made = elmo_zh("explore", "--output", "page.html", "--word", "的")
-    assert made.status == 0, made.stderr
-    assert " of the first 1 file of the segmented text of runs/latest." in made.stderr
+    told, _ = explored("--word", "的")
+    assert " of the first 1 file of the segmented text of runs/latest." in told
     index = ContextIndex.load(latest.index)
     assert [text["name"] for text in index.info["texts"]] == [str(latest.heldout_files()[0])]
     counts = dict(line.split("\t") for line in latest.vocab_counts.read_text("utf-8").splitlines()[3:])
@@ -177,24 +173,19 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     assert told.startswith("There is no data/sample here, so explore has no text to show. Index a text of yours first:")
     Path("data/sample").mkdir(parents=True)
     shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
-    made = elmo_zh("explore", "--output", "page.html", "--word", "我们")
-    assert made.status == 0, made.stderr
+    told, data = explored("--word", "我们")
     [place] = Path("runs").glob("*.index")
     assert re.fullmatch("starter-[0-9a-f]{8}.index", place.name)
-    assert f"Making the index {place} (there is none yet) of the sample text data/sample." in made.stderr
-    assert page_data(Path("page.html"))["index"] == place.name
+    assert f"Making the index {place} (there is none yet) of the sample text data/sample." in told
+    assert data["index"] == place.name
     # The folder of the same model has the name that it is installed by.
-    again = elmo_zh("explore", "--model", "starter", "--output", "other.html", "--word", "我们")
-    assert f"Index: {place}, which this model has made." in again.stderr
+    told, _ = explored("--model", "starter", "--word", "我们")
+    assert f"Index: {place}, which this model has made." in told
 
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-
-    def interrupted(_: ExploreServer) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ExploreServer, "serve_forever", interrupted)
+    monkeypatch.setattr(ExploreServer, "serve_forever", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
@@ -210,19 +201,10 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
 
 
-BROKEN = "http://127.0.0.1:4/"
-
-
 def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Browser:
-        def __init__(self) -> None:
-            self.opened: list[str] = []
-
-        def open(self, address: str) -> bool:
-            self.opened.append(address)
-            return address != BROKEN
-
-    browser = Browser()
+    broken = "http://127.0.0.1:4/"
+    browser = Mock()
+    browser.open = Mock(side_effect=lambda address: address != broken)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
     monkeypatch.setattr(browser_module, "_BROWSER_SECONDS", 600)
@@ -231,24 +213,20 @@ def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> 
     assert open_in_browser("http://127.0.0.1:1/") is False
     monkeypatch.setenv("DISPLAY", ":0")
     assert open_in_browser("http://127.0.0.1:2/") is True
-    assert open_in_browser(BROKEN) is False
-
-    def no_browser() -> None:
-        raise webbrowser.Error
-
-    monkeypatch.setattr(webbrowser, "get", no_browser)
+    assert open_in_browser(broken) is False
+    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
     assert open_in_browser("http://127.0.0.1:3/") is False
-    assert set(browser.opened) <= {"http://127.0.0.1:2/", BROKEN}
+    assert [call.args[0] for call in browser.open.call_args_list] == ["http://127.0.0.1:2/", broken]
 
 
 def test_a_list_of_words(latest: RunDir) -> None:
-    assert elmo_zh("explore", "--output", "page.html", *FEW).status == 0
+    explored(*FEW)
     index = ContextIndex.load(latest.index)
     words = sorted(index.words, key=index.count)[-2:]
     Path("words.txt").write_text("\n".join((words[0], "", "没有的词", words[1])), encoding="utf-8")
-    made = elmo_zh("explore", "--output", "page.html", "--words", "words.txt", "--word", index.words[0], "--force")
-    assert [word for word, *_ in page_data(Path("page.html"))["words"]] == [index.words[0], words[1], words[0]]
-    assert "Warning: 1 word of --words words.txt not in the index runs/latest/index: 没有的词" in made.stderr
+    told, data = explored("--words", "words.txt", "--word", index.words[0])
+    assert [word for word, *_ in data["words"]] == [index.words[0], words[1], words[0]]
+    assert "Warning: 1 word of --words words.txt not in the index runs/latest/index: 没有的词" in told
     Path("words.txt").write_text("没有的词\n", encoding="utf-8")
     told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
     assert told.endswith("没有的词. Give words of it, or leave out --words.")
@@ -257,57 +235,38 @@ def test_a_list_of_words(latest: RunDir) -> None:
 def test_labels_become_the_first_colours(latest: RunDir) -> None:
     rows = ["file\tgenre", "food.txt\tmeals", "nature.txt\toutdoors"]
     Path("labels.tsv").write_text("\n".join(rows), encoding="utf-8")
-    assert elmo_zh("explore", "--output", "page.html", *FEW, "--labels", "labels.tsv").status == 0
-    colourings = page_data(Path("page.html"))["colourings"]
+    colourings = explored(*FEW, "--labels", "labels.tsv")[1]["colourings"]
     assert list(colourings) == ["usage", "source", "label:genre"]
     names = {"food.txt": "meals", "nature.txt": "outdoors"}
     sources, genres = colourings["source"], colourings["label:genre"]
     for source, genre in zip(sources["points"], genres["points"], strict=True):
         assert names[sources["labels"][source]] == genres["labels"][genre]
     Path("labels.tsv").write_text("line\tgenre\n99999\tx\n", encoding="utf-8")
-    made = elmo_zh("explore", "--output", "other.html", *FEW, "--labels", "labels.tsv")
-    assert "Warning: labels.tsv: no occurrence on the page has a label of the column genre." in made.stderr
-    assert Path("other.html").exists()
+    told, _ = explored(*FEW, "--labels", "labels.tsv")
+    assert "Warning: labels.tsv: no occurrence on the page has a label of the column genre." in told
 
 
-def test_the_sample_text_has_its_marked_senses(latest: RunDir) -> None:
-    """Words and colours are those of data/senses.tsv if nothing else is asked for."""
-    shutil.copytree(latest.path.parent.parent / "corpus", Path("data", "sample"))
-    assert elmo_zh("index", "data/sample", "--model", latest.model, "--output", "sample.index").status == 0
-    index = ContextIndex.load("sample.index")
-    rare, common = sorted(index.words, key=index.count)[-2:]
-    rows = ["word\tsense", *(f"{word}\tmarked" for word in (rare, common, "没有的词"))]
-    Path("data", "senses.tsv").write_text("\n".join(rows), encoding="utf-8")
-    made = elmo_zh("explore", "sample.index", "--output", "page.html", "--max-per-word", 7)
-    assert made.status == 0, made.stderr
-    assert "Labels: the senses that are marked in data/senses.tsv. For others: --labels FILE" in made.stderr
-    data = page_data(Path("page.html"))
-    assert [word for word, *_ in data["words"]] == [common, rare]
-    assert data["colourings"]["label:sense"]["labels"] == ["marked"]
-    # Another text has no such senses.
-    assert elmo_zh("index", "corpus", "--model", latest.model, "--output", "other.index").status == 0
-    made = elmo_zh("explore", "other.index", "--output", "other.html", *FEW)
-    assert list(page_data(Path("other.html"))["colourings"]) == ["usage", "source"]
-
-
-def test_a_part_of_the_sample_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:
+def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:
+    """Words and colours are those of data/senses.tsv if nothing else is asked for; here of a part of the sample."""
     shutil.copytree("corpus", Path("data", "sample"))
-    assert elmo_zh("index", "data/sample/food.txt", "--model", latest.model, "--output", "part.index").status == 0
+    for text, name in (("data/sample/food.txt", "part.index"), ("corpus/food.txt", "other.index")):
+        assert elmo_zh("index", text, "--model", latest.model, "--output", name).status == 0
     index = ContextIndex.load("part.index")
-    frequent, other = sorted(index.words, key=index.count)[-2:]
+    unmarked, rare, common = sorted(index.words, key=index.count)[-3:]
     table = Path("data", "senses.tsv")
-    rows = ("file\tword\tsense", f"nature.txt\t{other}\tunseen", f"food.txt\t{frequent}\tmarked")
+    rows = ["file\tword\tsense", f"nature.txt\t{unmarked}\tunseen"]
+    rows += [f"food.txt\t{word}\tmarked" for word in (rare, common, "没有的词")]
     table.write_text("\n".join(rows), encoding="utf-8")
-    made = elmo_zh("explore", "part.index", "--output", "page.html", "--max-per-word", 7)
-    assert made.status == 0, made.stderr
-    data = page_data(Path("page.html"))
-    assert [word for word, *_ in data["words"]] == [frequent]
+    told, data = explored("part.index", "--max-per-word", 7)
+    assert "Labels: the senses that are marked in data/senses.tsv. For others: --labels FILE" in told
+    assert [word for word, *_ in data["words"]] == [common, rare]
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.
     told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
     assert told.startswith("data/senses.tsv: line 2: nature.txt is no text of the index.")
-    # If nothing is marked in the part, the page has no such colours.
+    # Another text has no such senses, nor has the part if nothing is marked in it.
+    other = explored("other.index", "--word", common)
     table.write_text("\n".join(rows[:2]), encoding="utf-8")
-    made = elmo_zh("explore", "part.index", "--output", "plain.html", "--word", frequent)
-    assert "Labels:" not in made.stderr
-    assert list(page_data(Path("plain.html"))["colourings"]) == ["usage", "source"]
+    for told, data in (other, explored("part.index", "--word", common)):
+        assert "Labels:" not in told
+        assert list(data["colourings"]) == ["usage", "source"]

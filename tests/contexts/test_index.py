@@ -12,13 +12,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from contexts.texts import LINES, build, files_of, write_text
-from drawn_bundles import SHAPES, oracle_layers, write_model
+from contexts.texts import LINES, build, files_of, indexed, write_text
+from drawn_bundles import oracle_layers
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts import build_index, index_content, index_files
-from elmo_zh.contexts.index_settings import load_word_list
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
@@ -68,8 +66,7 @@ def test_the_vectors_are_the_oracles(index: ContextIndex, model: Path) -> None:
 
 def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", LINES)
-    build(embedder, [path], tmp_path / "common")
-    assert found_occurrences(ContextIndex.load(tmp_path / "common")) == expected_occurrences(
+    assert found_occurrences(indexed(embedder, [path], tmp_path / "common")) == expected_occurrences(
         "很", "米饭", "和", "手机", "都", "齉"
     )
     report = build(embedder, [path], tmp_path / "listed", words=frozenset({"齉", "，", "没有"}), layers=(1,))
@@ -82,16 +79,14 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
 
 def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", ["我们 吃 苹果 。", "今天 吃。我们 吃 苹果 ！"])
-    build(embedder, [path], tmp_path / "segmented", segmented=True, min_count=1)
-    segmented = ContextIndex.load(tmp_path / "segmented")
+    segmented = indexed(embedder, [path], tmp_path / "segmented", segmented=True, min_count=1)
     assert found_occurrences(segmented)[3:] == [
         ("今天", 1, 0),
         ("吃。我们", 1, 1),
         ("吃", 1, 2),
         ("苹果", 1, 3),
     ]
-    build(embedder, [path], tmp_path / "split", split=True, min_count=1)
-    split = ContextIndex.load(tmp_path / "split")
+    split = indexed(embedder, [path], tmp_path / "split", split=True, min_count=1)
     apple = split.occurrence(int(split.occurrences("苹果")[1]))
     line = split.line(apple.line)
     assert (line.text, line.number, line.text[apple.start : apple.end]) == ("我们 吃 苹果 ！", 1, "苹果")
@@ -110,8 +105,7 @@ def write_archive(path: Path) -> dict[str, list[str]]:
 def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path: Path, split: bool) -> None:
     members = write_archive(tmp_path / "x.zip")
     plain = write_text(tmp_path / "y.txt", LINES)
-    build(embedder, [tmp_path / "x.zip", plain], tmp_path / "index", min_count=1, split=split)
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, [tmp_path / "x.zip", plain], tmp_path / "index", min_count=1, split=split)
     assert index.archives == [str(tmp_path / "x.zip")]
     assert index.sources == [*(f"{tmp_path}/x.zip/{name}" for name in members), str(plain)]
     lines = [index.line(number) for number in range(index.info["counts"]["lines"])]
@@ -140,8 +134,7 @@ def test_all_lines_are_there_with_the_places_of_their_tokens(
     embedder: ElmoEmbedder, tmp_path: Path, split: bool
 ) -> None:
     """Also lines without an occurrence, rare words and punctuation; but only indexed words are `words`."""
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=3, split=split)
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=3, split=split)
     layout = index_files.IndexLayout(index.path)
     tokens, ends = np.load(layout.tokens), np.load(layout.lines)["tokens_end"].tolist()
     texts = [index.line(number).text for number in range(len(ends))]
@@ -166,25 +159,21 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
 ) -> None:
     lines = [f"吃 {'苹果 ' * (number % 4)}w{number % 7}" for number in range(60)]
     paths = [write_text(tmp_path / "a.txt", lines[:40]), write_text(tmp_path / "b.txt", lines[40:])]
-    build(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
     monkeypatch.setattr(text_tokens, "PART_LINES", 3)
     build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,))
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
-    build(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
-    other = ContextIndex.load(tmp_path / "other")
+    other = indexed(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
     assert found_occurrences(other) != found_occurrences(index)
-    build(embedder, [*paths, write_text(tmp_path / "c.txt", lines[:6])], tmp_path / "longer", max_per_word=11)
-    longer = ContextIndex.load(tmp_path / "longer")
-    places = [
-        {(longer_or_not.line(each.line).source, longer_or_not.line(each.line).number)}
-        for longer_or_not in (index, longer)
-        for each in map(longer_or_not.occurrence, longer_or_not.occurrences("吃").tolist())
-    ]
-    common = set().union(*places[:11]) & set().union(*places[11:])
-    assert len(common) >= 8
+    paths.append(write_text(tmp_path / "c.txt", lines[:6]))
+    longer = indexed(embedder, paths, tmp_path / "longer", max_per_word=11)
+    places = []
+    for each in (index, longer):
+        lines_of_word = [each.line(each.occurrence(number).line) for number in each.occurrences("吃").tolist()]
+        places.append({(line.source, line.number) for line in lines_of_word})
+    assert len(places[0] & places[1]) >= 8
 
 
 class KilledError(Exception):
@@ -276,37 +265,24 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
         build(embedder, [path], tmp_path / "index", force=True)
 
 
-def test_an_index_is_replaced_only_with_force(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = write_text(tmp_path / "a.txt", LINES)
-    build(embedder, [path], tmp_path / "index")
-    with pytest.raises(OutputError, match="exists already"):
-        build(embedder, [path], tmp_path / "index")
-    build(embedder, [path], tmp_path / "index", layers=(1,), force=True)
-    assert ContextIndex.load(tmp_path / "index").layers == (1,)
-
-
-def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = write_text(tmp_path / "a.txt", LINES)
-    build(embedder, [path], tmp_path / "index")
-    files = files_of(tmp_path / "index")
+def test_damaged_indexes_are_refused(folder_of_index: Path) -> None:
     with pytest.raises(OutputError, match=r"is no index: index.json is missing\. Make one with: elmo-zh index"):
-        ContextIndex.load(tmp_path)
+        ContextIndex.load(folder_of_index.parent)
     with pytest.raises(OutputError, match=r"lines\.utf8 is a file of an index\. Give its folder: .*index$"):
-        ContextIndex.load(tmp_path / "index" / "lines.utf8")
-    for name, content in files.items():
-        file = tmp_path / "index" / name
-        file.write_bytes(content[:-7])
-        with pytest.raises(OutputError, match="damaged"):
-            ContextIndex.load(tmp_path / "index")
+        ContextIndex.load(folder_of_index / "lines.utf8")
+    for name, content in files_of(folder_of_index).items():
+        file = folder_of_index / name
+        damages = [(content[:-7], "damaged")]
+        if name in ("words.npy", "lines.npy"):
+            damages.append((content[:128] + b"\x7f" * (len(content) - 128), f"{name} is damaged"))
+        for damaged, message in damages:
+            file.write_bytes(damaged)
+            with pytest.raises(OutputError, match=message):
+                ContextIndex.load(folder_of_index)
         file.unlink()
         with pytest.raises(OutputError, match="is missing"):
-            ContextIndex.load(tmp_path / "index")
+            ContextIndex.load(folder_of_index)
         file.write_bytes(content)
-    for name in ("words.npy", "lines.npy"):
-        (tmp_path / "index" / name).write_bytes(files[name][:128] + b"\x7f" * (len(files[name]) - 128))
-        with pytest.raises(OutputError, match=f"{name} is damaged"):
-            ContextIndex.load(tmp_path / "index")
-        (tmp_path / "index" / name).write_bytes(files[name])
 
 
 @pytest.mark.parametrize(
@@ -324,50 +300,37 @@ def test_damaged_indexes_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> 
         {"model": None},
     ],
 )
-def test_index_json_is_checked(
-    embedder: ElmoEmbedder, tmp_path: Path, index: ContextIndex, change: dict[str, Any]
-) -> None:
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
-    info = tmp_path / "index" / "index.json"
-    info.write_text(json.dumps({**index.info, **change}), encoding="utf-8")
+def test_index_json_is_checked(folder_of_index: Path, index: ContextIndex, change: dict[str, Any]) -> None:
+    (folder_of_index / "index.json").write_text(json.dumps({**index.info, **change}), encoding="utf-8")
     with pytest.raises(OutputError, match=r"index.json (has format 4, expected 3|is damaged)"):
-        ContextIndex.load(tmp_path / "index")
+        ContextIndex.load(folder_of_index)
 
 
-def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index")
-    path = tmp_path / "index" / "layer-1.npy"
+def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(folder_of_index: Path) -> None:
+    path = folder_of_index / "layer-1.npy"
     header = BytesIO()
     write_header(header, np.float16, (99_999_999, 10))
     content = path.read_bytes()
     path.write_bytes(header.getvalue() + content[len(header.getvalue()) :])
     with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
-        ContextIndex.load(tmp_path / "index").vectors(1)
+        ContextIndex.load(folder_of_index).vectors(1)
 
 
-def test_lines_out_of_order_and_vectors_that_are_not_finite_are_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "index", min_count=1)
-    path = tmp_path / "index" / "occurrences.npy"
+def test_lines_out_of_order_and_vectors_that_are_not_finite_are_refused(folder_of_index: Path) -> None:
+    path = folder_of_index / "occurrences.npy"
     occurrences = np.load(path)
     assert occurrences["line"][0] < occurrences["line"][-1]
     save_npy(path, occurrences[::-1])
     with pytest.raises(OutputError, match=r"occurrences\.npy is damaged"):
-        ContextIndex.load(tmp_path / "index").occurrences_beside(0)
-    path = tmp_path / "index" / "layer-1.npy"
+        ContextIndex.load(folder_of_index).occurrences_beside(0)
+    path = folder_of_index / "layer-1.npy"
     vectors = np.load(path)
     vectors[1, 3] = np.nan
     save_npy(path, vectors)
-    found = ContextIndex.load(tmp_path / "index")
+    found = ContextIndex.load(folder_of_index)
     np.testing.assert_array_equal(found.vectors_of(np.array([2, 0]), 1), vectors[[2, 0]])
     with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
         found.vectors_of(np.array([2, 1]), 1)
-
-
-def test_another_model_is_refused(index: ContextIndex, model: Path, tmp_path: Path) -> None:
-    other = ElmoEmbedder.load(write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig()))
-    with pytest.raises(ElmoZhError, match=rf"made with the model {model} \(.*\), but {other.bundle.path} is another"):
-        index.require_model(other.bundle.digest, other.bundle.path)
-    index.require_model(index.model_digest, model)
 
 
 def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -383,10 +346,3 @@ def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, 
     assert files_of(tmp_path / "index") == files_of(alone.path)
     with pytest.raises(CorpusError, match="a-noise: not text in UTF-8"):
         build(embedder, [noise], tmp_path / "other")
-
-
-def test_word_lists_as_typed(tmp_path: Path) -> None:
-    path = write_text(tmp_path / "words.txt", ["苹 果", "", " 吃 "])
-    assert load_word_list(path, lambda word: word.replace(" ", "")) == {"苹果", "吃"}
-    with pytest.raises(CorpusError, match="there is no word in it"):
-        load_word_list(write_text(path, [" ", ""]), str)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contexts.texts import LINES, build, write_text
+from contexts.texts import LINES, indexed, model_of_words, write_text
 from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
 
@@ -135,27 +135,9 @@ def test_neighbours_of_each_of_many_vectors(index: ContextIndex) -> None:
     assert index.neighbours_of_each(queries, 2, 4) == [index.neighbours(query, 2, 4) for query in queries]
 
 
-def test_a_repeated_line_is_shown_once(index: ContextIndex) -> None:
-    first = int(index.occurrences("苹果")[0])
-    found = distinct_neighbours(index, np.array(index.vectors(2)[first], np.float32), 2, 4, "苹果")
-    assert found[0].line.number == 0
-    assert sorted(each.line.number for each in found) == [0, 2, 4, 4]
-    assert len({(each.line.text, each.neighbour.occurrence.start) for each in found}) == 4
-
-
-def test_similar_spellings(index: ContextIndex) -> None:
-    for word, expected in (
-        ("苹果派", r"苹果派 is not in the index .*\. Did you mean 苹果, 手机\?|Did you mean 苹果\?"),
-        ("犇", "No word of it has one of these characters"),
-    ):
-        with pytest.raises(ElmoZhError, match=expected):
-            index.occurrences(word)
-
-
 def test_keywords_are_aligned(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     lines = [f"{'前面 ' * 30}苹果 abc", "a\tb\x1b 苹果", f"苹果 {'后' * 40}"]
-    build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
     vector = np.array(index.vectors(1)[int(index.occurrences("苹果")[0])], np.float32)
     shown = sorted(keyword_lines(distinct_neighbours(index, vector, 1, 9, "苹果")), key=lambda line: line[-1])
     first, second, third = (line[6:].replace(str(tmp_path), "") for line in shown)
@@ -219,7 +201,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
     assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
-    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
+    other = model_of_words(tmp_path / "other", seed=5)
     assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
     assert "has no vectors of layer 7; it has layers 0, 1, 2" in elmo_zh(*arguments, "--layer", "7").only_error()
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
@@ -247,8 +229,8 @@ def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
     text = write_text(tmp_path / "a.txt", LINES)
     assert elmo_zh("index", text, "--model", model, "--output", "a.index", "--min-count", "1").status == 0
     arguments = ("neighbours", "苹果", "--in", "我 吃 苹果", "--index", "a.index")
-    other = write_model(tmp_path / "other", SHAPES["token"], seed=5, text=TextConfig(segmenter="whitespace"))
-    default = write_model(tmp_path / "default", SHAPES["token"], seed=7, text=TextConfig(segmenter="whitespace"))
+    other = model_of_words(tmp_path / "other", seed=5)
+    default = model_of_words(tmp_path / "default", seed=7)
     monkeypatch.setenv("ELMO_ZH_MODEL", str(default))
     info = Path("a.index", "index.json")
     whole = info.read_text(encoding="utf-8")
@@ -268,3 +250,6 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     assert "Warning: 1 word of --words does not occur as a token: 香蕉" in made.stderr
     index = ContextIndex.load("few")
     assert (index.words, index.layers) == (["苹果"], (2,))
+    write_text(words, [" ", ""])
+    told = elmo_zh("index", text, "--model", model, "--output", "none", "--words", words).only_error()
+    assert "there is no word in it" in told

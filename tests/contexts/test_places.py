@@ -10,11 +10,10 @@ from typing import Any
 import h5py
 import pyarrow.parquet as pq
 import pytest
+from contexts.texts import model_of_words
 from contract.command_line import elmo_zh
-from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.page import build_page_data
 from elmo_zh.run.reporter import SilentReporter
@@ -29,6 +28,7 @@ TEXT = (
     "　。 苹果 ①② 苹果 …… 苹果 \n"
 )
 LINES = [line.removesuffix("\r") for line in TEXT.removeprefix("\ufeff").split("\n")]
+WORDS = ("今天", "苹果", "和", "贵")
 WORD, NUM_OCCURRENCES = "苹果", sum(line.count("苹果") for line in LINES)
 
 
@@ -36,10 +36,7 @@ WORD, NUM_OCCURRENCES = "苹果", sum(line.count("苹果") for line in LINES)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model, the text twice, and its indexes of lines and of sentences."""
     folder = tmp_path_factory.mktemp("places")
-    words = ("今天", "苹果", "和", "贵")
-    model = write_model(
-        folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"), with_softmax=True, words=words
-    )
+    model = model_of_words(folder / "model", with_softmax=True, words=WORDS)
     for name in ("a.txt", "b.txt"):
         (folder / name).write_bytes(TEXT.encode())
     for name, split in (("lines", ()), ("sentences", ("--split-sentences",))):
@@ -110,12 +107,17 @@ def test_score(folder: Path, split: tuple[str, ...]) -> None:
     command = ("score", folder / "a.txt", "--model", folder / "model", "--by", "token", *split)
     table = list(csv.DictReader(elmo_zh(*command).stdout.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
     records = [json.loads(line) for line in elmo_zh(*command, "--format", "jsonl").stdout.splitlines()]
+    assert list(records[0]) == ["line", "place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
     for rows in (table, records):
         check((row for row in rows if row["token"] == WORD), count=NUM_OCCURRENCES)
         assert len(rows) > 30
         for row in rows:
             raw = LINES[int(row["line"])][int(row["start"]) : int(row["end"])]
             assert normalised(raw) == normalised(row["token"])
+        for line in {row["line"] for row in rows}:
+            places = [int(row["place"]) for row in rows if row["line"] == line]
+            assert places == list(range(len(places)))
+    assert all(row["unknown"] == (row["token"] not in WORDS) for row in records)
 
 
 def test_substitutes(folder: Path) -> None:

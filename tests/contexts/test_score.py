@@ -1,10 +1,10 @@
 """Scores of lines and tokens: against the NumPy oracle and `evaluate`, and the command from its text to its output."""
 
 import csv
-import json
 import math
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from parity import numpy_oracle
 
 from elmo_zh import LineScorer
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import score_lines, score_texts
+from elmo_zh.contexts import score_lines
 from elmo_zh.contexts.line_scorer import LineScorer as Scorer
 from elmo_zh.contexts.score_lines import ScoreCache
 
@@ -34,6 +34,22 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+@contextmanager
+def stopped_after(num_parts: int) -> Iterator[list[list[str]]]:
+    """Ctrl-C in the part after these; yields the lines that were given to the model."""
+    score_distinct, given = Scorer.score_distinct, []
+
+    def counted(scorer: Scorer, lines: list[str]) -> Iterator[object]:
+        given.append(lines)
+        if len(given) == num_parts + 1:
+            raise KeyboardInterrupt
+        return score_distinct(scorer, lines)  # type: ignore[return-value]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scorer, "score_distinct", counted)
+        yield given
+
+
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 
@@ -50,7 +66,6 @@ def test_each_prediction_is_that_of_the_oracle(
     for line, score in zip(LINES, scorer.score(LINES), strict=True):
         tokens = line.split()
         forward, backward = numpy_oracle.sentence_nats(oracle, tokens) if tokens else ([], [])
-        assert score.tokens is not None
         assert [token.token for token in score.tokens] == tokens
         np.testing.assert_allclose([token.forward_nats for token in score.tokens], forward[:-1], rtol=1e-5)
         np.testing.assert_allclose([token.backward_nats for token in score.tokens], backward[-2::-1], rtol=1e-5)
@@ -88,22 +103,6 @@ def test_sentences_of_lines_sum_to_what_evaluate_gives(bundle: Path) -> None:
     assert (by_line["lines"], by_line["empty_lines"], by_line["sentences"]) == (5, 1, 5)
     one = elmo_zh("score", "raw.txt", "--model", bundle, "--output", "b", "--json").result()
     assert one["sentences"] == 4
-
-
-@pytest.mark.parametrize("split", [[], ["--split-sentences"]])
-def test_offsets_of_tokens_are_those_in_the_raw_line(bundle: Path, split: list[str]) -> None:
-    Path("raw.txt").write_text("\n".join(RAW), encoding="utf-8")
-    answer = elmo_zh("score", "raw.txt", "--model", bundle, "--by", "token", "--format", "jsonl", *split)
-    found = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert list(found[0]) == [
-        "line", "place", "start", "end", "token", "forward_nats", "backward_nats", "unknown",
-    ]  # fmt: skip
-    for row in found:
-        raw = RAW[row["line"]][row["start"] : row["end"]]
-        assert raw.replace("１", "1").strip() == row["token"]
-        assert row["unknown"] == (row["token"] not in "我今吃苹果。")
-    assert [row["place"] for row in found if row["line"] == 0] == list(range(11))
-    assert {row["line"] for row in found} == {0, 2, 3, 4}
 
 
 def test_the_table_has_a_row_for_every_line_of_every_file(bundle: Path) -> None:
@@ -203,15 +202,7 @@ def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monk
     options = ("score", "a.txt", "--model", bundle, "--output")
     whole = elmo_zh(*options, "whole.tsv")
     assert "оสา"[0] in whole.stderr
-    score_distinct, calls = Scorer.score_distinct, iter(range(9))
-
-    def stopped(scorer: Scorer, lines: list[str]) -> list[object]:
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return score_distinct(scorer, lines)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score_distinct", stopped)
+    with stopped_after(2):
         assert elmo_zh(*options, "again.tsv").status == 130
     again = elmo_zh(*options, "again.tsv")
     assert Path("again.tsv").read_bytes() == Path("whole.tsv").read_bytes()
@@ -221,17 +212,10 @@ def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monk
 
 def test_equal_lines_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_lines, "PART_LINES", 2)
-    given: list[str] = []
-    score_distinct = Scorer.score_distinct
-
-    def counted(scorer: Scorer, lines: list[str]) -> list[object]:
-        given.extend(lines)
-        return list(score_distinct(scorer, lines))
-
-    monkeypatch.setattr(Scorer, "score_distinct", counted)
     Path("a.txt").write_text("我\n我\n吃\n我\n吃\n果\n", encoding="utf-8")
-    assert elmo_zh("score", "a.txt", "--model", bundle).status == 0
-    assert given == ["我", "吃", "果"]
+    with stopped_after(99) as given:
+        assert elmo_zh("score", "a.txt", "--model", bundle).status == 0
+    assert given == [["我"], ["吃"], ["果"]]
 
 
 def test_the_cache_forgets_what_was_not_used_for_longest(bundle: Path) -> None:
@@ -248,59 +232,34 @@ def test_the_cache_forgets_what_was_not_used_for_longest(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--by", "token"], ["--keep-share", "0.5"]])
+@pytest.mark.parametrize("damaged", ["", "part-000000000001.jsonl", "part-000000000001.json"])
 def test_a_stopped_command_goes_on_to_the_same_bytes(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], damaged: str
 ) -> None:
+    """Scores that were damaged and are still JSON used to end in wrong ones with status 0."""
     monkeypatch.setattr(score_lines, "PART_LINES", 2)
     Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
     arguments = ("score", "a.txt", "--model", bundle, *options)
     at_once = elmo_zh(*arguments).stdout
-    score_distinct, calls = Scorer.score_distinct, []
-
-    def stopped(scorer: Scorer, lines: list[str]) -> Iterator[object]:
-        calls.append(lines)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return score_distinct(scorer, lines)  # type: ignore[return-value]
-
-    with monkeypatch.context() as during:
-        during.setattr(Scorer, "score_distinct", stopped)
+    with stopped_after(2) as given:
         answer = elmo_zh(*arguments, "--output", "out")
         assert (answer.status, answer.stdout) == (130, "")
         assert not Path("out").exists()
         assert len(list(Path("out.parts").glob("part-*.json"))) == 2
         refused = elmo_zh(*arguments, "--split-sentences", "--output", "out").only_error()
         assert refused.startswith("out.parts holds an unfinished output of another text, model or settings.")
-        assert elmo_zh(*arguments, "--output", "out").status == 0
+        if damaged:
+            data = Path("out.parts", damaged).read_bytes()
+            Path("out.parts", damaged).write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+        answer = elmo_zh(*arguments, "--output", "out")
+        assert answer.status == 0
+    warning = "Warning: Some finished work in out.parts is damaged, so it is computed again."
+    assert (warning in answer.stderr) == bool(damaged)
     assert Path("out").read_bytes().decode() == at_once
-    assert calls == [["我吃", "苹果"], [""], ["今天。", "果"], ["今天。", "果"], ["吃我"]]
+    again = [[""]] if damaged else []
+    assert given == [["我吃", "苹果"], [""], ["今天。", "果"], *again, ["今天。", "果"], ["吃我"]]
     assert not Path("out.parts").exists()
     assert "exists already" in elmo_zh(*arguments, "--output", "out").only_error()
-
-
-@pytest.mark.parametrize("name", ["part-000000000000.jsonl", "part-000000000000.json", "part-000000000001.jsonl"])
-@pytest.mark.parametrize("damage", [lambda data: data[:-3] + b"0" + data[-2:], lambda data: bytes(len(data))])
-def test_damaged_scores_are_computed_again(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: Callable[[bytes], bytes]
-) -> None:
-    """One that is still JSON used to end in wrong scores with status 0."""
-    monkeypatch.setattr(score_lines, "PART_LINES", 2)
-    Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
-    arguments = ("score", "a.txt", "--model", bundle)
-    at_once = elmo_zh(*arguments).stdout
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as during:
-        during.setattr(score_texts, "_write", stopped)
-        assert elmo_zh(*arguments, "--output", "out").status == 130
-    path = Path("out.parts", name)
-    path.write_bytes(damage(path.read_bytes()))
-    answer = elmo_zh(*arguments, "--output", "out")
-    assert answer.status == 0
-    assert "Warning: Some finished work in out.parts is damaged, so it is computed again." in answer.stderr
-    assert Path("out").read_bytes().decode() == at_once
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])

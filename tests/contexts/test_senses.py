@@ -5,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contexts.texts import build, write_text
+from contexts.texts import indexed, model_of_words, write_text
 from contract.command_line import elmo_zh
-from drawn_bundles import SHAPES, write_model
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.explore.colourings import colour_points
@@ -45,8 +43,7 @@ LINES = (
 @pytest.fixture(scope="module")
 def senses_index(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> ContextIndex:
     folder = tmp_path_factory.mktemp("senses")
-    build(embedder, [write_text(folder / "a.txt", LINES)], folder / "a.index", min_count=1)
-    return ContextIndex.load(folder / "a.index")
+    return indexed(embedder, [write_text(folder / "a.txt", LINES)], folder / "a.index", min_count=1)
 
 
 def drawn_groups(sizes: tuple[int, ...], distance: float, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +61,6 @@ def test_groups_far_apart_are_found(sizes: tuple[int, ...]) -> None:
     vectors, truth = drawn_groups(sizes, 6.0)
     found = find_clusters(vectors)
     np.testing.assert_array_equal(found.labels, truth)  # the largest is the first
-    assert found.choice is not None
     assert found.choice.candidate == found.choice.number == len(sizes) == len(found.centres)
     for label in range(len(sizes)):
         np.testing.assert_allclose(found.centres[label], found.places[truth == label].mean(axis=0), atol=1e-12)
@@ -98,24 +94,11 @@ def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPa
 def test_blurred_groups_are_two_whatever_number_is_the_candidate() -> None:
     vectors, truth = drawn_groups((60, 50, 40), 1.1)
     found = find_clusters(vectors)
-    assert found.choice is not None
     assert found.choice.candidate == 3
     assert found.choice.silhouette < 0.5
     assert found.choice.number == len(found.centres) == 2
     # Each group stays whole.
     assert all(np.bincount(found.labels[truth == group], minlength=2).min() <= 3 for group in range(3))
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        (ClusterChoice(candidate=4, silhouette=0.6, score=3.1), 4),
-        (ClusterChoice(candidate=4, silhouette=0.4, score=3.1), 2),
-        (ClusterChoice(candidate=4, silhouette=0.6, score=2.9), 1),
-    ],
-)
-def test_the_number_that_is_chosen(choice: ClusterChoice, expected: int) -> None:
-    assert choice.number == expected
 
 
 def test_directions_of_an_occurrence_and_of_its_surroundings() -> None:
@@ -170,26 +153,6 @@ def test_usages_of_a_word(senses_index: ContextIndex) -> None:
         np.testing.assert_allclose(shown, np.sort(cosines)[::-1], atol=1e-12)
         assert "苹果" not in usage.words
         assert {each.neighbour.occurrence.word for each in usage.nearest} == {"苹果"}
-
-
-def test_telling_words_are_near_one_usage_only(senses_index: ContextIndex) -> None:
-    vectors = np.array(senses_index.vectors(2), np.float64)
-    first, second = (int(senses_index.occurrences(word)[0]) for word in ("米饭", "手机"))
-    [found] = telling_words(senses_index, [("苹果", vectors[[first, second]])], 2, 3)
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = units @ units[[first, second]].T
-    for usage, words in enumerate(found):
-        lead = cosines[:, usage] - cosines[:, 1 - usage]
-        scores: dict[str, float] = {}
-        for row in np.flatnonzero(lead >= 0).tolist():
-            word, score = senses_index.occurrence(row).word, float(cosines[row, usage] + lead[row])
-            scores[word] = max(score, scores.get(word, -9))
-        scores.pop("苹果", None)
-        assert words == sorted(scores, key=lambda word: -scores[word])[:3]
-    [[alone]] = telling_words(senses_index, [("苹果", vectors[[first]])], 2, 50)
-    order = np.argsort(-(units @ units[first]), kind="stable").tolist()
-    expected = dict.fromkeys(senses_index.occurrence(row).word for row in order)
-    assert alone == [word for word in expected if word != "苹果"]
 
 
 @pytest.mark.parametrize(("block", "num_nearest"), [(4096, 200), (1, 200), (7, 5), (13, 2)])
@@ -247,10 +210,9 @@ def test_the_vectors_are_read_once_for_all_words_of_a_page(
 
 
 def test_substitutes_of_usages(tmp_path: Path) -> None:
-    text = TextConfig(segmenter="whitespace")
-    embedder = ElmoEmbedder.load(write_model(tmp_path / "m", SHAPES["token"], text=text, with_softmax=True), "cpu")
-    build(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1)
-    found = find_senses(ContextIndex.load(tmp_path / "a.index"), "苹果", num_usages=2)
+    embedder = ElmoEmbedder.load(model_of_words(tmp_path / "m", with_softmax=True), "cpu")
+    index = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1)
+    found = find_senses(index, "苹果", num_usages=2)
     substitutes = usage_substitutes(embedder, found, segmented=False, top=20)
     shares = []
     for usage in found.usages:
@@ -265,26 +227,14 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
 
 
 def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
+    """tests/contexts/test_places.py compares the places with the source."""
     found = find_senses(senses_index, "苹果", num_usages=2)
-    header, *rows = [row.split("\t") for row in usage_rows(senses_index, found)]
-    assert header == [
-        "occurrence",
-        "usage",
-        "cosine",
-        "repeated",
-        "source",
-        "line",
-        "start",
-        "end",
-        "text_start",
-        "text",
-    ]
-    assert [int(row[0]) for row in rows] == senses_index.occurrences("苹果").tolist()
-    assert [int(row[1]) for row in rows] == found.labels.tolist()
-    assert [row[3] for row in rows] == ["0"] * 12 + ["1"]
-    for row in rows:
-        assert row[9][int(row[6]) : int(row[7])] == "苹果"
-        assert (LINES[int(row[5])], "0") == (row[9], row[8])
+    header, *rows = usage_rows(senses_index, found)
+    assert header == "occurrence\tusage\tcosine\trepeated\tsource\tline\tstart\tend\ttext_start\ttext"
+    numbers, usages, _, repeated, *_ = zip(*(row.split("\t") for row in rows), strict=True)
+    assert [int(number) for number in numbers] == senses_index.occurrences("苹果").tolist()
+    assert [int(usage) for usage in usages] == found.labels.tolist()
+    assert repeated == ("0",) * 12 + ("1",)
 
 
 def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,8 +279,7 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
 
 def test_what_is_found_is_shown_in_a_few_lines(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", [f"{line} {number}" for number in range(9) for line in LINES])
-    build(embedder, [path], tmp_path / "index", min_count=1)
-    index = ContextIndex.load(tmp_path / "index")
+    index = indexed(embedder, [path], tmp_path / "index", min_count=1)
     senses = find_senses(index, "苹果", num_usages=1)
     [usage] = senses.usages
     assert repr(senses) == f"Senses(word='苹果', layer=1, usages=({usage!r},))"

@@ -17,7 +17,6 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import substitutes as module
 from elmo_zh.embed.substitutes import PRIOR_POWER, best_rows
-from elmo_zh.errors import ElmoZhError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -126,18 +125,6 @@ def test_the_token_itself_is_not_read(bundle: Path) -> None:
     assert embedder.substitutes(["我们", "吃", "。"], 1, top=2).best == first.best[:2]
 
 
-def test_wrong_positions(bundle: Path) -> None:
-    embedder = ElmoEmbedder.load(bundle)
-    for tokens, position, told in (
-        (["苹果"], 1, "position 1: the sentence has 1 tokens, expected 0 to 0."),
-        (["苹果"], -1, "position -1: the sentence has 1 tokens, expected 0 to 0."),
-        ([], 0, "position 0: the sentence has 0 tokens, but an empty sentence has no position."),
-    ):
-        with pytest.raises(ElmoZhError) as raised:
-            embedder.substitutes(tokens, position)
-        assert str(raised.value) == told
-
-
 def test_no_substitutes_and_a_position_of_numpy(bundle: Path) -> None:
     embedder = ElmoEmbedder.load(bundle)
     assert embedder.substitutes(["我们", "苹果"], 1, 0).best == ()
@@ -185,7 +172,6 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     table = answer.stdout.splitlines()
     assert table[0] == "我们 吃 [苹果] 。"
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2).own
-    assert own is not None
     assert any(line.startswith("苹果 <") and line.split()[2] == str(own.rank) for line in table)
     following = "elmo-zh substitutes --file FILE --word 苹果"
     assert table[-1] == f"1 occurrence of 苹果. Next, see those of a text: {following}"

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_zh import ElmoEmbedder
+from drawn_bundles import SHAPES, write_model
+
+from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexReport, build_index
@@ -55,6 +57,16 @@ def build(
         force=force,
         reporter=SilentReporter(),
     )
+
+
+def indexed(embedder: ElmoEmbedder, paths: Sequence[Path], output: Path, **options: Any) -> ContextIndex:
+    build(embedder, paths, output, **options)
+    return ContextIndex.load(output)
+
+
+def model_of_words(folder: Path, **options: Any) -> Path:
+    """Write a drawn model whose segmenter splits at spaces."""
+    return write_model(folder, SHAPES["token"], text=TextConfig(segmenter="whitespace"), **options)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ from contract.command_line import (
     elmo_zh,
     metrics_lines,
     remove_training,
+    settings,
 )
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import run_bilm
@@ -40,10 +41,6 @@ SETTINGS = (
     f"model.highway_layers={NUM_HIGHWAYS}",
     f"train.max_tokens={40 * STEP_TOKENS}",
 )
-
-
-def settings(*assignments: str) -> list[str]:
-    return [argument for assignment in assignments for argument in ("--set", assignment)]
 
 
 @pytest.fixture(scope="module")
@@ -171,40 +168,12 @@ def test_vectors_equal_the_oracle(
     assert np.abs(unseen[1] - unseen[2]).max() > 1e-3
 
 
-def test_the_state_can_be_carried(
-    character_run: SampleRun, text: Path, sentences: list[list[str]], reference: oracle.Bundle, tmp_path: Path
-) -> None:
-    embed(character_run, text, tmp_path / "out.hdf5", "--stateful")
-    state = None
-    for vector, words in zip(read_dump(tmp_path / "out.hdf5"), sentences, strict=True):
-        expected, state = run_bilm(reference.bilm, oracle.token_vectors(reference, words), state)
-        np.testing.assert_allclose(vector, expected[:, 1:-1], rtol=0, atol=1e-5)
-
-
-def test_perplexity_equals_the_oracle(
-    character_run: SampleRun, text: Path, sentences: list[list[str]], reference: oracle.Bundle
-) -> None:
-    found = elmo_zh("evaluate", text, "--segmented", "--model", character_run.model, "--json").result()
-    expected = oracle.evaluate(reference, [words for words in sentences if words])
-    assert found.pop("model")["path"] == str(character_run.model)
-    assert found == pytest.approx(expected, rel=1e-4)
-    # Though every word is read, some cannot be predicted.
-    assert found["oov_rate"] > 0
-
-
 def test_perplexity_in_training_equals_the_oracle(character_run: SampleRun, reference: oracle.Bundle) -> None:
     full = next(line for line in metrics_lines(character_run.path) if line.get("heldout_set") == "full")
     expected = oracle.evaluate(reference, heldout_sentences(character_run))
     del expected["num_predictions"]
     for name, value in expected.items():
         assert full[f"heldout_{name}"] == pytest.approx(value, rel=1e-4), name
-
-
-def test_golden_vectors_equal_the_oracle(character_run: SampleRun, reference: oracle.Bundle) -> None:
-    with h5py.File(character_run.model / "golden.hdf5") as file:
-        for name, tokens in file["tokens"].items():
-            words = [token.decode() for token in tokens[()]]
-            np.testing.assert_allclose(file[name][()], oracle.layer_activations(reference, words), rtol=0, atol=1e-5)
 
 
 def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: SampleRun) -> None:

@@ -1,28 +1,28 @@
 """What tests of labelled data share."""
 
+import json
 from pathlib import Path
+
+import numpy as np
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.read_labelled import read_labelled
 
 CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
+# The words of the model of tests/tasks/conftest.py.
+WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
 
 
-def load(files: DataFiles, reading: Reading, reporter: Reporter) -> Dataset:
+def load(files: DataFiles, reading: Reading = CLASSIFY, reporter: Reporter | None = None) -> Dataset:
+    reporter = reporter or SilentReporter()
     return load_dataset(find_files(files, reporter), reading, reporter)
 
 
-class Messages(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
+def read(path: Path, reading: Reading) -> list[tuple[str, ...]]:
+    """Return texts and labels of each example of a file."""
+    return [(*example.texts, *example.labels) for example in read_labelled(path, reading).examples]
 
 
 def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
@@ -30,3 +30,19 @@ def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding=encoding)
     return path
+
+
+def lines(*records: object) -> str:
+    """Return records as lines of JSON."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def table(numbers: range, copies: int = 1, num_labels: int = 2) -> str:
+    """Return a table of numbered texts."""
+    rows = [f"第{number}个句子,{number % num_labels}\n" * copies for number in numbers]
+    return "text,label\n" + "".join(rows)
+
+
+def drawn_texts(count: int) -> list[str]:
+    generator = np.random.default_rng(7)
+    return ["".join(generator.choice(list(WORDS), size=generator.integers(2, 7))) for _ in range(count)]

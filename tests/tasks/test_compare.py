@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import SampleRun, contents_alone, elmo_zh
-from drawn_bundles import TOKENS, add_word2vec, install_model, write_model
-from messages import message_of
+from drawn_bundles import TOKENS, install_model, write_model
+from messages import Heard, message_of
+from tasks.labelled import WORDS, lines, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.find_bundle import find_installed
@@ -21,35 +22,19 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
-from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
-
-WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
-
-
-@pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
-    folder = tmp_path_factory.mktemp("bundle") / "model"
-    add_word2vec(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")))
-    return ElmoEmbedder.load(folder, "cpu")
-
-
-@pytest.fixture
-def _no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes as long as these trainings."""
-    for name in ("learning_figure", "save_picture"):
-        monkeypatch.setattr(f"elmo_zh.tasks.comparison.{name}", lambda *_: None)
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
     generator = np.random.default_rng(7)
-    path = folder / "tags.conll"
-    with path.open("w", encoding="utf-8") as file:
-        for _ in range(count):
-            text = "".join(generator.choice(list("我他吃来"), size=5))
-            file.write("".join(f"{character}\t{tag_of(text, place)}\n" for place, character in enumerate(text)) + "\n")
-    return path
+    texts = ["".join(generator.choice(list("我他吃来"), size=5)) for _ in range(count)]
+    blocks = ["".join(f"{each}\t{tag_of(text, place)}\n" for place, each in enumerate(text)) for text in texts]
+    return written(folder, "tags.conll", "\n".join(blocks))
+
+
+def food_tag(text: str, place: int) -> str:
+    return "S-X" if text[place] == "吃" else "O"
 
 
 def job_of(path: Path, kind: str = "classify", **changes: Any) -> CompareJob:
@@ -66,25 +51,19 @@ def job_of(path: Path, kind: str = "classify", **changes: Any) -> CompareJob:
 def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 300) -> Path:
     generator = np.random.default_rng(7)
     texts = ["".join(generator.choice(list(WORDS), size=6)) for _ in range(count)]
-    path = folder / "data.jsonl"
-    rows = [json.dumps({"text": text, "label": str(label_of(text))}) for text in dict.fromkeys(texts)]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return path
+    rows = [{"text": text, "label": str(label_of(text))} for text in dict.fromkeys(texts)]
+    return written(folder, "data.jsonl", lines(*rows))
 
 
-class Recorder(SilentReporter):
-    """Keeps the notes, and stops after some of them."""
+class Recorder(Heard):
+    """Stops after some trainings."""
 
     def __init__(self, most: int = 10**9) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
+        super().__init__()
         self.most = most
 
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
     def note(self, message: str) -> None:
-        self.notes.append(message)
+        super().note(message)
         if "training example" in message:
             self.most -= 1
             if not self.most:
@@ -94,13 +73,17 @@ class Recorder(SilentReporter):
         return [note for note in self.notes if note.startswith("Seed ")]
 
 
-@pytest.mark.usefixtures("_no_picture")
+def scores(folder: Path) -> list[Any]:
+    runs = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["runs"]
+    return [(run["model"], run["share"], run["seed"], run["score"], run["dev_score"]) for run in runs]
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """A linear model on the mean of word2vec cannot know what stands first; the biLM's vectors can."""
     texts = ["".join(order) for other in "吃苹果。来" for order in permutations("我他" + other)]
-    rows = [json.dumps({"text": text, "label": str(text.index("我") < text.index("他"))}) + "\n" for text in texts]
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(rows * 8), encoding="utf-8")
+    rows = [{"text": text, "label": str(text.index("我") < text.index("他"))} for text in texts]
+    path = written(tmp_path, "data.jsonl", lines(*rows) * 8)
     job = job_of(path, shares=(1.0,))
     fit = replace(
         job.fit,
@@ -132,9 +115,9 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
     assert len(found["runs"]) == 2 * 1 + 2 * 2 + 3 * 2 * 2
 
 
-@pytest.mark.usefixtures("_no_picture")
+@pytest.mark.usefixtures("no_pictures")
 def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O")
+    path = write_tags(tmp_path, food_tag)
     whole = Recorder()
     compare_task(job_of(path, "tag"), embedder, tmp_path / "whole", reporter=whole)
     assert len(whole.trained()) == 3 * 2 * 2
@@ -147,19 +130,14 @@ def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, 
     assert "holds an unfinished training with other data" in told
     compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=second)
     assert len(first.trained()) + len(second.trained()) == len(whole.trained())
-
-    def scores(name: str) -> list[Any]:
-        runs = json.loads((tmp_path / name / "comparison.json").read_text(encoding="utf-8"))["runs"]
-        return [(run["model"], run["share"], run["seed"], run["score"], run["dev_score"]) for run in runs]
-
-    assert scores("found") == scores("whole")
+    assert scores(tmp_path / "found") == scores(tmp_path / "whole")
     told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
     assert told.startswith(f"{tmp_path / 'found'} exists already.")
 
 
 def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """A changed digit used to end in another score with status 0."""
-    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O", 40)
+    path = write_tags(tmp_path, food_tag, 40)
     job = job_of(path, "tag", shares=(1.0,))
     job = replace(job, fit=replace(job.fit, training=TrainSettings(epochs=1), num_seeds=1))
     compare_task(job, embedder, tmp_path / "whole")
@@ -171,15 +149,10 @@ def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) 
     second = Recorder()
     compare_task(job, embedder, tmp_path / "found", reporter=second)
     assert second.warnings == [f"Some finished work in {record.parent} is damaged, so it is computed again."]
-
-    def scores(name: str) -> list[Any]:
-        runs = json.loads((tmp_path / name / "comparison.json").read_text(encoding="utf-8"))["runs"]
-        return [(run["model"], run["seed"], run["score"], run["dev_score"]) for run in runs]
-
-    assert scores("found") == scores("whole")
+    assert scores(tmp_path / "found") == scores(tmp_path / "whole")
 
 
-@pytest.mark.usefixtures("_no_picture")
+@pytest.mark.usefixtures("no_pictures")
 def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_tags(tmp_path, lambda text, place: text[place])
     path.rename(tmp_path / "train.conll")
@@ -216,11 +189,11 @@ def child_of(parent: ElmoEmbedder, folder: Path) -> ElmoEmbedder:
     return ElmoEmbedder.load(folder, "cpu")
 
 
-@pytest.mark.usefixtures("_no_picture")
+@pytest.mark.usefixtures("no_pictures")
 def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """One with the same weights learns the same; word2vec vectors are its own."""
     child = child_of(embedder, tmp_path / "child")
-    path = write_tags(tmp_path, lambda text, place: "S-X" if text[place] == "吃" else "O")
+    path = write_tags(tmp_path, food_tag)
     job = job_of(path, "tag", ancestor=embedder.bundle.path)
     reporter = Recorder()
     comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
@@ -254,13 +227,12 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert note.endswith("To compare it too, give its folder: --ancestor BUNDLE")
     backoff = ElmoEmbedder(child.bundle, "cpu", "bfloat16", unknown="backoff")
     found = _find_ancestor(wrong, backoff, reporter)
-    assert found is not None
     assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
     assert told.endswith(f"was started from {embedder.bundle.digest}, and this is {toy.bundle.digest}. Leave it out.")
 
 
-@pytest.mark.usefixtures("_no_picture")
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("place", ["output", "both"])
 def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path, place: str) -> None:
     """ELMo alone stays at the input where there is no other one."""
@@ -279,43 +251,40 @@ def run_of(model: str, right: list[int]) -> Run:
     return Run(model=model, share=1.0, seed=1, num_examples=9, score=score, dev_score=None, seconds=60.0, rows=rows)
 
 
+def compared(*runs: Run) -> Comparison:
+    return Comparison(runs=list(runs), name="n", metric="accuracy", seed=1, facts={"vectors_seconds": 90.0})
+
+
 def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
-    runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
-    comparison = Comparison(runs=runs, name="n", metric="accuracy", seed=1, facts={"vectors_seconds": 90.0})
+    comparison = compared(run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8))
     assert comparison.verdict() == (
         "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec (95% interval -100.0 to"
         " -100.0) with 9 training examples."
     )
-    lines = comparison.lines()
-    assert "| [word2vec; ELMo] | 0.0000 |" in lines
-    assert "| [word2vec; ELMo] | -100.00 (-100.00 to -100.00) |" in lines
-    assert "| word2vec | 1.00 |" in lines
-    assert "ELMo's vectors took 1.50 minutes, once for all trainings." in lines
-    assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
+    told = comparison.lines()
+    assert "| [word2vec; ELMo] | 0.0000 |" in told
+    assert "| [word2vec; ELMo] | -100.00 (-100.00 to -100.00) |" in told
+    assert "| word2vec | 1.00 |" in told
+    assert "ELMo's vectors took 1.50 minutes, once for all trainings." in told
+    run = comparison.runs[1]
+    assert Run.from_json(json.loads(json.dumps(run.to_json()))).rows.tolist() == run.rows.tolist()
 
 
 def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
-    facts = {"vectors_seconds": 90.0}
-    comparison = Comparison(runs=runs, name="n", metric="accuracy", seed=1, facts=facts)
     hint = "As accurate as the most frequent label: word2vec. For uneven labels add: --metric macro_f1"
-    assert comparison.lines()[-2] == hint
-    assert not list(replace(comparison, metric="macro_f1").hints())
-    assert not list(replace(comparison, runs=[runs[0], *runs[2:]]).hints())
+    assert compared(*runs).lines()[-2] == hint
+    assert not list(replace(compared(*runs), metric="macro_f1").hints())
+    assert not list(compared(runs[0], *runs[2:]).hints())
 
 
 def test_a_better_linear_model_is_told() -> None:
     runs = [run_of(TFIDF, [1, 1, 1, 0]), run_of(WORD2VEC, [1, 0, 1, 0]), run_of(ELMO, [0] * 4), run_of(BOTH, [0] * 4)]
-    facts = {"vectors_seconds": 90.0}
-    comparison = Comparison(runs=runs, name="n", metric="accuracy", seed=1, facts=facts)
-    assert comparison.lines()[-2] == (
+    assert compared(*runs).lines()[-2] == (
         "TF-IDF, a linear model on characters, scores higher than each network here: 0.7500, and the best of them"
         " 0.5000."
     )
-    as_good = Comparison(
-        runs=[*runs[:2], run_of(ELMO, [1, 1, 1, 0]), runs[3]], name="n", metric="x", seed=1, facts=facts
-    )
-    assert not list(as_good.hints())
+    assert not list(compared(*runs[:2], run_of(ELMO, [1, 1, 1, 0]), runs[3]).hints())
 
 
 @pytest.mark.usefixtures("empty_folder")

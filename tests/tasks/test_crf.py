@@ -15,14 +15,18 @@ LENGTHS = (4, 1, 3, 0, 2)
 TAGS = ("O", "B-X", "I-X", "E-X", "S-X")
 
 
-@pytest.fixture(params=[False, True])
-def crf(request: pytest.FixtureRequest) -> CRF:
-    crf = CRF(TAGS, marks_spans=request.param)
+def drawn_crf(*, marks_spans: bool) -> CRF:
+    crf = CRF(TAGS, marks_spans=marks_spans)
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in crf.parameters():
             parameter.normal_(0, 1, generator=generator)
     return crf
+
+
+@pytest.fixture(params=[False, True])
+def crf(request: pytest.FixtureRequest) -> CRF:
+    return drawn_crf(marks_spans=request.param)
 
 
 def drawn() -> tuple[torch.Tensor, torch.Tensor]:
@@ -96,11 +100,7 @@ def test_the_probability_of_a_tag_is_that_of_all_sequences_that_have_it(crf: CRF
 
 
 def test_the_probability_of_a_span_is_that_of_all_sequences_that_have_it() -> None:
-    crf = CRF(TAGS, marks_spans=True)
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for parameter in crf.parameters():
-            parameter.normal_(0, 1, generator=generator)
+    crf = drawn_crf(marks_spans=True)
     emissions, _ = drawn()
     num_spans = 0
     for row, (scores, length) in enumerate(zip(all_scores(crf), LENGTHS, strict=True)):
@@ -132,11 +132,3 @@ def test_spans_of_a_long_text() -> None:
     assert len(singles) > 100
     np.testing.assert_allclose(*zip(*singles, strict=True), rtol=0, atol=1e-6)
     assert max(found) <= 1
-
-
-def test_forbidden_tags_are_never_predicted() -> None:
-    crf = CRF(TAGS, marks_spans=True)
-    emissions = torch.zeros(1, 3, len(TAGS))
-    emissions[0, :, TAGS.index("I-X")] = 50.0
-    [tags] = crf.best_tags(emissions, torch.ones(1, 3, dtype=torch.bool))
-    assert [TAGS[tag] for tag in tags] == ["B-X", "I-X", "E-X"]

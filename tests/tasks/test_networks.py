@@ -1,6 +1,6 @@
 """Networks: padding and company change nothing, alignments and pools by NumPy, places and rows by hand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 import torch
 from drawn_bundles import SHAPES, TOKENS, P, write_model
 from messages import Heard
-from numpy.typing import NDArray
+from tasks.labelled import WORDS
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
@@ -39,23 +39,15 @@ from elmo_zh.tasks.task_head import TaskHead, align
 from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
-WORDS = ("我", "吃", "苹", "果", "。")
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
 TAGS = ("O", "B-X", "I-X", "E-X", "S-X")
 ALL_INPUTS = ("word2vec", "elmo", "characters")
-
-
-@pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> ElmoEmbedder:
-    folder = tmp_path_factory.mktemp("bundle") / "model"
-    return ElmoEmbedder.load(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")), "cpu")
 
 
 def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, list[EncodedText]]:
     reader = TextReader(embedder, by_words=False)
     read = [reader.read(text) for text in texts]
     vocabulary = embedder.bundle.vocabulary
-    assert vocabulary is not None
     table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
     table[:3] = 0  # the special tokens
     cache = VectorCache.in_memory(embedder, (sentence for text in read for sentence in text.sentences))
@@ -155,36 +147,52 @@ def test_alignment_is_the_mean_weighted_by_a_softmax_of_products() -> None:
         np.testing.assert_allclose(to_a[row, mask_b[row]].numpy(), expected, rtol=0, atol=1e-5)
 
 
-def lstm_by_hand(inputs: NDArray[np.float64], weights: Mapping[str, NDArray[np.float64]], direction: int) -> Any:
-    """One direction of an LSTM as Hochreiter and Schmidhuber have it; the gates are i, g, f, o, and 1 is added to f."""
-    of_inputs, of_hidden, bias = (weights[name][direction] for name in ("input_weight", "recurrent_weight", "bias"))
-    hidden = cell = np.zeros(of_hidden.shape[0])
-    outputs = []
-    for vector in inputs[::-1] if direction else inputs:
-        i, g, f, o = np.split(vector @ of_inputs + hidden @ of_hidden + bias, 4)
-        cell = cell / (1 + np.exp(-f - 1)) + np.tanh(g) / (1 + np.exp(-i))
-        hidden = np.tanh(cell) / (1 + np.exp(-o))
-        outputs.append(hidden)
-    return np.array(outputs[::-1] if direction else outputs)
+def lstm_of_torch(ours: BiLSTM) -> torch.nn.LSTM:
+    """The same weights in an LSTM of torch: in its order of gates, with the 1 that ours adds to the forget gate."""
+    weights = ours.lstm
+    width, size = weights.input_weight.shape[1], weights.recurrent_weight.shape[1]
+    theirs = torch.nn.LSTM(width, size, batch_first=True, bidirectional=True)
+    order = [0, 2, 1, 3]  # input, forget, candidate, output
+    with torch.no_grad():
+        for direction, suffix in enumerate(("l0", "l0_reverse")):
+            for name, weight in (("ih", weights.input_weight), ("hh", weights.recurrent_weight)):
+                gates = weight[direction].T.unflatten(0, (4, size))[order]
+                getattr(theirs, f"weight_{name}_{suffix}").copy_(gates.flatten(0, 1))
+            bias = weights.bias[direction].unflatten(0, (4, size))[order]
+            bias[1] += 1
+            getattr(theirs, f"bias_ih_{suffix}").copy_(bias.flatten())
+            getattr(theirs, f"bias_hh_{suffix}").zero_()
+    return theirs
 
 
-def test_the_merged_encoder_by_hand() -> None:
+def test_the_bilstm_is_that_of_torch() -> None:
+    torch.manual_seed(3)
+    ours = BiLSTM(5, 7).eval()
+    torch.nn.init.normal_(ours.lstm.bias)
+    theirs = lstm_of_torch(ours)
+    texts, mask = torch.randn(3, 11, 5), torch.arange(11) < torch.tensor([[11], [4], [1]])
+    found = ours(texts, mask)
+    for row, length in enumerate((11, 4, 1)):
+        expected, _ = theirs(texts[row : row + 1, :length])
+        torch.testing.assert_close(found[row, :length], expected[0], rtol=0, atol=1e-5)
+        assert not found[row, length:].any()
+    # Products of training may be in bfloat16.
+    torch.testing.assert_close(ours.train()(texts, mask), found, rtol=0, atol=0.02)
+
+
+def test_the_merged_encoder_is_two_lstms_and_a_sum() -> None:
     torch.manual_seed(3)
     encoder = MergedBiLSTM(7, 5, dropout=0.3).eval()
+    first, second = map(lstm_of_torch, (encoder.first, encoder.second))
     inputs, lengths = torch.randn(3, 4, 7), (4, 2, 0)
-    mask = torch.arange(4) < torch.tensor(lengths)[:, None]
-    found = encoder(inputs, mask).detach().numpy()
+    found = encoder(inputs, torch.arange(4) < torch.tensor(lengths)[:, None])
     assert found.shape == (3, 4, 10)
-    own = {name: value.double().numpy() for name, value in encoder.state_dict().items()}
     for row, length in enumerate(lengths):
-        vectors = inputs[row, :length].double().numpy() @ own["project.weight"].T + own["project.bias"]
-        for number, layer in enumerate(("first", "second")):
-            weights = {name.split(".")[-1]: value for name, value in own.items() if name.startswith(layer)}
-            outputs = [lstm_by_hand(vectors, weights, direction) for direction in (0, 1)] if length else []
-            both = np.concatenate(outputs, axis=1) if outputs else np.zeros((0, 10))
-            vectors = both if number else vectors + both
-        np.testing.assert_allclose(found[row, :length], vectors, rtol=0, atol=1e-5)
         assert not found[row, length:].any()
+        if length:
+            vectors = inputs[row : row + 1, :length] @ encoder.project.weight.T + encoder.project.bias
+            expected, _ = second(vectors + first(vectors)[0])
+            torch.testing.assert_close(found[row, :length], expected[0], rtol=0, atol=1e-5)
 
 
 def test_pools_by_hand() -> None:
@@ -218,7 +226,6 @@ def test_word_vectors_reach_the_characters_of_the_word(embedder: ElmoEmbedder) -
     np.testing.assert_array_equal(batch.elmo[:, 0].numpy(), expected.astype(np.float16))
     assert batch.characters[0, :, 0].tolist() == [2, 1, 3, 1, 4, 1]
     assert batch.places[0].tolist() == [ALONE, NO_TOKEN, ALONE, ALONE, ALONE, ALONE]
-    assert encoder.word2vec is not None
     rows = [encoder.word2vec.table[3 + WORDS.index(word)].astype(np.float32) for word in "我吃。苹果"]
     np.testing.assert_array_equal(batch.word2vec[0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
 
@@ -227,7 +234,6 @@ def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> No
     """吃桃苹 is unknown; of its parts 吃 and 苹 are words."""
     model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(segmenter="whitespace"))
     vocabulary = load_bundle(model).vocabulary
-    assert vocabulary is not None
     table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
     table[:3] = 0
     word2vec = Word2Vec(vocabulary, table)
@@ -239,7 +245,6 @@ def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> No
         found = encoder.batch([encoder.encode(text)]).word2vec[0].numpy()
         np.testing.assert_array_equal(found, [table[3 + WORDS.index("我")], expected])
     # A text needs no copy of the whole table.
-    assert encoder.word2vec is not None
     assert encoder.word2vec.vocabulary.tokens == (*SPECIALS, "我", "吃桃苹")
 
 
@@ -294,22 +299,15 @@ def test_an_interrupted_cache_continues_with_the_same_bytes(
     ("name", "damage", "num_kept"),
     [
         ("vectors.npy", lambda data: data[:-3] + bytes([data[-3] ^ 64]) + data[-2:], 6),
-        ("vectors.npy", lambda data: data[:200] + bytes(40) + data[240:], 0),
         ("vectors.npy", lambda data: data[:20] + b"@" + data[21:], 0),
         ("vectors.npy", lambda data: data[:-100], 0),
         ("part-000000000003.json", lambda data: data.replace(b'"num_lines": 3', b'"num_lines": 4'), 3),
-        ("part-000000000000.json", lambda data: bytes(len(data)), 0),
         ("vectors.json", lambda data: data[:-9], 0),
     ],
-    ids=["last vectors", "first vectors", "header", "cut", "record", "empty record", "first record"],
+    ids=["last vectors", "header", "cut", "record", "first record"],
 )
 def test_damaged_vectors_are_computed_again(
-    embedder: ElmoEmbedder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    damage: Callable[[bytes], bytes],
-    num_kept: int,
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: Any, num_kept: int
 ) -> None:
     """They used to train a worse task with status 0."""
     monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
@@ -378,31 +376,6 @@ def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
             parameter.add_(1)
     live.reset()
     torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)
-
-
-def test_the_bilstm_is_that_of_torch() -> None:
-    """With the gates in torch's order, and the 1 that ours adds to the forget gate."""
-    torch.manual_seed(3)
-    ours, theirs = BiLSTM(5, 7).eval(), torch.nn.LSTM(5, 7, batch_first=True, bidirectional=True)
-    order = [0, 2, 1, 3]  # input, forget, candidate, output
-    with torch.no_grad():
-        ours.lstm.bias.normal_()
-        for direction, suffix in enumerate(("l0", "l0_reverse")):
-            for name, weight in (("ih", ours.lstm.input_weight), ("hh", ours.lstm.recurrent_weight)):
-                gates = weight[direction].T.unflatten(0, (4, 7))[order]
-                getattr(theirs, f"weight_{name}_{suffix}").copy_(gates.flatten(0, 1))
-            bias = ours.lstm.bias[direction].unflatten(0, (4, 7))[order]
-            bias[1] += 1
-            getattr(theirs, f"bias_ih_{suffix}").copy_(bias.flatten())
-            getattr(theirs, f"bias_hh_{suffix}").zero_()
-    texts, mask = torch.randn(3, 11, 5), torch.arange(11) < torch.tensor([[11], [4], [1]])
-    found = ours(texts, mask)
-    for row, length in enumerate((11, 4, 1)):
-        expected, _ = theirs(texts[row : row + 1, :length])
-        torch.testing.assert_close(found[row, :length], expected[0], rtol=0, atol=1e-5)
-        assert not found[row, length:].any()
-    # Products of training may be in bfloat16.
-    torch.testing.assert_close(ours.train()(texts, mask), found, rtol=0, atol=0.02)
 
 
 @pytest.mark.parametrize(("chosen", "other"), [(BFLOAT16, FLOAT32), (FLOAT32, BFLOAT16)])

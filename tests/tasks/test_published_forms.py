@@ -4,32 +4,30 @@ import json
 from pathlib import Path
 
 import pytest
-from messages import message_of
-from tasks.labelled import CLASSIFY, PAIRS, TAG, Messages, load, written
+from messages import Heard, message_of
+from tasks.labelled import CLASSIFY, PAIRS, TAG, lines, load, read, table, written
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.datasets import find_files
-from elmo_zh.tasks.read_labelled import read_labelled
-
-
-def lines(*records: object) -> str:
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def read(path: Path, reading: Reading) -> list[tuple[str, ...]]:
-    return [(*example.texts, *example.labels) for example in read_labelled(path, reading).examples]
-
+from elmo_zh.tasks.read_labelled import iter_pairs, read_labelled
 
 ROOMS = [("房间很干净", "1"), ("早餐难吃", "0")]
 CLASSES = [
+    ("a.csv", "label,review\n1,房间很干净\n0,早餐难吃\n"),
+    ("a.csv", '"review","label"\n"房间很干净",1\n"早餐难吃",0\n'),
+    ("a.tsv", "房间很干净\t1\n早餐难吃\t0\n"),
+    ("a.txt", "1\t房间很干净\n\n0\t早餐难吃\n"),
+    ("a.csv", "id;text;label\n7;房间很干净;1\n8;早餐难吃;0\n"),
+    ("a.data", lines({"id": 3, "评论": "房间很干净", "情感": "1"}, {"id": 4, "评论": "早餐难吃", "情感": "0"})),
     ("a.tsv", "qid\tlabel\ttext_a\n0\t1\t房间很干净\n1\t0\t早餐难吃\n"),
     ("a.csv", "cat,label,review\n酒店,1,房间很干净\n酒店,0,早餐难吃\n"),
     ("a.csv", "userId,rating,timestamp,title,comment\n7,1,1300000000,好,房间很干净\n8,0,1300000001,差,早餐难吃\n"),
     ("a.csv", "ID,Username,Star,Comment\n7,张三,1,房间很干净\n8,李四,0,早餐难吃\n"),
     ("a.csv", "no,文案,label\n70000001,房间很干净,1\n70000002,早餐难吃,0\n"),
-    ("a.json", json.dumps([{"text": "房间很干净", "label": 1}, {"text": "早餐难吃", "label": 0}], indent=2)),
+    ("a.json", json.dumps([{"text": "房间很干净", "label": 1}, {"text": "早餐难吃", "label": "0"}], indent=2)),
     ("a.txt", '\n[ {"content": "房间很干净", "label": "1"}, {"content": "早餐难吃", "label": "0"}]'),
     ("a.jsonl", lines({"text": "房间很干净", "label": ["1"]}, {"text": "早餐难吃", "label": ["0"]})),
     ("a.jsonl", lines({"id": "a1", "文案": "房间很干净", "label": 1}, {"id": "a2", "文案": "早餐难吃", "label": 0})),
@@ -80,6 +78,9 @@ def test_a_first_row_that_names_unknown_columns(tmp_path: Path) -> None:
 
 QUESTIONS = [("怎么还款", "如何还款", "1"), ("怎么借", "天气", "0")]
 TWO_TEXTS = [
+    ("a.csv", "sentence1,sentence2,label\n怎么还款,如何还款,1\n怎么借,天气,0\n"),
+    ("a.tsv", "怎么还款\t如何还款\t1\n怎么借\t天气\t0\n"),
+    ("a.jsonl", lines(*({"q1": own, "q2": other, "label": int(label)} for own, other, label in QUESTIONS))),
     ("a.csv", "question,utterance,label\n怎么还款,如何还款,1\n怎么借,天气,0\n"),
     ("a.tsv", "premise\thypo\tlabel\n怎么还款\t如何还款\t1\n怎么借\t天气\t0\n"),
     (
@@ -94,7 +95,10 @@ TWO_TEXTS = [
 
 @pytest.mark.parametrize(("name", "content"), TWO_TEXTS)
 def test_pairs_as_they_are_published(tmp_path: Path, name: str, content: str) -> None:
-    assert read(written(tmp_path, name, content), PAIRS) == QUESTIONS
+    path = written(tmp_path, name, content)
+    assert read(path, PAIRS) == QUESTIONS
+    [source] = find_sources([str(path)]).sources
+    assert list(iter_pairs(source, PAIRS)) == [each[:2] for each in QUESTIONS]
 
 
 def test_lists_of_strings_are_texts(tmp_path: Path) -> None:
@@ -158,40 +162,6 @@ def test_a_number_sign_is_a_token_or_starts_a_comment(tmp_path: Path) -> None:
     assert [example.texts[0] for example in labelled.examples] == ["#话#李", "#题"]
 
 
-NESTED = lines({"id": 1, "data": {"text": "好"}})
-UNEQUAL = lines({"tokens": ["北"], "tags": ["O"]}, {"tokens": ["北", "京"], "tags": ["O"]})
-PROBLEMS = [
-    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "the two texts of a pair, text_a and text_b: use task"),
-    (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects, expected a text and a label"),
-    (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object a line, or one list of objects."),
-    (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
-    (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is no object."),
-    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
-    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
-    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "its 1,002 tokens are one sentence. Write a blank line after each"),
-    (
-        TAG,
-        "a.csv",
-        "id,word,tag\n1,北,B-LOC\n",
-        "not from CSV. Write a token, a tab and its tag on a line, and a blank",
-    ),
-    (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
-    (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Write each word, a tab and its tag on a line"),
-    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns, expected one token and"),
-    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, expected a name such as B-PER."),
-    (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
-    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
-    (TAG, "a.jsonl", NESTED, "record 1 has no field of the text among id, data. Name it: --text-column NAME, or write"),
-]
-
-
-@pytest.mark.parametrize(("reading", "name", "content", "problem"), PROBLEMS)
-def test_what_is_not_read_is_one_line(tmp_path: Path, reading: Reading, name: str, content: str, problem: str) -> None:
-    path = written(tmp_path, name, content)
-    told = message_of(CorpusError, lambda: read_labelled(path, reading))
-    assert problem in told
-
-
 UNLABELLED = [
     (CLASSIFY, "a.tsv", "qid\ttext_a\n0\t房间很干净\n1\t早餐难吃\n"),
     (CLASSIFY, "a.csv", "id,text\n0,房间很干净\n1,早餐难吃\n"),
@@ -213,10 +183,6 @@ def test_texts_without_labels_are_told_from_labelled_ones(
     assert message_of(UnlabelledError, lambda: read_labelled(path, reading))
 
 
-def rows(*numbers: int) -> str:
-    return "text,label\n" + "".join(f"第{number}个句子,{number % 2}\n" for number in numbers)
-
-
 NAMES = [
     ("train.csv", "dev.csv", "test.csv"),
     ("Train.CSV", "Valid.CSV", "TEST.CSV"),
@@ -234,10 +200,10 @@ NAMES = [
 @pytest.mark.parametrize("names", NAMES)
 def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
     for number, name in enumerate(names):
-        written(tmp_path, name, rows(*range(10 * number, 10 * number + 4 + number)))
+        written(tmp_path, name, table(range(10 * number, 10 * number + 4 + number)))
     for other in (".DS_Store", "README.md", "labels.txt", "testing/dev.csv"):
         written(tmp_path, other, "好\n")
-    notes = Messages()
+    notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
     assert notes.notes[0].startswith(f"Not read in {tmp_path}: ")
@@ -245,34 +211,36 @@ def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
 
 
 def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> None:
-    written(tmp_path, "train.csv", rows(*range(60)))
+    written(tmp_path, "train.csv", table(range(60)))
     test = written(tmp_path, "test.csv", "id,text\n0,第100个句子\n")
-    notes = Messages()
+    notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert f"{test} has no labels and is not read. To label it: task predict" in notes.notes
     assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
     assert dataset.test
-    told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test), CLASSIFY, Messages()))
+    told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test)))
     assert "the column of the label was not found among id, text" in told
 
 
 def test_which_of_several_files(tmp_path: Path) -> None:
-    only = written(tmp_path, "one/reviews.csv", rows(*range(60)))
-    assert find_files(DataFiles(data=only.parent), Messages()).data == only
-    written(tmp_path, "none/neg/1.txt", "坏\n")
-    told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "none"), Messages()))
-    assert "has no file with train in its name. It holds neg." in told
-    written(tmp_path, "many/train.csv", rows(*range(60)))
+    only = written(tmp_path, "one/reviews.csv", table(range(60)))
+    assert find_files(DataFiles(data=only.parent), Heard()).data == only
+    (tmp_path / "none").mkdir()
+    for held in ("no data", "neg"):
+        told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "none"), Heard()))
+        assert f"has no file with train in its name. It holds {held}." in told
+        written(tmp_path, "none/neg/1.txt", "坏\n")
+    written(tmp_path, "many/train.csv", table(range(60)))
     for name in ("a.test.csv", "b.test.csv"):
-        written(tmp_path, f"many/{name}", rows(100, 101))
-    told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "many"), Messages()))
+        written(tmp_path, f"many/{name}", table(range(100, 102)))
+    told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "many"), Heard()))
     assert told.endswith("has several files of test examples (a.test.csv, b.test.csv). Give one of them with --test.")
     given = DataFiles(data=tmp_path / "many", test=tmp_path / "many" / "b.test.csv")
-    assert find_files(given, Messages()).data.name == "train.csv"
+    assert find_files(given, Heard()).data.name == "train.csv"
 
 
 def test_parquet_is_named(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1" + bytes(range(256)) * 4 + b"PAR1")
     told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
-    assert told == f"{path}: a Parquet file. Convert it to CSV or JSON lines."
+    assert told == f"{path}: a Parquet table. Export its text as CSV or JSON lines."

@@ -1,11 +1,21 @@
-"""Scores against scikit-learn, seqeval and SciPy."""
+"""Scores against scikit-learn, seqeval and SciPy; the paired bootstrap, whose intervals hold the truth as they say."""
 
 import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from elmo_zh.tasks.examples import tags_of
-from elmo_zh.tasks.scores import confusion_matrix, score_classes, score_numbers, score_spans
+from elmo_zh.tasks.examples import Example, tags_of
+from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, tag_prediction
+from elmo_zh.tasks.scores import (
+    bootstrap_difference,
+    confusion_matrix,
+    example_rows,
+    score_classes,
+    score_numbers,
+    score_predictions,
+    score_rows,
+    score_spans,
+)
 
 DRAWN = np.random.default_rng(5)
 
@@ -73,3 +83,134 @@ def test_nothing_found_scores_zero() -> None:
     assert score_spans([["B-X", "O"]], [["O", "O"]])["f1"] == 0
     assert score_spans([["O"]], [["O"]])["f1"] == 0
     assert score_numbers([1.0, 1.0], [1.0, 2.0])["pearson"] == 0
+
+
+# The paired bootstrap
+
+UNITS = np.array([[0, 1], [1, 2], [2, 3]], np.int32)
+
+
+def tagged(tags: tuple[str, ...]) -> Example:
+    return Example(("一二三",), tags, UNITS)
+
+
+def test_rows_give_the_scores_of_whole_files() -> None:
+    generator = np.random.default_rng(5)
+    forms = [("O", "O", "O"), ("B-A", "E-A", "O"), ("O", "S-B", "O"), ("S-A", "S-B", "S-A"), ("B-B", "I-B", "E-B")]
+    examples = [tagged(forms[number]) for number in generator.integers(5, size=41)]
+    predictions = [tag_prediction("一二三", UNITS, forms[number], "BIOES") for number in generator.integers(5, size=41)]
+    for marks_spans, metric in ((True, "f1"), (False, "accuracy")):
+        rows = example_rows(examples, predictions, metric=metric, marks_spans=marks_spans)
+        expected = score_predictions(examples, predictions, marks_spans=marks_spans)[metric]
+        assert score_rows(rows, metric=metric) == pytest.approx(expected)
+    classes = [Example(("一",), (label,)) for label in "aabbab"]
+    rows = example_rows(classes, [ClassPrediction(label, {}) for label in "abbbaa"], metric="accuracy")
+    assert rows.tolist() == [[1, 1], [0, 1], [1, 1], [1, 1], [1, 1], [0, 1]]
+    numbers = [Example(("一",), (label,)) for label in ("3", "1", "2", "5")]
+    rows = example_rows(numbers, [NumberPrediction(value) for value in (0.3, 0.2, 0.1, 0.9)], metric="spearman")
+    assert score_rows(rows, metric="spearman") == pytest.approx(spearmanr([3, 1, 2, 5], [0.3, 0.2, 0.1, 0.9]).statistic)
+
+
+def macro_f1(gold: str, found: str) -> float:
+    examples = [Example(("一",), (label,)) for label in gold]
+    predictions = [ClassPrediction(label, {}) for label in found]
+    rows = example_rows(examples, predictions, metric="macro_f1")
+    score = score_rows(rows, metric="macro_f1")
+    assert score == pytest.approx(score_predictions(examples, predictions, marks_spans=False)["macro_f1"])
+    return score
+
+
+def test_macro_f1_by_hand() -> None:
+    """Of a: 3 right, 4 true, 4 predicted; of b: 1 right, 2 true, 1 predicted; of c, which is never true: 0."""
+    assert macro_f1("aaaabb", "aaacba") == pytest.approx((3 / 4 + 2 / 3 + 0) / 3)
+    assert macro_f1("aaab", "aaaa") == pytest.approx((6 / 7) / 2)
+    assert macro_f1("a", "a") == 1
+
+
+def test_macro_f1_is_drawn_as_a_loop_would() -> None:
+    """Of several trainings, with a class that only one of them predicts; few examples, so that draws miss classes."""
+    f1_score = pytest.importorskip("sklearn.metrics").f1_score
+    generator = np.random.default_rng(4)
+    gold = "aaabbc"
+    examples = [Example(("一",), (label,)) for label in gold]
+    found = [["aabbcc", "aaabba"], ["abbbbd", "aaaaaa"]]
+    models = [
+        [example_rows(examples, [ClassPrediction(label, {}) for label in each], metric="macro_f1") for each in model]
+        for model in found
+    ]
+    difference = bootstrap_difference(*models, metric="macro_f1", seed=1)
+    drawn = []
+    for _ in range(2000):
+        chosen = generator.integers(6, size=6)
+        scores = [
+            [f1_score([gold[i] for i in chosen], [each[i] for i in chosen], average="macro") for each in model]
+            for model in found
+        ]
+        drawn.append(np.mean(scores[0]) - np.mean(scores[1]))
+    expected = np.quantile(drawn, (0.025, 0.975))
+    assert (difference.low, difference.high) == pytest.approx(tuple(expected), abs=0.04)
+    whole = [np.mean([f1_score(list(gold), list(each), average="macro") for each in model]) for model in found]
+    assert difference.value == pytest.approx(whole[0] - whole[1])
+
+
+def test_nothing_predicted_and_nothing_to_find_is_zero() -> None:
+    rows = np.zeros((7, 2))
+    found = bootstrap_difference([rows], [rows], metric="accuracy", seed=1)
+    assert (found.value, found.low, found.high, found.is_sure) == (0, 0, 0, False)
+
+
+def test_the_interval_is_paired_and_repeats() -> None:
+    """Models that differ on few examples differ surely, however much their common errors spread."""
+    generator = np.random.default_rng(3)
+    common = generator.random(400) < 0.5
+    worse, better = common.copy(), common.copy()
+    better[np.flatnonzero(~common)[:20]] = True
+    first, second = (np.stack([right, np.ones(400)], axis=1).astype(float) for right in (better, worse))
+    found = bootstrap_difference([first], [second], metric="accuracy", seed=1)
+    assert found.value == pytest.approx(0.05)
+    # The standard error of 20 ones among 400 numbers, by hand: sqrt(0.05 * 0.95 / 400).
+    half = 1.96 * np.sqrt(0.05 * 0.95 / 400)
+    assert (found.low, found.high) == pytest.approx((0.05 - half, 0.05 + half), abs=0.004)
+    assert found.is_sure
+    assert found == bootstrap_difference([first], [second], metric="accuracy", seed=1)
+
+
+def test_trainings_are_averaged() -> None:
+    ones, zeros = np.ones((5, 2)), np.array([[0.0, 1.0]] * 5)
+    found = bootstrap_difference([ones, zeros], [zeros, zeros], metric="accuracy", seed=1)
+    assert (found.value, found.low, found.high) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("of_spans", [False, True])
+def test_intervals_hold_the_truth_nineteen_times_of_twenty(of_spans: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples are drawn from a large population whose difference is known."""
+    monkeypatch.setattr("elmo_zh.tasks.scores._DRAWS", 500)
+    generator = np.random.default_rng(11)
+    population = 20_000
+    difficulty = generator.random(population)
+    models = []
+    for skill in (0.7, 0.6):
+        if of_spans:
+            gold = generator.poisson(2, population)
+            correct = generator.binomial(gold, np.clip(skill + 0.3 * (difficulty - 0.5), 0, 1))
+            models.append(np.stack([2 * correct, gold + correct + generator.poisson(0.5, population)], 1).astype(float))
+        else:
+            right = generator.random(population) < skill + 0.3 * (difficulty - 0.5)
+            models.append(np.stack([right, np.ones(population)], 1).astype(float))
+    truth = score_rows(models[0], metric="accuracy") - score_rows(models[1], metric="accuracy")
+    held = 0
+    for seed in range(300):
+        chosen = generator.integers(population, size=150)
+        found = bootstrap_difference([models[0][chosen]], [models[1][chosen]], metric="accuracy", seed=seed)
+        held += found.low <= truth <= found.high
+    # 285 of 300 are expected; the binomial standard error is 3.8.
+    assert 270 <= held <= 297
+
+
+def test_ranks_are_drawn_too() -> None:
+    generator = np.random.default_rng(2)
+    gold = generator.normal(size=200)
+    good, bad = (np.stack([gold, gold + generator.normal(size=200) * noise], 1) for noise in (0.3, 3.0))
+    found = bootstrap_difference([good], [bad], metric="spearman", seed=1)
+    assert found.low < found.value < found.high
+    assert found.is_sure

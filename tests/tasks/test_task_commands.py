@@ -1,13 +1,13 @@
 """The commands of labelled tasks, typed as users type them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import GROUPS, SampleRun, elmo_zh, run_python
+from contract.command_line import GROUPS, SampleRun, elmo_zh
 from drawn_bundles import add_word2vec, install_model
+from tasks.labelled import written
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -19,27 +19,12 @@ def write_data(kind: str) -> Path:
     """Sentences of places."""
     texts = [f"我{'不' * (number % 2)}喜欢{PLACES[number % 3]}的第{number}条街。" for number in range(60)]
     if kind == "tag":
-        path = Path("names.conll")
-        with path.open("w", encoding="utf-8") as file:
-            for text in texts:
-                start = next(text.index(place) for place in PLACES if place in text)
-                for place, character in enumerate(text):
-                    tag = {start: "B-LOC", start + 1: "I-LOC"}.get(place, "O")
-                    file.write(f"{character} {tag}\n")
-                file.write("\n")
-        return path
-    path = Path(f"{kind}.csv")
+        tags = dict.fromkeys("北上广", "B-LOC") | dict.fromkeys("京海州", "I-LOC")
+        blocks = ["".join(f"{each} {tags.get(each, 'O')}\n" for each in text) for text in texts]
+        return written(Path(), "names.conll", "\n".join(blocks))
     header = "sentence1,sentence2,label" if kind == "pairs" else "text,label"
     rows = [f"{text},{text[::-1]},{'不' in text}" if kind == "pairs" else f"{text},{'不' in text}" for text in texts]
-    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take as long as these trainings."""
-    for name in ("curve_figure", "confusion_figure", "save_picture"):
-        monkeypatch.setattr(f"elmo_zh.tasks.fit.{name}", lambda *_: None)
+    return written(Path(), f"{kind}.csv", "\n".join([header, *rows]) + "\n")
 
 
 def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
@@ -56,21 +41,6 @@ def test_help_and_settings(command: str) -> None:
         assert option in answer.stdout
     assert "cell_dim" in elmo_zh("task", command, "--print-config").stdout
     assert elmo_zh("task", command, "--no-such-option").status == 2
-
-
-def test_help_imports_no_library(tmp_path: Path) -> None:
-    program = """
-import sys
-from elmo_zh.cli import main
-
-sys.argv = ["elmo-zh", "task", "fit", "--help"]
-try:
-    main()
-except SystemExit as end:
-    assert end.code == 0
-print([name for name in ("torch", "jieba", "h5py", "scipy", "matplotlib") if name in sys.modules], file=sys.stderr)
-"""
-    assert run_python("-c", program, cwd=tmp_path).stderr == "[]\n"
 
 
 def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
@@ -117,7 +87,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert scored["by_label"]["LOC"]["count"] == 60
 
 
-@pytest.mark.usefixtures("_no_pictures")
+@pytest.mark.usefixtures("no_pictures")
 def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--encoder", "merged", "--json").result()
     assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
@@ -159,7 +129,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert told.status == 2
 
 
-@pytest.mark.usefixtures("_no_pictures")
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("options", "expected"), [((), "backoff"), (("--set", "embed.unknown=unk"), "unk"), (("--fine-tune",), None)]
 )
@@ -172,11 +142,7 @@ def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, .
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
-    (
-        "tag",
-        ("--inputs", "word2vec,glove"),
-        "--inputs word2vec,glove: expected some of word2vec,elmo,characters, each once.",
-    ),
+    ("tag", ("--inputs", "word2vec,glove"), "glove: expected some of word2vec,elmo,characters, each once."),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
@@ -196,7 +162,7 @@ def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...],
     assert not Path(f"my-{kind}").exists()
 
 
-@pytest.mark.usefixtures("_no_pictures")
+@pytest.mark.usefixtures("no_pictures")
 def test_word2vec_vectors_of_an_installed_model(
     sample_run: SampleRun, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,24 +177,19 @@ def test_word2vec_vectors_of_an_installed_model(
 
 
 def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
-    checks: list[tuple[Callable[[], Any], str]] = [
-        (lambda: fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
-        (lambda: fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
-        (lambda: elmo_zh("task", "predict", "classify.csv", "--task", "nowhere"), "nowhere holds no trained task"),
-        (lambda: elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
-    ]
-    for attempt, problem in checks:
-        told = attempt().only_error()
-        assert told.startswith(problem), told
     Path("full").mkdir()
     Path("full", "other.txt").write_text("不要删", encoding="utf-8")
-    told = elmo_zh(
-        *("task", "fit", "classify", "classify.csv", "--model", sample_run.model, "--output", "full", "--force")
-    ).only_error()
-    assert told == "full is a folder with other content. Choose another --output."
+    for answer, problem in (
+        (fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
+        (fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
+        (elmo_zh("task", "predict", "classify.csv", "--task", "nowhere"), "nowhere holds no trained task"),
+        (elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
+        (fit(sample_run, "classify", "--output", "full", "--force"), "full is a folder with other content. Choose an"),
+    ):
+        assert answer.only_error().startswith(problem)
 
 
-@pytest.mark.usefixtures("_no_pictures")
+@pytest.mark.usefixtures("no_pictures")
 def test_tags_of_words(sample_run: SampleRun) -> None:
     """Parts of speech: given words in training and scoring, the model's own words in prediction."""
     rows = [

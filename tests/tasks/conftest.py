@@ -1,0 +1,30 @@
+"""What the tests of tasks share: a small model of characters, and trainings without pictures."""
+
+from pathlib import Path
+
+import pytest
+from drawn_bundles import TOKENS, add_word2vec, write_model
+from tasks.labelled import WORDS
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that has word2vec vectors."""
+    folder = tmp_path_factory.mktemp("tasks") / "model"
+    return add_word2vec(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")))
+
+
+@pytest.fixture(scope="session")
+def embedder(model: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.load(model, "cpu")
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take as long as these trainings."""
+    for module, figures in (("fit", ("curve_figure", "confusion_figure")), ("comparison", ("learning_figure",))):
+        for name in (*figures, "save_picture"):
+            monkeypatch.setattr(f"elmo_zh.tasks.{module}.{name}", lambda *_: None)
