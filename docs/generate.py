@@ -75,7 +75,8 @@ def settings_page() -> str:
             mark = "" if field.metadata.get("affects_result", True) else " *"
             kind = _TYPES[type(getattr(values, field.name))]
             allowed = _allowed(defaults, section.name, field.name)
-            parts.append(f"| `{name}`{mark} | {kind} | `{default}` | {_cell(allowed)} | {_cell(meaning)} |\n")
+            shown = default.replace("|", "\\|")
+            parts.append(f"| `{name}`{mark} | {kind} | `{shown}` | {_cell(allowed)} | {_cell(meaning)} |\n")
     return "".join(parts)
 
 

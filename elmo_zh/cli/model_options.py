@@ -59,7 +59,7 @@ stateful_option = click.option(
 )
 
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
-_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding"}
+_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
 _REASONS = {
     "text.bad_bytes": ", which leaves no line out: a line that cannot be decoded is an error",
     "text": ": the model determines how text is segmented",

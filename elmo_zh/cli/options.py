@@ -14,6 +14,7 @@ from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DEVICES, DOCUMENTS, Regis
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.config.fields import option
+from elmo_zh.config.privacy import set_private
 from elmo_zh.run.files import inputs_noted
 from elmo_zh.run.layout import RunDir
 
@@ -57,6 +58,7 @@ class Common:
     force: bool = option(False, "Run even if nothing has changed, and overwrite the output.")
     quiet: bool = option(False, "Print only warnings and errors.")
     as_json: bool = option(False, "Print the result as one JSON object on stdout.", names=("--json",))
+    private: bool = option(False, "Keep tokens and lines of the text out of messages, reports and pictures.")
     print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
     format: str | None = option(
         None,
@@ -106,10 +108,13 @@ class Common:
         """Return the settings: the run's settings or the defaults, as changed by --config and then by --set."""
         if (self.engine == "dask") != bool(self.scheduler):
             raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
-        assignments = [*self.assignments, *self.reading]
+        assignments = [*self.assignments, *self.reading, *(["text.private=true"] if self.private else [])]
         if run is not None:
-            return run.load_config(self.config_path, assignments)
-        return load_config(Config(), self.config_path, assignments)
+            config = run.load_config(self.config_path, assignments)
+        else:
+            config = load_config(Config(), self.config_path, assignments)
+        set_private(config.text.private)
+        return config
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""
@@ -197,7 +202,7 @@ def _kept(name: str, **changed: Any) -> Callable[[Any], Any]:
 
 def common_options(function: Callable[..., Any]) -> Any:
     """Add the options of all commands that write; no output may replace a file or folder that the command is given."""
-    names = ("config_path", "assignments", "force", "quiet", "as_json", "print_config")
+    names = ("config_path", "assignments", "force", "quiet", "as_json", "private", "print_config")
 
     @wraps(function)
     def command(*args: Any, **values: Any) -> Any:
@@ -221,7 +226,7 @@ def common_options_of_readers(function: Function) -> Function:
         if value:
             Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave it out.")
 
-    names = ("config_path", "assignments", "quiet", "as_json", "print_config")
+    names = ("config_path", "assignments", "quiet", "as_json", "private", "print_config")
     return with_options(function, [*(_kept(name) for name in names), _kept("force", hidden=True, callback=warn)])
 
 

@@ -4,6 +4,7 @@ The defaults equal `configs/small.toml`. A field marked `free` cannot change any
 evaluate), so changing it never makes a finished stage out of date. The docstring under a field is its help text.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -36,6 +37,8 @@ class VocabConfig:
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = number(2, 1)
     """Words that occur less often in the training text become <UNK>; keep it above 1, so that <UNK> is trained too."""
+    refuse: str = r"\d{7}|\S@\S+\.\S"
+    """Words in which this regular expression is found become <UNK>: long numbers, mail addresses. Empty: none."""
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
@@ -46,6 +49,10 @@ class VocabConfig:
         if self.size != 0:
             yield from at_least("vocab.size", self.size, 4)
         yield from problems_of_fields(self, "vocab")
+        try:
+            re.compile(self.refuse)
+        except re.error as error:
+            yield f"vocab.refuse = {self.refuse!r} is not a regular expression ({error})"
         if self.init and self.words:
             yield "vocab.init and vocab.words are both given, and each one defines the vocabulary; empty one of them"
 

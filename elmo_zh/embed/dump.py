@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_choice
 from elmo_zh.choices import LAYERS
+from elmo_zh.config.privacy import is_private
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, TextBlock, check_form, choose_writer, is_output
@@ -262,7 +263,7 @@ class _Dump:
         ):
             blocks = self._iter_blocks(contents, unknown, progress)
             extra = choose_writer(self._form).write(unfinished, contents, blocks, self._form)
-        unknown_words = dict(_decoded(unknown).most_common(_REPORTED_WORDS))
+        unknown_words = {} if is_private() else dict(_decoded(unknown).most_common(_REPORTED_WORDS))
         return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
 
     def _iter_blocks(self, contents: Contents, unknown: UnknownWords[bytes], progress: Progress) -> Iterator[LineBlock]:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.config.privacy import shown
 from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
@@ -92,26 +93,26 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
         found = {word: count for word, count in unknown_words.items() if condition(word)}
         return sum(found.values()) / max(1, sum(unknown_words.values())), _show(found)
 
-    fraction, shown = matching(lambda word: len(word) > _LONG_TOKEN)
+    fraction, named = matching(lambda word: len(word) > _LONG_TOKEN)
     if segmented and fraction > 0.5:
-        return f"Most are as long as sentences ({shown}): give raw text, or segment it with {segmenter} first."
+        return f"Most are as long as sentences ({named}): give raw text, or segment it with {segmenter} first."
     for script, other, own, foreign in (
         ("traditional", "simplified", simplified_forms(), traditional_forms()),
         ("simplified", "traditional", traditional_forms(), simplified_forms()),
     ):
-        fraction, shown = matching(foreign.intersection)
+        fraction, named = matching(foreign.intersection)
         if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):
             return (
-                f"The text is in {script} characters ({shown}), the model's was in {other} ones: convert it first, with"
+                f"The text is in {script} characters ({named}), the model's was in {other} ones: convert it first, with"
                 f" OpenCC for example, or train a model with text.script={other}."
             )
     characters = {character for token in vocabulary.tokens for character in token}
-    fraction, shown = matching(characters.isdisjoint)
+    fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:
-        return f"Most have only characters that its vocabulary lacks ({shown}): another language or script."
-    fraction, shown = matching(lambda word: _is_compound(word, vocabulary))
+        return f"Most have only characters that its vocabulary lacks ({named}): another language or script."
+    fraction, named = matching(lambda word: _is_compound(word, vocabulary))
     if segmented and fraction > 0.5:
-        return f"Most consist of words that it knows ({shown}): segment the text with {segmenter}, as in its training."
+        return f"Most consist of words that it knows ({named}): segment the text with {segmenter}, as in its training."
     return (
         f"Its training text was probably of another domain (unknown here: {_show(unknown_words)}): use a model trained"
         " on text of this domain."
@@ -134,9 +135,9 @@ def _is_compound(word: str, vocabulary: Vocabulary) -> bool:
 
 
 def _show(words: Mapping[str, int]) -> str:
-    shown = sorted(words, key=lambda word: -words[word])[:_SHOWN_WORDS]
-    cut = (word if len(word) <= _SHOWN_CHARACTERS else f"{word[:_SHOWN_CHARACTERS]}…" for word in shown)
-    return ", ".join(word if word.isalnum() else repr(word) for word in cut)
+    most = sorted(words, key=lambda word: -words[word])[:_SHOWN_WORDS]
+    cut = (word if len(word) <= _SHOWN_CHARACTERS else f"{word[:_SHOWN_CHARACTERS]}…" for word in most)
+    return shown(", ".join(word if word.isalnum() else repr(word) for word in cut))
 
 
 class UnknownWatch:
@@ -219,9 +220,9 @@ class TokenForms:
             return
         self._is_warned = True
         most_frequent = sorted(missed, key=lambda token: -counts[token])[:_SHOWN_FORMS]
-        shown = ", ".join(f"{token!r} for {missed[token]!r}" for token in most_frequent)
+        named = ", ".join(f"{token!r} for {missed[token]!r}" for token in most_frequent)
         warnings.warn(
-            f"{num_missed:,} of {counts.total():,} tokens are unknown only in this form ({shown})."
+            f"{num_missed:,} of {counts.total():,} tokens are unknown only in this form ({named})."
             " Give normalise=True to look up the form that the model knows.",
             UnknownWordsWarning,
             stacklevel=level_outside(),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.config.privacy import is_private
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
@@ -80,15 +81,20 @@ def _is_vocabulary_full(run: RunDir) -> bool:
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     fractions = survey.kinds.fractions().items()
+    shown = {"most_frequent": {}, "longest": [], "samples": []}
+    if not is_private():
+        shown = {
+            "most_frequent": dict(survey.tokens.most_common(num_tokens)),
+            "longest": list(survey.longest),
+            "samples": list(survey.sentences),
+        }
     return {
         "sentences": survey.num_sentences,
         "tokens": survey.num_tokens,
         "kinds": {what: {kind: round(each, 6) for kind, each in kinds.items()} for what, kinds in fractions},
         "single_character_share": round(survey.single_han_tokens / max(1, survey.num_tokens), 6),
         "sentence_lengths": survey.length_quantiles(),
-        "most_frequent": dict(survey.tokens.most_common(num_tokens)),
-        "longest": list(survey.longest),
-        "samples": list(survey.sentences),
+        **shown,
     }
 
 
@@ -174,8 +180,11 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
     yield f"Tokens of one Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
     yield f"Sentence lengths in tokens, so many of the sentences no longer: {lengths}."
-    yield "Most frequent: " + "  ".join(f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
-    yield "Longest: " + "  ".join(map(visible, text["longest"]))
+    if text["most_frequent"]:
+        most = (f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
+        yield "Most frequent: " + "  ".join(most)
+    if text["longest"]:
+        yield "Longest: " + "  ".join(map(visible, text["longest"]))
     if text["samples"]:
         yield "Random sentences:"
         yield from (f"  {visible(line)}" for line in text["samples"])

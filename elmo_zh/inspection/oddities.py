@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from elmo_zh.config.privacy import is_private
 from elmo_zh.corpus.cleaning.examples import shortened
 from elmo_zh.inspection.segmented_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS, TextSurvey
 
@@ -62,7 +63,10 @@ def find_oddities(
         found += _of_text(survey)
     if coverage is not None and coverage < _LITTLE_COVERAGE:
         found.append((_UNKNOWN if is_vocabulary_full else _RARE, round(1 - coverage, 4), ""))
-    return [{"what": what, "count": count, "example": each, "advice": _ADVICE[what]} for what, count, each in found]
+    return [
+        {"what": what, "count": count, "example": "" if is_private() else each, "advice": _ADVICE[what]}
+        for what, count, each in found
+    ]
 
 
 def _of_record(sources: Mapping[str, Any], counts: Mapping[str, Any]) -> _Found:

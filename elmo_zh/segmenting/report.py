@@ -116,10 +116,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
         advice = "Such text cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
-        reporter.warn(
-            f"{counted(found.lines, 'line')} may have been decoded with the wrong encoding: {found.examples[0]} ..."
-            f" {advice}"
-        )
+        example = f": {found.examples[0]} ..." if found.examples else "."
+        reporter.warn(f"{counted(found.lines, 'line')} may have been decoded with the wrong encoding{example} {advice}")
     if counts.train_tokens < _TOO_FEW_TOKENS:
         reporter.warn(
             f"There is hardly any text to train on: {counted(counts.train_tokens, 'token')}. A good model needs"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.config import Config, result_settings
+from elmo_zh.config import Config, VocabConfig, result_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.invocation import command
 from elmo_zh.run.files import require_no_input
@@ -21,6 +21,7 @@ from elmo_zh.run.record import (
     source_digest,
 )
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import counted as counted_words
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
 from elmo_zh.stages.inputs import segmented_inputs, started_engine
@@ -52,7 +53,9 @@ def build_vocabulary(
     run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
 ) -> StageOutcome:
     """Build the vocabulary with settings that are final."""
-    settings = result_settings(config.vocab, without=("init", "words"))
+    # Records of earlier versions, which refused no word, stay valid.
+    is_usual = config.vocab.refuse == VocabConfig.refuse
+    settings = result_settings(config.vocab, without=("init", "words", *(["refuse"] if is_usual else [])))
     inputs = segmented_inputs(run)
     source = _source_of_words(config)
     if source is not None:
@@ -83,6 +86,12 @@ def build_vocabulary(
             "distinct_words": selected.num_distinct_words,
             "coverage": round(selected.coverage, 6),
         }
+        if selected.num_refused:
+            counts["refused_words"] = selected.num_refused
+            reporter.note(
+                f"vocab: {counted_words(selected.num_refused, 'frequent word')} read as <UNK> because of vocab.refuse:"
+                " long numbers and mail addresses by default."
+            )
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": selected.num_absent}
             report_given_words(selected, config.vocab, len(given), source, reporter)

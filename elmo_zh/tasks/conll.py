@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from elmo_zh.config.privacy import excerpt
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
@@ -119,7 +120,7 @@ def _cells(line: str) -> list[str]:
 
 def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_column: str, label_column: str) -> str:
     return (
-        f"{name}: line {number} has {len(cells)} columns ({line[:40]!r}), expected a token and a tag in columns"
+        f"{name}: line {number} has {len(cells)} columns ({excerpt(line)}), expected a token and a tag in columns"
         f" {text_column or 'first'} and {label_column or 'last'}. Correct it, or name the columns:"
         " --text-column 1 --label-column 2"
     )
@@ -129,7 +130,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
     cells = _cells(line)
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise CorpusError(
-            f"{name}: line {number} has words with their tags ({line[:40]!r}), expected one token and its tag a line."
+            f"{name}: line {number} has words with their tags ({excerpt(line)}), expected one token and its tag a line."
             " Write each word, a tab and its tag on a line, and a blank line after each sentence."
         )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
@@ -143,7 +144,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
         raise CorpusError(_few_columns(name, number, line, cells, text_column, label_column))
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
-        raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({line[:40]!r}). Correct it.")
+        raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({excerpt(line)}). Correct it.")
     return TaggedToken(token, tag.strip(), is_conllu, len(cells))
 
 

@@ -1,5 +1,6 @@
 """Selection of the words that get a row in the vocabulary."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class VocabularyCounts:
     # Count of each row; of <S> and </S> the number of sentences, of <UNK> the number of words outside the vocabulary.
     counts: Sequence[int]
     num_distinct_words: int
+    num_refused: int  # Number of distinct words that are frequent enough for a row but contain `config.refuse`
     num_left_out: int  # Number of distinct words that are frequent enough for a row but have none
     spelling: SpellingModel
 
@@ -42,7 +44,7 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
 
     Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
     """
-    scan = _Scan(dict.fromkeys(given, 0), config.min_count)
+    scan = _Scan(dict.fromkeys(given, 0), config.min_count, config.refuse)
     words = scan.iter_frequent(counted)
     if config.words:
         added = []
@@ -64,6 +66,7 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
             *counts.values(),
         ),
         num_distinct_words=scan.num_distinct,
+        num_refused=scan.num_refused,
         num_left_out=scan.num_frequent - len(added) - num_frequent_given,
         spelling=_spelling_of_others(counted, counts),
     )
@@ -72,11 +75,12 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
 class _Scan:
     """One scan of all words, which counts them and looks up the given ones."""
 
-    def __init__(self, given: dict[str, int], min_count: int) -> None:
+    def __init__(self, given: dict[str, int], min_count: int, refuse: str) -> None:
         for special in SPECIALS:
             given.pop(special, None)
         self.given, self._min_count = given, min_count
-        self.num_distinct = self.num_frequent = 0
+        self._refuses = re.compile(refuse).search if refuse else lambda _: None
+        self.num_distinct = self.num_frequent = self.num_refused = 0
 
     def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
         """Yield minus the count and the word for each word that is frequent enough and not given."""
@@ -88,8 +92,12 @@ class _Scan:
             word = encoded.decode("utf-8")
             if word in SPECIALS:
                 continue
+            is_given = word in self.given
+            if is_frequent and not is_given and self._refuses(word):
+                self.num_refused += 1
+                continue
             self.num_frequent += is_frequent
-            if word in self.given:
+            if is_given:
                 self.given[word] = count
             elif is_frequent:
                 yield -count, word

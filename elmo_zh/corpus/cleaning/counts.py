@@ -130,6 +130,11 @@ class LineCounts:
             for reason, found in others.items():
                 mine.setdefault(reason, FoundLines()).add(found)
 
+    def forget_examples(self) -> None:
+        """Keep the counts alone."""
+        for found in (*self.steps.values(), *self.dropped.values(), *self.noticed.values()):
+            found.examples.clear()
+
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
         """Yield the characters of kept text before and after each of the steps, in order; each reads the one before."""
         characters = self.kept_characters

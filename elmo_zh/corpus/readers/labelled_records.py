@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from elmo_zh.config.privacy import excerpt
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.columns import (
@@ -183,7 +184,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
-            f"{name}: its first row has one column ({header[0][:40]!r}), expected {len(wanted)}, separated"
+            f"{name}: its first row has one column ({excerpt(header[0])}), expected {len(wanted)}, separated"
             " by tabs, commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
         )
     found: list[int] = []

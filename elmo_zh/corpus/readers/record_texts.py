@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from elmo_zh.config import TextConfig
+from elmo_zh.config.privacy import shown
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
@@ -65,8 +66,8 @@ def listed(paths: Iterable[str]) -> str:
 
 def shown_row(row: Sequence[str]) -> str:
     """Return the first cells of a row in one line."""
-    shown = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
-    return shown + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
+    cells = shown(", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8]))
+    return cells + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
