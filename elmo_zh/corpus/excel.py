@@ -52,7 +52,7 @@ def _write_table(sheet: Any, table: BinaryIO) -> bool:
             continue
         if rows is None:
             # The reader takes the sign that is most frequent in the first row.
-            sign = max(",\t;|", key=lambda sign, first=cells: ("".join(first).count(sign), sign == ","))
+            sign = max(",;\t|", key="".join(cells).count)
             rows = csv.writer(text, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n")
         rows.writerow(cells)
     text.detach()

@@ -81,7 +81,7 @@ def _is_vocabulary_full(run: RunDir) -> bool:
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     fractions = survey.kinds.fractions().items()
-    shown = {"most_frequent": {}, "longest": [], "samples": []}
+    shown: dict[str, Any] = {"most_frequent": {}, "longest": [], "samples": []}
     if not is_private():
         shown = {
             "most_frequent": dict(survey.tokens.most_common(num_tokens)),

@@ -164,7 +164,10 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("train.batchsize=3", "--set: unknown key train.batchsize. Did you mean train.batch_size?"),
         ("trian.epochs=3", "--set: unknown section trian. Did you mean train?"),
         ("segment.segmenter=jieba", "--set: unknown section segment. Did you mean text.segmenter?"),
-        ("vocab.zzz=3", "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words."),
+        (
+            "vocab.zzz=3",
+            "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words.",
+        ),
         ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
         ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
         ("train.batch_size=big", "--set: train.batch_size = 'big' should be a whole number."),

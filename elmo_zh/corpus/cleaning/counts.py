@@ -132,7 +132,9 @@ class LineCounts:
 
     def forget_examples(self) -> None:
         """Keep the counts alone."""
-        for found in (*self.steps.values(), *self.dropped.values(), *self.noticed.values()):
+        for change in self.steps.values():
+            change.examples.clear()
+        for found in (*self.dropped.values(), *self.noticed.values()):
             found.examples.clear()
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
