@@ -481,11 +481,6 @@ def test_a_token_model_without_its_words_cannot_spell(bundles: dict[str, Path]) 
     assert_mixes(elmo, elmo(ids), layers_of(bundle), 6)
 
 
-def test_another_number_of_fixed_weights(bundle: Path) -> None:
-    with pytest.raises(ValueError, match="2 initial scalar parameters for 3 layers"):
-        Elmo.from_bundle(bundle, scalar_mix_parameters=[0.0, 1.0])
-
-
 def test_new_words_are_not_kept(bundles: dict[str, Path]) -> None:
     elmo = Elmo.from_bundle(bundles["character"])
     first = elmo.batch_to_ids([["从未", "见过"]])

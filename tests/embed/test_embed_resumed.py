@@ -62,7 +62,7 @@ def test_an_unfinished_output_is_continued(
         [],
         ["--layers", "top"],
         ["--precision", "bfloat16"],
-        ["--unknown", "backoff"],
+        ["--unknown", "unk"],
         ["--pool", "mean"],
         ["--stateful"],
     ],

@@ -10,7 +10,7 @@ import pytest
 from drawn_bundles import TOKENS, P, write_model
 from messages import refusal_of
 
-from elmo_zh import ElmoEmbedder, UnknownWordsWarning, split_sentences
+from elmo_zh import ElmoEmbedder, UnknownWordsWarning
 from elmo_zh.config import TextConfig
 
 WORDS = ("我", "吃", "苹", "果", "，", "苹果", "。", "10")
@@ -107,7 +107,3 @@ def test_half_precision(embedder: ElmoEmbedder) -> None:
     assert (sentence.vectors.dtype, sentence.vectors.shape) == (np.float16, (3, 1, 2 * P))
     stateful = ElmoEmbedder(embedder.bundle, "cpu", stateful=True, dtype="float16")
     assert stateful.embed(["果"])[0].dtype == np.float16
-
-
-def test_sentences_are_split_in_public() -> None:
-    assert split_sentences("好吗？好！") == ["好吗？", "好！"]
