@@ -68,16 +68,15 @@ def draw_source(
     softmax = Softmax(bilm.shape.num_tokens, shape.projection_dim) if with_softmax else None
     if softmax is not None:
         draw_parameters(softmax, 1.0, generator)
-    given = {"carry_state": warm, "origin": {"program": "elmo-zh"}, "text": None, **others}
+    given = {"carry_state": warm, "origin": {"program": "elmo-zh"}, "text": None, "spelling": SpellingModel.build({})}
     return BundleSource(
         bilm=bilm,
         softmax=softmax,
         vocabulary=vocabulary,
-        spelling=SpellingModel.build({}),
         user_dictionary=None,
         training_options={},
         training={},
-        **given,
+        **{**given, **others},
     )
 
 

@@ -157,7 +157,6 @@ TRAININGS: dict[str, TrainConfig] = {
 
 
 def checks(device: str) -> dict[str, Check]:
-    """Return all checks by name."""
     found: dict[str, Check] = {"vectors": partial(check_vectors, device), "resuming": partial(check_resuming, device)}
     for (precision, tolerance), with_starts in itertools.product(((FLOAT32, 1e-5), (BFLOAT16, 0.05)), YES_OR_NO):
         name = f"layers, {precision.name}, sentences start: {with_starts}"

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from contract.command_line import ROOT
+from gpu_checks import checks
 
 # What the benchmark has to do without.
 MISSING = ("click", "jieba", "gensim", "matplotlib", "pytest", "hypothesis", "tqdm", "dask")
@@ -25,7 +27,7 @@ def run_gpu(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]"
 
 
 def test_every_step_runs_with_few_packages(tmp_path: Path) -> None:
-    # The checks run one by one in test_gpu_checks.py.
+    # The checks run one by one below.
     answer = run_gpu("--device", "cpu", "--small", "--seconds", "0", "--only", "m", folder=tmp_path)
     record = json.loads((tmp_path / "record" / "gpu.json").read_text())
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -61,3 +63,24 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
     answer = run_gpu(folder=tmp_path)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == "No CUDA device was found. To try the code without one: --device cpu --small\n"
+
+
+# The checks, one by one: with -m gpu on a GPU, else through the code for GPUs on a processor
+
+
+# A processor always trains twice the same.
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("same bytes") else []) for name in checks("cpu")
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_processor(name: str) -> None:
+    checks("cpu")[name]()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("name", checks("cuda"))
+def test_on_a_gpu(name: str) -> None:
+    checks("cuda")[name]()

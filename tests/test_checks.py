@@ -251,7 +251,6 @@ ElmoTagger(model).score(["我", None], []) => TypeError: score: X[1] is None, ex
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the calls of the table name."""
     folder = tmp_path_factory.mktemp("checks")
     text = TextConfig(segmenter="whitespace")
     model = add_word2vec(write_model(folder / "model", SHAPES["token"], text=text, with_softmax=True))

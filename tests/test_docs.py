@@ -55,7 +55,6 @@ def console_commands(page: Path, *names: str) -> list[list[str]]:
 
 @pytest.fixture
 def folder(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder such as the project's after `make train`."""
     (tmp_path / "runs").mkdir()
     for name in ("latest", "sample"):
         (tmp_path / "runs" / name).symlink_to(sample_run.path)

@@ -1,15 +1,23 @@
 """The command that installs an extra, as printed in every message that names one."""
 
+import importlib.metadata
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from contract.command_line import ROOT
 
 from elmo_zh import extras
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.clean import LineCleaner
+from elmo_zh.errors import ElmoZhError
 from elmo_zh.extras import install_line
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.script import describe_script
+from elmo_zh.text.segmenters.registry import build_segmenter, describe_segmenter
 
 
 @pytest.fixture
@@ -65,3 +73,33 @@ def test_pages_spell_the_line_as_it_works_in_a_checkout() -> None:
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for line in re.findall(r"pip install [^`\n]*\[[a-z]+\][^`\n]*", page.read_text(encoding="utf-8")):
             assert re.fullmatch(r"pip install -c constraints\.txt -e '\.\[[a-z]+\]'", line), page
+
+
+OPENCC = "text.script = simplified needs the package opencc."
+RJIEBA = "text.segmenter = rjieba needs the package rjieba."
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "use", "needs"),
+    [
+        (
+            "ftfy", "corpus", lambda: LineCleaner.build(TextConfig(repair_mojibake=True)),
+            "text.repair_mojibake = true needs ftfy, which is not installed.",
+        ),
+        ("opencc", "opencc", lambda: build_normaliser(TextConfig(script="simplified")), OPENCC),
+        ("opencc", "opencc", lambda: describe_script("simplified"), OPENCC),
+        ("rjieba", "rjieba", lambda: build_segmenter(TextConfig(segmenter="rjieba")), RJIEBA),
+        ("rjieba", "rjieba", lambda: describe_segmenter(TextConfig(segmenter="rjieba")), RJIEBA),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing(
+    package: str, extra: str, use: Callable[[], object], needs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(ElmoZhError) as caught:
+        use()
+    assert caught.value.messages == (f"{needs} Install it with: {install_line(extra)}",)

@@ -88,7 +88,6 @@ class Machine:
         return (self.checkout / "pip.log").read_text(encoding="utf-8").splitlines()
 
     def pipeline(self, *words: str) -> Sequence[str]:
-        """Return what the pipeline is given."""
         answer = self.make("train", *words)
         assert answer.returncode == 0, answer.stderr
         command, *words = re.findall(r"^<(.*)>$", answer.stdout, re.MULTILINE)
@@ -98,7 +97,6 @@ class Machine:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Machine:
-    """Without any Python."""
     return Machine(tmp_path)
 
 

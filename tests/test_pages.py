@@ -49,7 +49,6 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
 def code_blocks(page: Path) -> list[tuple[str, str]]:
-    """Language and content of each fenced block."""
     return FENCED.findall(page.read_text(encoding="utf-8"))
 
 
@@ -62,7 +61,6 @@ def code_spans(page: Path) -> list[str]:
 
 
 def headings(page: Path) -> list[tuple[int, str]]:
-    """Level and text of each heading."""
     return [(len(marks), text) for marks, text in re.findall(r"^(#+) (.+)$", without_blocks(page), re.MULTILINE)]
 
 
@@ -175,7 +173,6 @@ def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
 
 
 def load_script(name: str) -> Any:
-    """Return a script of docs/ as a module."""
     path = ROOT / "docs" / f"{name}.py"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None

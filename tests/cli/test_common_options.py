@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, GROUPS, OF_MODELS, OF_TEXTS, ROOT, STAGES, SampleRun, elmo_zh, run_python
+from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, settings
 
 from elmo_zh import __version__
 from elmo_zh.choices import OUTPUT_FORMATS
@@ -18,39 +18,8 @@ from elmo_zh.config import Config
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-COMMON = ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config")
 # These overwrite nothing.
 READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours")
-# What the help of each command names, apart from the common options.
-OWN_TABLE = """
-pipeline: CORPUS..., --run RUN, --init BUNDLE, --engine [local|dask], --scheduler ADDRESS
-segment: CORPUS..., --run RUN, --engine [local|dask], --scheduler ADDRESS
-vocab: --run RUN, --init BUNDLE, --from FILE, --engine [local|dask], --scheduler ADDRESS
-word2vec: --run RUN, --from FILE
-encode: --run RUN, --engine [local|dask], --scheduler ADDRESS
-train: --run RUN, --init BUNDLE, --device [auto|cpu|cuda]
-export: --run RUN, --checkpoint best|last|STEP, --output DIR
-embed: FILE..., --model BUNDLE, --output FILE, --segmented, --layers all|average|top|N, --dtype
-convert: SOURCE, --output DIR, --weights FILE, --warm-on TEXT, --layout [bundle|simple_elmo|
-index: FILE..., --model BUNDLE, --output INDEX, --segmented, --layers all|top|N, --max-per-word
-neighbours: WORD, --in SENTENCE, --index INDEX, --same-word, --layer, --top, --model BUNDLE
-drift: OLD NEW, --layer, --by, --min-count, --words FILE, --vectors, --permutations, --output FILE
-senses: WORD, --index INDEX, --layer, --usages K, --top, --no-substitutes, --output FILE, --picture
-explore: INDEX, --output PAGE, --word WORD, --num-words, --max-per-word, --model BUNDLE
-info: BUNDLE
-plan: CORPUS..., --run RUN, --no-training, --format, --input-format FORMAT
-inspect: RUN, --samples, --tokens, --seed
-runs: FOLDER
-selftest: BUNDLE, --device [auto|cpu|cuda]
-evaluate: FILE..., --model BUNDLE, --segmented, --device [auto|cpu|cuda]
-score: FILE..., --by, --keep-below BITS, --keep-share FRACTION, --against BUNDLE, --output FILE
-substitutes: [TEXT], --word WORD, --position N, --top, --model BUNDLE
-concordance: QUERY, [FILE]..., --index INDEX, --where CONDITION, --sort KEY, --like NUMBER, --usage N, --output FILE
-frequencies: [FILE]..., --index INDEX, --word QUERY, --by COLUMN, --where CONDITION, --top, --output FILE
-collocates: QUERY, [FILE]..., --index INDEX, --window, --min-count, --by, --usages, --output FILE
-keywords: [FILE]..., --index INDEX, --against-where CONDITION, --against INDEX, --min-count, --output FILE
-"""
-OWN = {command: names.split(", ") for command, names in (line.split(": ") for line in OWN_TABLE.strip().split("\n"))}
 SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
@@ -69,90 +38,59 @@ print(sorted(set(sys.modules) & set({SLOW_MODULES!r})), file=sys.stderr)
 """
 
 
-def minimal_arguments(command: str, run: Path) -> tuple[str | Path, ...]:
-    """Return the least that a command asks for; none of it has to exist."""
-    if command == "runs":
-        return ("runs",)
-    if command == "inspect":
-        return (command, run)
-    if command == "neighbours":
-        return (command, "苹果", "--in", "吃苹果", "--index", "texts.index")
-    if command == "drift":
-        return (command, "old.index", "new.index")
-    if command == "senses":
-        return (command, "苹果", "--index", "texts.index")
-    if command == "substitutes":
-        return (command, "苹果", "--position", "0")
-    if command in OF_TEXTS:
-        return (command, "苹果", "corpus.txt")
-    file = ("corpus.txt",) if command in ("pipeline", "segment", "plan", *OF_MODELS) else ()
-    output = ("--output", "model") if command in ("convert", "index", "explore") else ()
-    return (command, *file, *output, *(() if command in OF_MODELS else ("--run", run)))
+# What follows a command that is to succeed on a finished run; after the others comes only --run.
+FINISHED_TABLE = """
+pipeline: {corpus} --run {run}
+segment: {corpus} --run {run}
+embed: {heldout} --segmented --model {model} --output {new}.hdf5
+evaluate: {heldout} --segmented --model {model}
+score: {heldout} --segmented --model {model} --output {new}.tsv
+substitutes: 今天天气很好 --position 1 --model {model}
+index: {heldout} --segmented --model {model} --output {new}.index
+neighbours: 的 --in {sentence} --index {index}
+senses: 的 --index {index}
+drift: {index} {later} --min-count 2
+explore: {index} --word 的 --output {new}.html
+concordance: 的 {heldout}
+frequencies: {heldout}
+collocates: 的 {heldout}
+keywords: {heldout} --where {where} --against-where {where}
+convert: {model} --output {new}
+info: {model}
+selftest: {model}
+plan: {corpus} --run {run} --no-training
+inspect: {run}
+runs: {run}/..
+"""
+FINISHED = dict(line.split(": ") for line in FINISHED_TABLE.strip().split("\n"))
 
 
-def finished_arguments(command: str, sample: SampleRun, run: Path, folder: Path) -> tuple[str | Path, ...]:
-    """Return arguments with which a command succeeds on a finished run."""
-    if command in ("embed", "score"):
-        output = folder / f"{len(list(folder.iterdir()))}.hdf5"
-        return (command, sample.heldout, "--segmented", "--model", sample.model, "--output", output)
-    if command == "convert":
-        return ("convert", sample.model, "--output", folder / f"model {len(list(folder.iterdir()))}")
-    if command in ("index", "neighbours", "senses", "drift", "explore"):
-        return index_arguments(command, sample, folder)
-    others: dict[str, tuple[str | Path, ...]] = {
-        "plan": (sample.corpus, "--run", run, "--no-training"),
-        "runs": (run.parent,),
-        "inspect": (run,),
-        "info": (sample.model,),
-        "selftest": (sample.model,),
-        "substitutes": ("今天天气很好", "--position", "1", "--model", sample.model),
-        "concordance": ("的", sample.heldout),
-        "frequencies": (sample.heldout,),
-        "collocates": ("的", sample.heldout),
-        "keywords": (sample.heldout, "--where", "source ~ a", "--against-where", "source ~ a"),
-        "evaluate": (sample.heldout, "--segmented", "--model", sample.model),
-    }
-    if command in others:
-        return (command, *others[command])
-    return (command, *((sample.corpus,) if command in ("pipeline", "segment") else ()), "--run", run)
-
-
-def index_arguments(command: str, sample: SampleRun, folder: Path) -> tuple[str | Path, ...]:
-    output = folder / f"{len(list(folder.iterdir()))}.index"
-    arguments = ("index", sample.heldout, "--segmented", "--model", sample.model, "--output", output)
-    if command == "index":
-        return arguments
-    assert elmo_zh(*arguments, "--quiet").status == 0
-    if command == "drift":
-        old = sample.heldout.read_text("utf-8").splitlines(keepends=True)
-        half, later = folder / "half.txt", folder / "half.index"
-        half.write_text("".join(old[::2]), encoding="utf-8")
-        made = elmo_zh(*("index", half, *arguments[2:-1]), later, "--quiet", "--force")
+@pytest.fixture(scope="module")
+def indexes(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An index of the held-out text and one of half of it."""
+    folder = tmp_path_factory.mktemp("indexes")
+    half = folder / "half.txt"
+    half.write_text("".join(sample_run.heldout.read_text("utf-8").splitlines(keepends=True)[::2]), encoding="utf-8")
+    for text, name in ((sample_run.heldout, "index"), (half, "later")):
+        made = elmo_zh("index", text, "--segmented", "--model", sample_run.model, "--output", folder / name)
         assert made.status == 0, made.stderr
-        return ("drift", output, later, "--min-count", "2")
-    if command == "senses":
-        return ("senses", "的", "--index", output)
-    if command == "explore":
-        return ("explore", output, "--word", "的", "--output", f"{output}.html")
-    return ("neighbours", "的", "--in", "我 的", "--index", output)
+    return {name: folder / name for name in ("index", "later")}
 
 
 def listed_commands(text: str) -> dict[str, str]:
-    """Return the description of each command in the sections of the group's help."""
     sections = text.split(f"\n{SECTIONS[0]}:\n")[1]
     return dict(re.findall(r"^  (\w+) +(.*)$", sections, re.MULTILINE))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example_and_every_option(command: str) -> None:
+def test_help_has_an_example(command: str) -> None:
+    """And every option: tests/test_pages.py compares docs/commands.md with it."""
     answer = elmo_zh(command, "--help")
     assert answer.status == 0
     assert answer.stderr == ""
     assert f"elmo-zh {command} [OPTIONS]" in answer.stdout.splitlines()[0]
     example = answer.stdout.split("Example:\n")[1].split("\n\n")[0]
     assert f"elmo-zh {command} " in example
-    for name in (*COMMON, *OWN[command]):
-        assert name in answer.stdout, name
     assert ("--force" in answer.stdout) == (command not in READERS)
 
 
@@ -169,15 +107,6 @@ def test_help_of_embed_names_every_format_and_the_output_of_standard_input() -> 
     for name in ("HDF5", "NumPy arrays (npy)", "Parquet", "JSON lines (jsonl)", "word2vec's text format"):
         assert name in text
     assert "for standard input, embeddings.hdf5 in the current folder" in text
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_print_config_needs_nothing_else(command: str) -> None:
-    answer = elmo_zh(command, "--print-config", "--set", "vocab.size=17")
-    assert answer.status == 0, answer.stderr
-    assert tomllib.loads(answer.stdout)["vocab"]["size"] == 17
-    assert elmo_zh(command, "--print-config", "--no-such-option").status == 2
-    assert list(Path().iterdir()) == []
 
 
 def test_help_of_the_group_lists_the_commands() -> None:
@@ -276,19 +205,10 @@ def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_print_config_is_toml_that_loads_back_to_the_same(command: str, tmp_path: Path) -> None:
-    arguments = minimal_arguments(command, tmp_path / "run")
-    changes = (
-        "--set",
-        "model.cell_dim=509",
-        "--set",
-        "text.user_dictionary=词 典",
-        "--set",
-        "train.max_tokens=2e6",
-    )
-    printed = elmo_zh(*arguments, *changes, "--print-config")
-    assert printed.status == 0
-    assert printed.stderr == ""
+def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: str) -> None:
+    changes = settings("model.cell_dim=509", "text.user_dictionary=词 典", "train.max_tokens=2e6")
+    printed = elmo_zh(command, *changes, "--print-config")
+    assert (printed.status, printed.stderr) == (0, "")
     default = Config()
     expected = replace(
         default,
@@ -297,11 +217,10 @@ def test_print_config_is_toml_that_loads_back_to_the_same(command: str, tmp_path
         train=replace(default.train, max_tokens=2_000_000),
     )
     assert tomllib.loads(printed.stdout) == json.loads(json.dumps(asdict(expected)))  # tuples are lists in TOML
-    config = tmp_path / "config.toml"
-    config.write_text(printed.stdout, encoding="utf-8")
-    assert elmo_zh(*arguments, "--config", config, "--print-config").stdout == printed.stdout
-    # It only tells: nothing has been made.
-    assert not (tmp_path / "run").exists()
+    assert elmo_zh(command, "--print-config", "--no-such-option").status == 2
+    assert list(Path().iterdir()) == []
+    Path("config.toml").write_text(printed.stdout, encoding="utf-8")
+    assert elmo_zh(command, "--config", "config.toml", "--print-config").stdout == printed.stdout
 
 
 def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> None:
@@ -313,53 +232,32 @@ def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_unknown_setting_is_refused_with_the_nearest_name(command: str, tmp_path: Path) -> None:
-    answer = elmo_zh(*minimal_arguments(command, tmp_path / "run"), "--set", "train.batchsize=32")
+def test_an_unknown_setting_is_refused_with_the_nearest_name(command: str) -> None:
+    answer = elmo_zh(command, "--print-config", *settings("train.batchsize=32"))
     assert answer.only_error(2) == "--set: unknown key train.batchsize. Did you mean train.batch_size?"
-    assert not (tmp_path / "run").exists()
 
 
 def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:
-    config = tmp_path / "mine.toml"
-    config.write_text('[modle]\nx = 1\n[train]\nlearningrate = 1\nepochs = "many"\n', encoding="utf-8")
-    changes = ("--set", "model.cell_dim=0", "--set", "vocab.size", "--set", "text.segmenter=pkuseg")
-    answer = elmo_zh("train", "--run", tmp_path / "run", "--config", config, *changes)
-    assert answer.status == 1
+    answer = elmo_zh("train", "--run", tmp_path / "run", *settings("model.cell_dim=0", "text.segmenter=pkuseg"))
+    segmenter, cell, projection = answer.errors
     assert answer.stderr.splitlines() == answer.errors
-    for told, expected in zip(
-        answer.errors,
-        (
-            f"{config}: unknown section modle. Did you mean model?",
-            f"{config}: unknown key train.learningrate. Did you mean train.learning_rate?",
-            f"{config}: train.epochs = 'many' should be a finite number.",
-            "--set vocab.size: expected section.key=value, for example train.batch_size=32.",
-            "text.segmenter = 'pkuseg' is not one of jieba, rjieba, whitespace, character.",
-            "model.cell_dim = 0 is below 1.",
-            "model.projection_dim = 256 is above model.cell_dim = 0:",
-        ),
-        strict=True,
-    ):
-        assert told.startswith(f"Error: {expected}")
+    assert segmenter.startswith("Error: text.segmenter = 'pkuseg' is not one of jieba, rjieba, whitespace, character.")
+    assert cell.startswith("Error: model.cell_dim = 0 is below 1.")
+    assert projection.startswith("Error: model.projection_dim = 256 is above model.cell_dim = 0:")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_is_one_object_on_stdout(command: str, sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
-    answer = elmo_zh(*finished_arguments(command, sample_run, run, tmp_path), "--json")
-    result = answer.result()
-    assert isinstance(result, dict)
-    if command in STAGES:
-        assert result["skipped"] is True
-        assert answer.stderr == f"{command}: nothing has changed, skipped.\n"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_quiet_tells_nothing_where_all_is_well(command: str, sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
-    arguments = finished_arguments(command, sample_run, run, tmp_path)
-    answer = elmo_zh(*arguments, "--quiet")
-    assert (answer.status, answer.stdout, answer.stderr) == (0, "", "")
-    again = elmo_zh(*finished_arguments(command, sample_run, run, tmp_path), "--quiet", "--json")
-    assert json.loads(again.stdout)
-    assert again.stderr == ""
+def test_quiet_tells_nothing_where_all_is_well_but_the_object_of_json(
+    command: str, sample_run: SampleRun, indexes: dict[str, Path], run: Path, tmp_path: Path
+) -> None:
+    known = {name: getattr(sample_run, name) for name in ("corpus", "heldout", "model")}
+    known |= {**indexes, "run": run, "sentence": "我 的", "where": "source ~ a"}
+    for options, new in (((), "first"), (("--json",), "second")):
+        words = FINISHED.get(command, "--run {run}").split(" ")
+        answer = elmo_zh(command, *(word.format(**known, new=tmp_path / new) for word in words), "--quiet", *options)
+        assert (answer.status, answer.stderr) == (0, "")
+        assert isinstance(answer.result(), dict) if options else answer.stdout == ""
 
 
 def test_the_model_of_the_latest_run_is_the_default(

@@ -1,5 +1,7 @@
 """Messages stay one line each, and a stream that cannot be written does not end the work."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 from contract.command_line import elmo_zh
 
 from elmo_zh.cli.console import one_line
+from elmo_zh.cli.failures import explain_failure
 
 
 def test_what_is_escaped() -> None:
@@ -39,3 +42,37 @@ def test_messages_that_cannot_be_written(empty_folder: Path, stderr: str, argume
     done = subprocess.run(command, shell=True, cwd=empty_folder, stdout=subprocess.PIPE, encoding="utf-8")
     assert done.returncode == status
     assert done.stdout.startswith('{"') == (status == 0)
+
+
+# Errors of the system and of libraries, with the advice that fits
+
+
+NO_PROCESSES = (
+    f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). End other programs, raise the limit"
+    " (ulimit -u), or lower text.num_workers and train.num_threads."
+)
+NO_MEMORY = (
+    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). Lower train.batch_size, model.cell_dim, vocab.size or"
+    " embed.batch_tokens."
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory", "weights.hdf5"), NO_MEMORY),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
+        (RuntimeError("can't start new thread"), NO_PROCESSES),
+        (
+            OSError(errno.EACCES, "Permission denied", "x"),
+            f"x: {os.strerror(errno.EACCES)}. Check the path, its permissions and the disk.",
+        ),
+    ],
+)
+def test_the_advice_fits_the_error(error: Exception, told: str) -> None:
+    assert explain_failure(error) == [told]
+
+
+def test_a_bug_is_no_known_problem() -> None:
+    assert explain_failure(RuntimeError("what is this")) is None

@@ -74,15 +74,6 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     assert elmo_zh("embed", "gbk.txt", "--segmented", "--model", sample_run.model).status == 0
 
 
-def test_a_damaged_compressed_file() -> None:
-    Path("cut.txt.gz").write_bytes(b"\x1f\x8b\x08\x00")
-    assert segment_error("cut.txt.gz").startswith("cut.txt.gz is damaged or truncated (")
-    Path("plain.txt.gz").write_text(CHINESE, encoding="utf-8")
-    assert segment_error("plain.txt.gz") == (
-        "plain.txt.gz is not what its name says: it does not start as .gz files do. Rename or compress it again."
-    )
-
-
 def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: SampleRun) -> None:
     lines = [f"The {number}th line is about rain, wind and the number {number * number}.\n" for number in range(60)]
     Path("english.txt").write_text("".join(lines), encoding="utf-8")
@@ -219,16 +210,6 @@ def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
     assert answer.only_error() == f"{inside} is inside the run {untrained_run}, {told}"
 
 
-def test_a_vocabulary_without_the_specials(untrained_run: Path) -> None:
-    vocab = untrained_run / "vocab.data"
-    words = vocab.read_text(encoding="utf-8").splitlines()[3:]
-    vocab.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    for command in ("word2vec", "encode", "train"):
-        told = elmo_zh(command, "--run", untrained_run).only_error()
-        assert told.startswith(f"{vocab}: the first three lines are {words[:3]}, expected ['<S>', '</S>', '<UNK>'].")
-        assert "Make the file with: elmo-zh vocab" in told
-
-
 def other_vocabulary(run: Path) -> tuple[str, str]:
     """Swap two words of a run's vocabulary, as one made of another text would; return old and new digest."""
     vocab, counts = run / "vocab.data", run / "vocab.counts"
@@ -305,20 +286,6 @@ def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("1 3\n我 1 2 3\n", "line 2 has 3 numbers, but token embeddings have 7."),
-        ("的 1 2 3 4 5 6 x\n", "line 1 contains something that is not a finite number."),
-        ("的 1 2 3 4 5 6 inf\n", "line 1 contains something that is not a finite number."),
-    ],
-)
-def test_bad_word_vectors(untrained_run: Path, text: str, problem: str) -> None:
-    Path("vectors.txt").write_text(text, encoding="utf-8")
-    told = elmo_zh("word2vec", "--run", untrained_run, "--from", "vectors.txt").only_error()
-    assert told.startswith(f"{Path('vectors.txt').absolute()}: {problem}")
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: str) -> None:
     path = run / "checkpoints" / "step-00000100" / name
@@ -330,14 +297,6 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     answer = elmo_zh("train", "--run", run, "--set", "train.max_tokens=2310")
     assert answer.status == 0
     assert "Resuming from step 90 of 110." in answer.stderr
-
-
-def test_a_damaged_stage_record(untrained_run: Path) -> None:
-    record = untrained_run / "stages" / "vocab.json"
-    record.write_text("{", encoding="utf-8")
-    told = elmo_zh("vocab", "--run", untrained_run).only_error()
-    assert told.startswith(f"{record} is damaged (")
-    assert told.endswith("Remove it: vocab then runs again, and nothing else is lost.")
 
 
 def test_a_run_in_use(run: Path) -> None:
@@ -384,21 +343,11 @@ def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
     )
 
 
-def test_an_id_store_of_the_format_before(untrained_run: Path) -> None:
-    path = untrained_run / "ids" / "store.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"format": 2', '"format": 1'), encoding="utf-8")
-    assert elmo_zh("train", "--run", untrained_run).only_error() == (
-        f"{untrained_run / 'ids'} is not an id store of format 2. Make it again with: elmo-zh encode --run"
-        f" {untrained_run} --force"
-    )
-
-
 # The bundle
 
 
 @pytest.fixture
 def model(sample_run: SampleRun, empty_folder: Path) -> Path:
-    """A copy of the bundle."""
     return Path(shutil.copytree(sample_run.model, empty_folder / "model"))
 
 
@@ -479,15 +428,16 @@ def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
     )
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, None])
-def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], None] | None) -> None:
-    if make is not None:
-        make(Path("thing"))
-    problem = {
-        Path.mkdir: "is not a model bundle: bundle.json is missing",
-        Path.touch: "is a file, not the folder of a model bundle",
-        None: "does not exist",
-    }[make]
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (Path.mkdir, "is not a model bundle: bundle.json is missing"),
+        (Path.touch, "is a file, not the folder of a model bundle"),
+        (str, "does not exist"),
+    ],
+)
+def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], object], problem: str) -> None:
+    make(Path("thing"))
     expected = f"thing {problem}. Train a model: make train CORPUS=my-texts/"
     assert bundle_error(Path("thing"), sample_run) == expected
 
@@ -548,15 +498,6 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     )
     assert (untrained_run / "word2vec.txt").read_bytes() == before
     assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
-
-
-def test_a_run_inside_its_corpus_is_not_read(empty_folder: Path, sample_run: SampleRun) -> None:
-    corpus = empty_folder / "corpus"
-    corpus.mkdir()
-    shutil.copy(Path(__file__).parents[2] / "data" / "sample" / "food.txt", corpus)
-    arguments = ("segment", corpus, "--run", corpus / "run", "--json")
-    assert elmo_zh(*arguments).result()["files"] == 1
-    assert elmo_zh(*arguments).result()["skipped"] is True
 
 
 def test_two_dumps_of_one_output_do_not_mix(sample_run: SampleRun, tmp_path: Path) -> None:

@@ -37,8 +37,10 @@ def zip_of(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFL
     return path
 
 
-def tar_of(path: Path, members: dict[str, bytes], mode: str = "w") -> Path:
+def tar_of(path: Path, members: dict[str, bytes], mode: str = "w", *others: tarfile.TarInfo) -> Path:
     with tarfile.open(path, mode) as archive:
+        for info in others:
+            archive.addfile(info)
         for name, data in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(data)
@@ -104,14 +106,11 @@ def test_damaged_tar_archives(tmp_path: Path) -> None:
 
 
 def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "a.tar"
-    with tarfile.open(path, "w") as archive:
-        for number, kind in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)):
-            info = tarfile.TarInfo(f"{number}.txt")
-            info.type, info.linkname = kind, "/etc/passwd"
-            archive.addfile(info)
+    others = [tarfile.TarInfo(f"{number}.txt") for number in range(4)]
+    for info, kind in zip(others, (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE), strict=True):
+        info.type, info.linkname = kind, "/etc/passwd"
     passed_over = PassedOver()
-    assert read(path, passed_over=passed_over) == []
+    assert read(tar_of(tmp_path / "a.tar", {}, "w", *others), passed_over=passed_over) == []
     assert passed_over.counts == {"links and other special members of archives": 4}
 
 
@@ -211,16 +210,9 @@ def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monke
 def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("秘密\n", encoding="utf-8")
-    path = tmp_path / "a.tar"
-    with tarfile.open(path, "w") as archive:
-        link = tarfile.TarInfo("folder")
-        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
-        archive.addfile(link)
-        data = "苹果\n".encode()
-        info = tarfile.TarInfo("folder/secret.txt")
-        info.size = len(data)
-        archive.addfile(info, io.BytesIO(data))
-    assert read(path) == ["苹果"]
+    link = tarfile.TarInfo("folder")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+    assert read(tar_of(tmp_path / "a.tar", {"folder/secret.txt": "苹果\n".encode()}, "w", link)) == ["苹果"]
     assert secret.read_text(encoding="utf-8") == "秘密\n"
 
 

@@ -162,10 +162,6 @@ def test_an_empty_file_is_told() -> None:
     assert "Warning: 1 file of the corpus is empty, such as b.txt.\n" in answer.stderr
 
 
-def test_a_format_that_there_is_not_is_wrong_usage() -> None:
-    assert elmo_zh("segment", "a.txt", "--run", "run", "--format", "docx").status == 2
-
-
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.html").write_text("<p>山水。", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "lxml.etree", None)

@@ -56,12 +56,6 @@ def test_an_empty_file_has_no_lines(tmp_path: Path, suffix: str) -> None:
     assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", FILES[suffix](b"")))) == []
 
 
-def test_archives_of_several_parts_are_read_to_the_end(tmp_path: Path) -> None:
-    for suffix in PACKERS:
-        content = PACKERS[suffix]("一\n".encode()) + PACKERS[suffix]("二\n".encode())
-        assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", content))) == ["一", "二"]
-
-
 @settings(deadline=None, max_examples=101)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=7), min_size=1, max_size=5))
 def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
@@ -145,26 +139,6 @@ def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None
     for name in ("a.json", ".hidden", "[b] ?*.txt"):
         path = written(tmp_path / name, b"x")
         assert paths([str(path)]) == [path]
-
-
-def test_paths_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for argument in ("none.txt", "none/*.txt"):
-        assert message_of(CorpusError, lambda argument=argument: find_sources([argument])) == (
-            f"{argument} does not exist. Check the path; it is taken from the current folder {tmp_path}."
-        )
-
-
-def test_a_folder_without_text(tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    ending = " Give files by name, or a folder with text."
-    told = message_of(CorpusError, lambda: find_sources([str(folder)]))
-    assert told.startswith(f"{folder} holds no text files (.txt, ")
-    assert told.endswith(f"; 0 other files).{ending}")
-    for name in ("a.png", "b.jpg", ".txt"):
-        written(folder / name, b"x")
-    assert "; 2 other files)" in message_of(CorpusError, lambda: find_sources([str(folder)]))
 
 
 def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,11 @@
 import codecs
 import gzip
 import json
-import tarfile
-import zipfile
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
 import pytest
+from corpus.test_archives import tar_of, zip_of
 from messages import Heard, message_of
 
 from elmo_zh.config import TextConfig
@@ -51,15 +49,6 @@ def test_plain_text_has_the_lines_of_its_bytes(tmp_path: Path, text: str) -> Non
     path.write_bytes(text.encode())
     assert lines_of(path) == lines_of(path, segmented=True) == list(iter_lines(path))
     assert notes_of(path) == []
-
-
-def test_lines_do_not_depend_on_how_the_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes("".join(f"第{number}行{'长' * number}\r\n\n" for number in range(60)).encode())
-    expected = list(iter_lines(path))
-    for chunk_bytes in (1, 2, 3, 7, 61):
-        monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", chunk_bytes)
-        assert lines_of(path) == expected
 
 
 def test_a_very_long_line_is_one_line(tmp_path: Path) -> None:
@@ -129,11 +118,8 @@ def test_utf_16_and_compression(tmp_path: Path) -> None:
 
 
 def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
-    path = tmp_path / "x.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("b/hotel.csv", csv_of(REVIEWS).encode("gb18030"))
-        archive.writestr("a.txt", "今天\n\n很好")
-        archive.writestr("c.png", b"\x89PNG")
+    members = {"b/hotel.csv": csv_of(REVIEWS).encode("gb18030"), "a.txt": "今天\n\n很好".encode(), "c.png": b"\x89PNG"}
+    path = zip_of(tmp_path / "x.zip", members)
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "今天", "", "很好"]
     assert notes_of(path) == [
         "Reading x.zip: 2 files (1 CSV, GB18030, column 2 (review); 1 plain text, UTF-8)",
@@ -142,15 +128,10 @@ def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
 
 
 def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
-    members = {"一/a.txt": "今天\n\n很好\n", "empty.txt": "", "一/b.txt": "很好", "b\n.txt": "热\n"}
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as packed:
-        for name, content in members.items():
-            header = tarfile.TarInfo(name)
-            header.size = len(content.encode())
-            packed.addfile(header, BytesIO(content.encode()))
+    texts = {"一/a.txt": "今天\n\n很好\n", "empty.txt": "", "一/b.txt": "很好", "b\n.txt": "热\n"}
+    members = {name: text.encode() for name, text in texts.items()}
+    zip_of(tmp_path / "x.zip", members)
+    tar_of(tmp_path / "x.tar.gz", members, "w:gz")
     expected = [("一/a.txt", 0), ("一/a.txt", 1), ("一/a.txt", 2), ("一/b.txt", 0), ("b\\n.txt", 0)]
     for name in ("x.zip", "x.tar.gz"):
         text = opened(tmp_path / name)
@@ -166,13 +147,9 @@ def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x.zip", "x"])
 def test_a_field_of_an_archive_whose_first_file_has_none(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.txt", "今天\n")
-        archive.writestr("b.csv", csv_of(REVIEWS))
+    path = zip_of(tmp_path / name, {"a.txt": "今天\n".encode(), "b.csv": csv_of(REVIEWS).encode()})
     assert lines_of(path, field="review")[:2] == ["今天", "房间很干净， 服务也好。"]
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.txt", "今天\n")
+    zip_of(path, {"a.txt": "今天\n".encode()})
     warned = Heard()
     assert list(opened(path, field="review").lines(warned)) == ["今天"]
     assert warned.warnings == [f"--field review has no effect on {path}: none of its files has fields."]

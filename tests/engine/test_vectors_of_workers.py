@@ -1,6 +1,5 @@
 """Vectors and scores as workers compute them: the same bytes, from models that they load once."""
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from elmo_zh.embed.dump import LineVectors
 from elmo_zh.embed.formats import Contents
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.engine import loaded_once
-from elmo_zh.engine.engine import worker_processes
 from elmo_zh.engine.loaded_once import LoadedOnce
-from elmo_zh.run.work_folder import WorkFolder, _Job, _make, _Saved
 
 
 @pytest.fixture(scope="module")
@@ -53,27 +50,6 @@ def test_vectors_are_those_of_the_embedder(bundle: Path, pool: str) -> None:
     assert found.dtype == np.float16
 
 
-def test_a_task_that_runs_twice_at_once_leaves_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    """Two processes compute each part at the same time, as when an engine takes a living worker for dead."""
-    work = line_vectors(bundle)
-    expected = tmp_path / "expected"
-    work.save(work.compute(LINES), expected)
-    folder = WorkFolder(tmp_path / "parts")
-    twins = [_Job(_Saved(work), LINES, folder, "computed-twin")] * 2
-    made = []
-    with worker_processes(2) as engine:
-        for _ in range(3):
-            list(engine.run(_make, twins))
-            made.append({path.name: path.read_bytes() for path in sorted(folder.path.iterdir())})
-            folder.discard("computed-twin")
-    assert list(folder.path.iterdir()) == []
-    assert made[0] == made[1] == made[2]
-    assert list(made[0]) == ["computed-twin.json", "computed-twin.value"]
-    assert made[0]["computed-twin.value"] == expected.read_bytes()
-    (recorded,) = json.loads(made[0]["computed-twin.json"])["files"]
-    assert recorded[:3] == ["computed-twin.value", None, expected.stat().st_size]
-
-
 @pytest.mark.parametrize("by_token", [False, True])
 def test_scores_come_back_from_their_file_as_they_were(bundle: Path, tmp_path: Path, by_token: bool) -> None:
     scorer = LineScorer.load(bundle, segmented=True, by_token=by_token)
@@ -98,8 +74,6 @@ def test_a_scorer_is_pickled_as_its_folder(bundle: Path, monkeypatch: pytest.Mon
 
 
 class Counted:
-    """Something that is slow to load."""
-
     loaded = 0
 
     def __init__(self, number: int) -> None:

@@ -1,38 +1,23 @@
 """Plan a run, make it, and look at it, by the command line."""
 
-import gzip
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh
+from messages import Heard
+from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
+
+from elmo_zh.inspection import Shown, inspect_run
+from elmo_zh.run.layout import RunDir
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-FAST = ("--set", "text.segmenter=character", "--set", "text.num_workers=1", "--set", "word2vec.epochs=1")
-PLAN_FAST = (*FAST, "--no-training")
-TINY = (
-    *("--set", "model.cell_dim=13", "--set", "model.projection_dim=7", "--set", "train.max_tokens=210"),
-    *("--set", "train.batch_size=3", "--set", "train.unroll_steps=7", "--set", "train.num_negatives=29"),
-)
-WIDTH = ("--set", "model.projection_dim=7", "--set", "model.cell_dim=13")
 
-
-def write_corpus() -> Path:
-    folder = Path("corpus")
-    folder.mkdir()
-    for name, sign in (("a", "山"), ("b", "水")):
-        lines = [f"第{number}天我看见{sign}边有{number % 7}只鸟。" for number in range(200)]
-        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果很甜。"}\n'.encode() * 40))
-    return folder
-
-
-def test_runs_that_hold_nothing() -> None:
+def test_a_folder_that_holds_nothing() -> None:
     begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run run"
-    told = elmo_zh("inspect", "run").only_error()
-    assert told == f"run does not exist. {begin}"
     Path("run").mkdir()
     told = elmo_zh("inspect", "run").only_error()
     assert told == f"run is not the folder of a run. {begin}"
@@ -110,3 +95,23 @@ def test_many_sources_are_folded() -> None:
     lines = elmo_zh("inspect", "run").stdout.splitlines()
     assert sum(line.split()[:1] != [] and line.split()[0].endswith(".txt") for line in lines) == 20
     assert [line.split()[:3] for line in lines if line.startswith("5 others")] == [["5", "others", "5"]]
+
+
+# A run that cannot be written
+
+
+def test_a_run_that_cannot_be_written_is_shown_without_its_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, reporter = RunDir(tmp_path), Heard()
+    run.segmented.mkdir()
+    (run.segmented / "train-00000.txt").write_text("我 爱 北京 。\n他 也 爱 北京 。\n", encoding="utf-8")
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "coverage.png.unfinished")
+
+    monkeypatch.setattr(inspect_run, "save_picture", refuse)
+    found = inspect_run.inspect_run(run, Shown(num_samples=1, num_tokens=3), reporter)
+    assert found["text"]["tokens"] == 9
+    assert found["coverage_picture"] == ""
+    assert reporter.warnings == [f"{run.coverage_picture} cannot be written (Permission denied), so it is not drawn."]

@@ -163,13 +163,6 @@ def test_shares_by_hand_add_up_to_one() -> None:
     assert KindCounts().fractions() == {what: dict.fromkeys(KINDS, 0.0) for what in ("tokens", "characters")}
 
 
-def test_while_there_is_room_counts_are_exact() -> None:
-    counts = BoundedCounts(3)
-    counts.update("abcabca")
-    assert counts.most_common() == [("a", 3), ("b", 2), ("c", 2)]
-    assert counts.most_common(1) == [("a", 3)]
-
-
 def test_the_rarest_are_dropped_and_reported() -> None:
     gone: Counter[str] = Counter()
     counts = BoundedCounts(2, lambda thing, count: gone.update({thing: count}))

@@ -181,21 +181,6 @@ def test_a_batch_spells_each_distinct_word_once() -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("num_highways", [0, 1])
-def test_gradcheck(num_highways: int) -> None:
-    """With six characters only, since it moves each weight by itself."""
-    cnn = build_cnn("tanh", num_highways, 2, filters=((1, 2), (3, 3)), num_characters=6, num_slots=5)
-    words = torch.tensor([[3, 0, 4, 5, 5], [3, 0, 1, 2, 4], [3, 2, 2, 4, 5]])
-    names = [name for name, _ in cnn.named_parameters()]
-
-    def encode(*values: Tensor) -> Tensor:
-        inputs = TokenInputs(torch.tensor([2, 0, 1, 2]), words)
-        return torch.func.functional_call(cnn, dict(zip(names, values, strict=True)), (inputs,))
-
-    assert torch.autograd.gradcheck(encode, list(cnn.parameters()))
-
-
-@pytest.mark.usefixtures("way")
 def test_products_in_bfloat16_are_close() -> None:
     cnn = build_cnn().float()
     with torch.no_grad():

@@ -47,14 +47,6 @@ def test_unknown_words_are_composed_as_the_known_ones_are() -> None:
     assert (means - expected).square().sum() / expected.square().sum() > 1
 
 
-def test_without_words_to_learn_from_a_row_is_the_mean_of_its_parts() -> None:
-    vocabulary = Vocabulary((*SPECIALS, "天", "好"))
-    table = torch.tensor([[0.0, 1], [2, 3], [5, 7], [1, 2], [4, 8]])
-    composition = Composition.learn(table, vocabulary)
-    assert composition.matrix is None
-    assert composition.row(parts_of(vocabulary, ["天天好"])["天天好"]).tolist() == [2, 4]
-
-
 def test_only_some_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     table = drawn_table(6)
     monkeypatch.setattr(module, "_MOST_LEFT_OUT", 3)
@@ -72,18 +64,6 @@ def test_only_some_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> No
     torch.testing.assert_close(one.matrix, same.matrix)
     monkeypatch.setattr(module, "_WORDS_TO_LEARN_FROM", len(CHARACTERS))
     assert not torch.allclose(one.matrix, Composition.learn(table, VOCABULARY).matrix)
-
-
-def test_a_third_of_the_vocabulary_at_most_is_left_out() -> None:
-    table = drawn_table(8)
-    learned = Composition.learn(table, VOCABULARY).matrix
-    first = len(SPECIALS) + len(VOCABULARY.tokens[len(SPECIALS) :]) // 3
-    frequent = list(range(len(SPECIALS) + len(CHARACTERS), first))
-    assert frequent
-    table[frequent] = table[frequent].flip(0)
-    torch.testing.assert_close(Composition.learn(table, VOCABULARY).matrix, learned)
-    table[first : first + 2] = table[first : first + 2].flip(0)
-    assert not torch.allclose(Composition.learn(table, VOCABULARY).matrix, learned)
 
 
 def test_parts_are_the_longest_known_words() -> None:

@@ -1,21 +1,26 @@
 """The registry of precisions: what settings offer, and what each computes."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from small_trainings import SHAPE
 
 from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config import TrainConfig
-from elmo_zh.model import precision as module
+from elmo_zh.model import precision, precision_choice
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS
+from elmo_zh.model.precision_choice import PrecisionChoice, advise_against, choose_precision
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def test_settings_offer_every_precision_and_no_other() -> None:
     assert tuple(PRECISIONS) == EMBED_PRECISIONS
-    assert all(name == precision.name for name, precision in PRECISIONS.items())
-    for name, precision in PRECISIONS.items():
-        assert precision.can_train is not any(TrainConfig(precision=name).problems())
+    assert all(name == each.name for name, each in PRECISIONS.items())
+    for name, each in PRECISIONS.items():
+        assert each.can_train is not any(TrainConfig(precision=name).problems())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -30,7 +35,7 @@ def test_products_have_the_dtype_of_weights_or_of_autocast_or_the_rounded_one(dt
 def test_bytes_are_those_that_the_processor_computes_with(
     monkeypatch: pytest.MonkeyPatch, has_instructions: bool, expected: int
 ) -> None:
-    monkeypatch.setattr(module, "_processor_multiplies_bfloat16", lambda: has_instructions)
+    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: has_instructions)
     assert [each.bytes_per_number(CPU) for each in (FLOAT32, BFLOAT16)] == [4, expected]
     assert BFLOAT16.bytes_per_number(GPU) == 2
 
@@ -38,3 +43,78 @@ def test_bytes_are_those_that_the_processor_computes_with(
 def test_int8_is_for_processors() -> None:
     assert [each.name for each in PRECISIONS.values() if not each.runs_on(GPU)] == ["int8"]
     assert all(each.runs_on(CPU) for each in PRECISIONS.values())
+
+
+# The faster one, by pretended rates of products; nothing here depends on this machine's
+
+
+Rates = Callable[[float], list[Any]]
+
+
+@pytest.fixture
+def pretend(monkeypatch: pytest.MonkeyPatch) -> Rates:
+    """Let bfloat16 take a time, in units of float32's; returns the list of what was measured."""
+
+    def set_rate(seconds: float) -> list[Any]:
+        measured: list[Any] = []
+
+        def measure(work: dict[Any, Callable[[], object]]) -> dict[Any, float]:
+            for compute in work.values():
+                compute()  # it can be computed
+            measured.append(list(work))
+            return {FLOAT32: 1.0, BFLOAT16: seconds}
+
+        monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: True)
+        monkeypatch.setattr(precision_choice, "can_pack", lambda *_: False)
+        monkeypatch.setattr(precision_choice, "_shortest_seconds", measure)
+        choose_precision.cache_clear()
+        return measured
+
+    yield set_rate  # type: ignore[misc]
+    choose_precision.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected", "told"),
+    [
+        (0.5, BFLOAT16, "bfloat16: 2.0 times as fast as float32 here"),
+        (0.86, BFLOAT16, "bfloat16: 1.2 times as fast as float32 here"),
+        (0.88, FLOAT32, "float32: bfloat16 is 1.1 times as fast here"),
+        (2.0, FLOAT32, "float32: bfloat16 is 0.5 times as fast here"),
+    ],
+)
+def test_bfloat16_is_chosen_where_it_is_clearly_faster(
+    pretend: Rates, seconds: float, expected: precision.Precision, told: str
+) -> None:
+    measured = pretend(seconds)
+    for _ in range(2):
+        choice = choose_precision(CPU, 3, 10, 52)
+        assert (choice.precision, choice.describe()) == (expected, told)
+    assert measured == [[FLOAT32, BFLOAT16]]  # once for each shape
+    advice = told if expected is FLOAT32 else ""
+    assert advise_against(BFLOAT16, CPU, SHAPE, 3) == advice
+    assert advise_against(FLOAT32, CPU, SHAPE, 3) == advise_against(INT8, CPU, SHAPE, 3) == ""
+
+
+def test_nothing_is_measured_without_instructions(pretend: Rates, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = pretend(0.1)
+    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: False)
+    choice = choose_precision(CPU, 3, 10, 52)
+    assert choice == PrecisionChoice(FLOAT32, None)
+    assert choice.describe() == "float32: there are no instructions for bfloat16 here"
+    assert measured == []
+
+
+def test_times_are_the_shortest_and_measuring_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, cost = [0.0], {FLOAT32: iter([9.0, 0.1, 0.3]), BFLOAT16: iter([9.0, 0.2, 0.05])}
+
+    def work_of(each: precision.Precision) -> Callable[[], None]:
+        def work() -> None:
+            now[0] += next(cost[each])
+
+        return work
+
+    monkeypatch.setattr(precision_choice, "_MOST_SECONDS", 18.5)
+    monkeypatch.setattr(precision_choice.time, "perf_counter", lambda: now[0])
+    found = precision_choice._shortest_seconds({each: work_of(each) for each in cost})
+    assert {each.name: round(seconds, 3) for each, seconds in found.items()} == {"float32": 0.1, "bfloat16": 0.05}

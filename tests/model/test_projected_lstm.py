@@ -84,13 +84,6 @@ def test_clips_are_active_in_the_test_above() -> None:
     assert (outputs.abs() < 0.4).any()
 
 
-def test_gradcheck() -> None:
-    layer = build_layer(3.0, 3.0)
-    state = LSTMState(draw(2, STREAMS, OUTPUT), draw(2, STREAMS, CELL, seed=6))
-    inputs = draw(2, STEPS, STREAMS, INPUT, seed=8).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: layer(x, state, start_flags())[0], [inputs])
-
-
 def test_without_gradient_long_inputs_run_in_pieces_with_the_same_result() -> None:
     layer = build_layer(3.0, 3.0)
     inputs = draw(2, 523, STREAMS, INPUT)

@@ -95,16 +95,6 @@ def test_packing_by_hand() -> None:
     assert packed.places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
 
 
-@pytest.mark.parametrize("lengths", [(0,), (0, 0, 0), (7,), (5, 5, 5), LENGTHS, (19, 1), (1,) * 17])
-def test_packing_loses_no_word(lengths: tuple[int, ...]) -> None:
-    sentences = draw_sentences(lengths)
-    packed = PackedSentences.pack(sentences)
-    assert sum(packed.counts) == packed.words.shape[1] == sum(lengths) + 2 * len(lengths)
-    for direction in range(2):
-        found = packed.words[direction][packed.places[direction]]
-        assert found.tolist() == [word for words in sentences for word in words[1:-1]]
-
-
 @pytest.mark.parametrize("lengths", [LENGTHS, (7,), (0,), (5, 5, 5), (0, 0, 0), (67, 1)])
 def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: int) -> None:
     assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences(lengths))

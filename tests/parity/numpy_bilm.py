@@ -29,8 +29,6 @@ class LstmLayer:
 
 @dataclass(frozen=True)
 class Bilm:
-    """Both stacks of LSTM layers and the options that steer them."""
-
     directions: tuple[list[LstmLayer], list[LstmLayer]]
     cell_clip: float | None
     proj_clip: float | None
@@ -50,7 +48,6 @@ def load_bilm(weights: h5py.File, lstm_options: dict[str, Any]) -> Bilm:
 
 
 def read_array(weights: h5py.File, name: str) -> Array:
-    """Return one dataset as float64."""
     return np.asarray(weights[name][()], dtype=np.float64)
 
 

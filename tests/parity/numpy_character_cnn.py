@@ -27,8 +27,6 @@ class Highway:
 
 @dataclass(frozen=True)
 class CharacterCnn:
-    """The token layer of a character-mode model."""
-
     num_slots: int
     activation: str
     char_embed: Array  # (261, c)
@@ -38,7 +36,6 @@ class CharacterCnn:
 
 
 def load_character_cnn(weights: h5py.File, options: dict[str, Any]) -> CharacterCnn:
-    """Read the character CNN from an open weights file."""
     cnn_options = options["char_cnn"]
     filters = [
         (read_array(weights, f"CNN/W_cnn_{k}")[0], read_array(weights, f"CNN/b_cnn_{k}"))
@@ -58,7 +55,6 @@ def load_character_cnn(weights: h5py.File, options: dict[str, Any]) -> Character
 
 
 def load_highway(weights: h5py.File, group: str) -> Highway:
-    """Read one highway layer."""
     names = ("W_carry", "b_carry", "W_transform", "b_transform")
     return Highway(*(read_array(weights, f"{group}/{name}") for name in names))
 
@@ -85,7 +81,6 @@ def convolve_and_pool(embedded: Array, kernel: Array, bias: Array) -> Array:
 
 
 def apply_highway(highway: Highway, x: Array) -> Array:
-    """Return the layer's output for x, shape (N,)."""
     gate = sigmoid(x @ highway.carry_weight + highway.carry_bias)
     transformed = np.maximum(x @ highway.transform_weight + highway.transform_bias, 0.0)
     return gate * transformed + (1.0 - gate) * x

@@ -26,8 +26,6 @@ NUM_UNICODE_SCALARS = 1_112_064
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle in memory."""
-
     options: dict[str, Any]
     vocab: list[str]
     character_counts: dict[str, int]  # raw counts, the end mark under END_MARK
@@ -108,15 +106,6 @@ def layer_activations(bundle: Bundle, tokens: Sequence[str]) -> Array:
     """Return every layer's vectors of one segmented sentence from zero state, shape (L + 1, n, 2P)."""
     activations, _ = run_bilm(bundle.bilm, token_vectors(bundle, tokens))
     return activations[:, 1:-1]
-
-
-def select_layers(activations: Array, layers: str) -> Array:
-    """Return `all` (L + 1, n, 2P), or the `average`, the `top` or layer `N` alone, (n, 2P)."""
-    if layers == "all":
-        return activations
-    if layers == "average":
-        return np.asarray(activations.mean(axis=0))
-    return np.asarray(activations[-1 if layers == "top" else int(layers)])
 
 
 def prediction_nats(bundle: Bundle, output: Array, target: int) -> float:

@@ -26,7 +26,6 @@ pytestmark = [
 
 
 def golden_dir(model: str) -> Path:
-    """Return the folder of one reference model."""
     return Path(TEST_DATA or "") / "golden" / model
 
 

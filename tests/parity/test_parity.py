@@ -1,18 +1,15 @@
 """Vectors and perplexities of a bundle against the NumPy oracle, which shares no code with the model."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-import torch
+from drawn_bundles import write_model
 from parity import numpy_oracle as oracle
 
-from elmo_zh.bundle.options import training_options
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.write import BundleSource, write_bundle
-from elmo_zh.config import TextConfig, TrainConfig
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
@@ -20,11 +17,9 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.jobs import Job
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.scoring.evaluate import evaluate_files
 from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 WORDS = ("我们", "今天", "吃", "苹果", "，", "手机", "贵", "。", "的")
 LINES = (
@@ -65,9 +60,8 @@ CHARACTERS = {
 def bundle_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A bundle with random weights, large enough to reach the clips."""
     projection, cell, layers, cell_clip, projection_clip, skip = SHAPES[request.param]
-    vocabulary = Vocabulary((*SPECIALS, *WORDS))
     shape = BiLMShape(
-        num_tokens=len(vocabulary),
+        num_tokens=0,
         cell_dim=cell,
         projection_dim=projection,
         num_layers=layers,
@@ -76,24 +70,8 @@ def bundle_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         skip_connections=skip,
         characters=CHARACTERS.get(request.param),
     )
-    model = LanguageModel.build(shape, tie_softmax=False)
-    generator = torch.Generator().manual_seed(11)
-    for tensor in model.named_tensors().values():
-        tensor.normal_(0.0, 0.6, generator=generator)
-    source = BundleSource(
-        bilm=model.bilm,
-        softmax=model.softmax,
-        vocabulary=vocabulary,
-        spelling=SpellingModel.build({"确": 3, "不买": 2}),
-        user_dictionary=None,
-        text=replace(TextConfig(), segmenter="whitespace"),
-        training_options=training_options(TrainConfig(), 100, 1.0),
-        carry_state=False,
-        training={},
-        origin={"program": "elmo-zh"},
-    )
-    write_bundle(tmp_path / "model", source)
-    return tmp_path / "model"
+    spelling, text = SpellingModel.build({"确": 3, "不买": 2}), TextConfig(segmenter="whitespace")
+    return write_model(tmp_path / "model", shape, seed=11, words=WORDS, with_softmax=True, spelling=spelling, text=text)
 
 
 @pytest.fixture

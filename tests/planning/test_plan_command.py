@@ -1,6 +1,5 @@
 """The command `plan`."""
 
-import gzip
 import json
 import sys
 from pathlib import Path
@@ -8,26 +7,14 @@ from pathlib import Path
 import pytest
 from contract.command_line import elmo_zh
 from drawn_bundles import install_model
+from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-FAST = ("--set", "text.segmenter=character", "--set", "text.num_workers=1", "--set", "word2vec.epochs=1")
-PLAN_FAST = (*FAST, "--no-training")
 TINY = (
     *("--set", "model.cell_dim=13", "--set", "model.projection_dim=7", "--set", "train.max_tokens=210"),
     *("--set", "train.batch_size=3", "--set", "train.unroll_steps=7", "--set", "train.num_negatives=29"),
 )
-WIDTH = ("--set", "model.projection_dim=7", "--set", "model.cell_dim=13")
-
-
-def write_corpus() -> Path:
-    folder = Path("corpus")
-    folder.mkdir()
-    for name, sign in (("a", "山"), ("b", "水")):
-        lines = [f"第{number}天我看见{sign}边有{number % 7}只鸟。" for number in range(200)]
-        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果很甜。"}\n'.encode() * 40))
-    return folder
 
 
 def test_a_plan_of_a_small_corpus_is_exact() -> None:

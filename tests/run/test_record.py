@@ -13,7 +13,7 @@ from messages import Heard
 from elmo_zh.config import Config, TrainConfig, load_config
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
+from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, run_stage
 
 
 class Workshop:
@@ -127,20 +127,6 @@ def test_a_folder_of_checkpoints_without_any_is_no_training(shop: Workshop) -> N
     shop.do()
     shop.run.checkpoints.mkdir()
     assert not shop.do(settings={"size": 37, "form": {"name": "NFC"}}).skipped
-
-
-@pytest.mark.parametrize(
-    ("name", "maker"),
-    [
-        ("segmented/train-00000.txt", "segment CORPUS"),
-        ("ids/train.ids", "encode"),
-    ],
-)
-def test_a_missing_input_names_the_command_that_makes_it(tmp_path: Path, name: str, maker: str) -> None:
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    messages = refusal(lambda: require_inputs(run, [tmp_path, run.path / name]))
-    assert messages == [f"{run.path / name} is missing. Make it with: elmo-zh {maker} --run {run.path}"]
 
 
 def test_a_missing_input_stops_before_anything_is_written(shop: Workshop) -> None:

@@ -25,7 +25,6 @@ def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Par
 
 
 def choose(paragraphs: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
-    """Return held-out and training paragraphs."""
     choice = HeldoutChoice(TextConfig(**values))
     for one in paragraphs:
         choice.add(one)
@@ -54,37 +53,27 @@ def test_the_share_with_the_lowest_hashes_is_held_out() -> None:
     assert len(training) == 969
 
 
-def test_at_least_so_many_sentences() -> None:
-    heldout, _ = choose(spread(2003), heldout_share=0.01, heldout_min_sentences=200)
-    assert num_sentences(heldout) == 200
-    heldout, _ = choose(spread(2003, num_sentences=7), heldout_share=0.001, heldout_min_sentences=200)
-    assert num_sentences(heldout) == 203  # 29 whole paragraphs
-    heldout, _ = choose(spread(30_011), heldout_share=0.01, heldout_min_sentences=200)
-    assert num_sentences(heldout) == 301
-
-
-def test_of_little_text_a_tenth() -> None:
-    heldout, training = choose(spread(131), heldout_share=0.01, heldout_min_sentences=200)
-    assert (len(heldout), len(training)) == (13, 118)
-    without_the_lowest = [one for one in spread(7) if one.key]
-    assert choose(without_the_lowest, heldout_share=0.01, heldout_min_sentences=200)[0] == []
-
-
-def test_never_more_tokens_than_allowed() -> None:
-    heldout, _ = choose(spread(1009, tokens_each=7), heldout_share=0.5, heldout_max_tokens=131)
-    assert num_tokens(heldout) == 126
-    assert choose(spread(1009), heldout_share=0.5, heldout_max_tokens=0)[0] == []
-
-
-def test_never_more_than_a_fifth_of_the_sentences() -> None:
-    heldout, _ = choose(spread(1000), heldout_share=0.5)
-    assert num_sentences(heldout) == 200
-
-
-def test_nothing_without_a_share() -> None:
-    heldout, training = choose(spread(2003), heldout_share=0.0)
-    assert heldout == []
-    assert len(training) == 2003
+@pytest.mark.parametrize(
+    ("paragraphs", "values", "expected"),
+    [
+        # At least so many, in whole paragraphs: 29 of seven sentences.
+        (spread(2003), {"heldout_share": 0.01, "heldout_min_sentences": 200}, 200),
+        (spread(2003, num_sentences=7), {"heldout_share": 0.001, "heldout_min_sentences": 200}, 203),
+        (spread(30_011), {"heldout_share": 0.01, "heldout_min_sentences": 200}, 301),
+        # Of little text a tenth.
+        (spread(131), {"heldout_share": 0.01, "heldout_min_sentences": 200}, 13),
+        ([one for one in spread(7) if one.key], {"heldout_share": 0.01, "heldout_min_sentences": 200}, 0),
+        # Never more tokens than allowed, nor more than a fifth of the sentences.
+        (spread(1009, tokens_each=7), {"heldout_share": 0.5, "heldout_max_tokens": 131}, 126 // 7),
+        (spread(1009), {"heldout_share": 0.5, "heldout_max_tokens": 0}, 0),
+        (spread(1000), {"heldout_share": 0.5}, 200),
+        (spread(2003), {"heldout_share": 0.0}, 0),
+    ],
+)
+def test_the_number_of_sentences_held_out(paragraphs: list[Paragraph], values: dict[str, float], expected: int) -> None:
+    heldout, training = choose(paragraphs, **values)
+    assert num_sentences(heldout) == expected
+    assert len(heldout) + len(training) == len(paragraphs)
 
 
 PARAGRAPHS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5), st.integers(1, 13)), max_size=61)

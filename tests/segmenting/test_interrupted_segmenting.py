@@ -75,7 +75,6 @@ def test_a_worker_that_is_killed_has_its_shard_done_again(tmp_path: Path, corpus
 
 
 def _worker_of(main: int) -> int:
-    """Return a process that multiprocessing has spawned for the main one."""
     children = Path(f"/proc/{main}/task/{main}/children").read_text(encoding="ascii").split()
     spawned = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return int(spawned[0])

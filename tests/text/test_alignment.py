@@ -1,6 +1,5 @@
 """Where the characters and tokens of a normalised line stand in the raw one."""
 
-import os
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -10,6 +9,7 @@ from unicodedata import normalize
 
 import numpy as np
 import pytest
+from corpus.readers.reading import TEST_DATA, needs_data
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,6 @@ from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spa
 from elmo_zh.text.normalise import Normaliser, build_normaliser, iter_form_edits
 from elmo_zh.text.preparation import TextPreparation
 
-TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
 SWITCHES = ("fold_fullwidth", "remove_control", "collapse_whitespace")
 NOTHING: dict[str, Any] = {"unicode_form": "none", **dict.fromkeys(SWITCHES, False)}
 ALL_SETTINGS = [
@@ -120,7 +119,7 @@ def test_forms_of_clusters_make_the_form_of_the_whole(form: Any, text: str) -> N
         ({}, "", "", []),
         ({}, "很好", "很好", [(0, 1), (1, 2)]),
         ({"fold_fullwidth": True}, "Ａ好１", "A好1", [(0, 1), (1, 2), (2, 3)]),
-        ({"remove_control": True}, "\ufeff苹\u200b果\x00", "苹果", [(1, 2), (3, 4)]),
+        ({"remove_control": True}, "\ufeff苹\u200b\t\xa0\x00", "苹\t\xa0", [(1, 2), (3, 4), (4, 5)]),
         ({"remove_control": True}, "👨\u200d👩", "👨👩", [(0, 1), (2, 3)]),
         ({"collapse_whitespace": True}, "\u3000很 \t好\u2028 ", "很 好", [(1, 2), (2, 4), (4, 5)]),
         ({"collapse_whitespace": True}, " \u3000", "", []),
@@ -269,14 +268,11 @@ def test_tokens_come_from_their_places(segmenter: str, form: str, is_plain: bool
 # Real text
 
 
-@cache
-def real_files() -> list[Path]:
-    return sorted(Path(TEST_DATA, "data", "raw").glob("*.txt.xz")) if TEST_DATA else []
-
-
 @pytest.mark.interop
-@pytest.mark.skipif(not real_files(), reason="set ELMO_ZH_TEST_DATA to the folder that holds data/raw/")
-@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
+@needs_data
+@pytest.mark.parametrize(
+    "path", sorted(Path(TEST_DATA or ".", "data", "raw").glob("*.txt.xz")), ids=lambda path: path.name
+)
 def test_real_text(path: Path) -> None:
     for number, line in enumerate(iter_lines(path)):
         normalise = normaliser(TextConfig())

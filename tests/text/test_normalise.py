@@ -2,17 +2,16 @@
 
 import sys
 import unicodedata
-from functools import cache
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from text.test_alignment import TEXT, normaliser
 
 from elmo_zh.choices import UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.text.normalise import Normaliser, build_normaliser
+from elmo_zh.text.normalise import build_normaliser
 
-NOTHING = TextConfig(unicode_form="none", fold_fullwidth=False, remove_control=False, collapse_whitespace=False)
 # Form, folding, removal, collapsing: all or nothing in every form, and mixed.
 COMBINATIONS = [
     TextConfig(unicode_form=form, fold_fullwidth=fold, remove_control=remove, collapse_whitespace=collapse)
@@ -23,18 +22,6 @@ COMBINATIONS = [
         ("NFKC", False, True, False),
     )
 ]
-# Characters that steps move, remove, compose or reorder, among plain ones.
-DELICATE = (
-    "\u0301\u0316\u0338\u1161\u11a8가=<é５Ａ，…ﬁ①\u00a0\u3000\u2028\x85\x1c\x00\u200b\u200d\ufeff\u00ad\U000e0001"
-    "\r\n\t 苹果aé"
-)
-TEXT = st.text(st.one_of(st.sampled_from(DELICATE), st.characters(codec="utf-8")), max_size=23)
-
-
-@cache
-def normaliser(config: TextConfig) -> Normaliser:
-    """Building goes through all of Unicode, too slow to be done for each example."""
-    return build_normaliser(config)
 
 
 @pytest.mark.parametrize(
@@ -54,24 +41,6 @@ def normaliser(config: TextConfig) -> Normaliser:
 )
 def test_defaults(raw: str, expected: str) -> None:
     assert normaliser(TextConfig())(raw) == expected
-
-
-@pytest.mark.parametrize(
-    ("changes", "raw", "expected"),
-    [
-        ({"unicode_form": "NFC"}, "e\u0301", "\u00e9"),
-        ({"unicode_form": "NFD"}, "\u00e9", "e\u0301"),
-        ({"unicode_form": "NFKC"}, "，…①Ａ", ",...1A"),
-        ({"unicode_form": "NFKD"}, "\u00e9，", "e\u0301,"),
-        ({"fold_fullwidth": True}, "Ａ１，！", "A1，！"),
-        ({"remove_control": True}, "a\u200b\x00b\u00a0\tc", "ab\u00a0\tc"),
-        ({"collapse_whitespace": True}, "\u3000a \t b\u2028", "a b"),
-        ({}, "a\r\n\nb\u3000\u2028\u200b Ａ\x00", "a b\u3000\u2028\u200b Ａ\x00"),
-    ],
-)
-def test_each_step_alone(changes: dict[str, object], raw: str, expected: str) -> None:
-    config = TextConfig(**{**vars(NOTHING), **changes})
-    assert normaliser(config)(raw) == expected
 
 
 @settings(deadline=None, max_examples=151)

@@ -1,9 +1,7 @@
 """Traditional to simplified characters and back."""
 
 import importlib.metadata
-import sys
 from functools import cache
-from typing import Any
 from unicodedata import is_normalized
 
 import numpy as np
@@ -12,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.errors import ConfigError
-from elmo_zh.extras import install_line
 from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
@@ -98,21 +94,6 @@ def test_the_version_is_part_of_what_decides_tokens() -> None:
     assert describe_script("simplified") == {"opencc": version}
     config = TextConfig(segmenter="character", script="traditional")
     assert describe_segmenter(config) == {"name": "character", "version": "1", "opencc": version}
-
-
-def test_without_opencc(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_version(name: str) -> Any:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    message = f"text.script = simplified needs the package opencc. Install it with: {install_line('opencc')}"
-    monkeypatch.setitem(sys.modules, "opencc", None)
-    with pytest.raises(ConfigError) as caught:
-        build_normaliser(TextConfig(script="simplified"))
-    assert caught.value.messages == (message,)
-    monkeypatch.setattr(importlib.metadata, "version", no_version)
-    with pytest.raises(ConfigError) as caught:
-        describe_script("simplified")
-    assert caught.value.messages == (message,)
 
 
 def test_forms_that_only_one_script_has() -> None:

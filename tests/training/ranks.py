@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -25,27 +25,56 @@ from elmo_zh.training import checkpoint, train_run
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.streams import StreamBatch
 
+Change = Callable[[torch.Tensor], torch.Tensor]
+
 
 @contextlib.contextmanager
-def mishap(what: str, step: int) -> Iterator[None]:
-    """Make something go wrong, once, in the step after `step`. The first three steps also run before as trial steps."""
+def changed_loss(step: int, change: Change) -> Iterator[None]:
+    """Change the loss in the step after `step`. The first three steps also run before as trial steps."""
     real = Learner._loss
-    left = [what]
 
     def _loss(learner: Learner, batch: StreamBatch, number: int) -> tuple[torch.Tensor, Any]:
         loss, state = real(learner, batch, number)
-        if number == step and left:
-            left.clear()
-            if what == "nan":
-                return loss * torch.nan, state
-            os.kill(os.getpid(), signal.Signals[what])
-        return loss, state
+        return change(loss) if number == step else loss, state
+
+    with patch.object(Learner, "_loss", _loss):
+        yield
+
+
+class KilledError(Exception):
+    """Stands for the end of a process that can do nothing more."""
+
+
+def kill(_: torch.Tensor) -> torch.Tensor:
+    raise KilledError
+
+
+def sending(number: signal.Signals) -> Change:
+    def change(loss: torch.Tensor) -> torch.Tensor:
+        os.kill(os.getpid(), number)
+        return loss
+
+    return change
+
+
+def not_a_number(loss: torch.Tensor) -> torch.Tensor:
+    return loss * torch.nan
+
+
+def once(change: Change) -> Change:
+    changes = iter([change])
+    return lambda loss: next(changes, lambda same: same)(loss)
+
+
+@contextlib.contextmanager
+def mishap(what: str, step: int) -> Iterator[None]:
+    """Make something go wrong, once, in the step after `step`."""
 
     def save_file(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
 
-    changed = (checkpoint, "save_file", save_file) if what == "full disk" else (Learner, "_loss", _loss)
-    with patch.object(*changed):
+    change = not_a_number if what == "nan" else sending(signal.Signals.__members__.get(what, signal.SIGTERM))
+    with patch.object(checkpoint, "save_file", save_file) if what == "full disk" else changed_loss(step, once(change)):
         yield
 
 

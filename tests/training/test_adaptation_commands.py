@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from contract.command_line import (
     PROJECTION,
     ROOT,
     STEP_TOKENS,
-    Answer,
     SampleRun,
     checkpoint_steps,
     contents_alone,
@@ -25,12 +23,12 @@ from contract.command_line import (
     settings,
 )
 from safetensors.torch import load_file
+from training.ranks import KilledError, changed_loss, kill
 
 from elmo_zh import Word2Vec
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.run.files import file_digest
-from elmo_zh.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
@@ -88,20 +86,6 @@ def words_of(folder: Path) -> list[str]:
 def counts_of(run: Path) -> list[int]:
     lines = (run / "vocab.counts").read_text(encoding="utf-8").splitlines()
     return [int(line.rpartition("\t")[2]) for line in lines][3:]
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, run: Path, step: int, command: Callable[[], Answer]) -> None:
-    """End a training as Ctrl-C would, once it has come to a step."""
-    real = Trainer._train_step
-
-    def train_step(trainer: Trainer) -> tuple[float, float]:
-        if trainer.step == step and (run / "metrics.jsonl").exists():
-            raise KeyboardInterrupt
-        return real(trainer)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_train_step", train_step)
-        assert command().status == 130
 
 
 # vocab
@@ -332,7 +316,10 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
     assert more.result()["heldout_before"] == before
 
 
-def test_the_model_made_says_where_it_comes_from(encoded_run: Path, base: Path, tmp_path: Path) -> None:
+def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of_that_model(
+    encoded_run: Path, base: Path, tmp_path: Path
+) -> None:
+    """As word2vec reads words outside that model's vocabulary. A model made from the new one has both as well."""
     run = encoded_run
     assert elmo_zh("train", "--run", run, "--init", base).status == 0
     digest, theirs = file_digest(base / "bundle.json"), json.loads((base / "bundle.json").read_text(encoding="utf-8"))
@@ -344,34 +331,20 @@ def test_the_model_made_says_where_it_comes_from(encoded_run: Path, base: Path, 
     assert info["training"]["tokens"] == record_of(encoded_run, "train")["counts"]["heldout"]["step"] * STEP_TOKENS
     assert words_of(run / "model") == words_of(run)
     assert elmo_zh("selftest", run / "model").status == 0
-    told = elmo_zh("info", run / "model").stdout
-    assert f"{digest}, trained on {tokens:,} tokens\n" in told
-    # And a model made from that one says both.
+    assert f"{digest}, trained on {tokens:,} tokens\n" in elmo_zh("info", run / "model").stdout
+    before, own = Word2Vec.load(base), Word2Vec.load(run / "model")
+    words = list(own.vocabulary.tokens)
+    new = [word for word in words if word not in before.vocabulary]
+    assert new
+    [expected] = before.with_words(new).embed_tokens([words])
+    np.testing.assert_array_equal(own.embed_tokens([words])[0], expected)
     assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
-    again = tmp_path / "again"
-    shutil.copytree(run, again)
+    again = Path(shutil.copytree(run, tmp_path / "again"))
     remove_of_training(again)
     assert elmo_zh("train", "--run", again, "--init", run / "model").status == 0
     assert elmo_zh("export", "--run", again).status == 0
     info = json.loads((again / "model" / "bundle.json").read_text(encoding="utf-8"))
     assert info["origin"]["started_from"]["origin"]["started_from"] == started_from
-
-
-def test_the_model_made_has_the_word2vec_vectors_of_the_model(encoded_run: Path, base: Path, tmp_path: Path) -> None:
-    """As word2vec reads words outside that model's vocabulary; and it passes them on."""
-    assert elmo_zh("train", "--run", encoded_run, "--init", base).status == 0
-    assert elmo_zh("export", "--run", encoded_run).status == 0
-    theirs, own = Word2Vec.load(base), Word2Vec.load(encoded_run / "model")
-    words = list(own.vocabulary.tokens)
-    new = [word for word in words if word not in theirs.vocabulary]
-    assert new
-    [expected] = theirs.with_words(new).embed_tokens([words])
-    np.testing.assert_array_equal(own.embed_tokens([words])[0], expected)
-    again = tmp_path / "again"
-    shutil.copytree(encoded_run, again)
-    remove_of_training(again)
-    assert elmo_zh("train", "--run", again, "--init", encoded_run / "model").status == 0
-    assert elmo_zh("export", "--run", again).status == 0
     np.testing.assert_array_equal(Word2Vec.load(again / "model").table, own.table)
 
 
@@ -415,18 +388,18 @@ def test_the_same_text_and_words_start_with_the_models_weights_but_the_bias(
     assert 0.9 * theirs["perplexity"] < before["perplexity"] < theirs["perplexity"]
 
 
-def test_an_interrupted_training_goes_on_without_the_model(
-    encoded_run: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_training_goes_on_without_the_model(encoded_run: Path, base: Path, tmp_path: Path) -> None:
     reference = Path(shutil.copytree(encoded_run, tmp_path / "reference"))
     assert elmo_zh("train", "--run", reference, "--init", base).status == 0
     run = encoded_run
     # Before the first checkpoint, and after it.
-    interrupt(monkeypatch, run, 3, lambda: elmo_zh("train", "--run", run, "--init", base))
+    with changed_loss(3, kill), pytest.raises(KilledError):
+        elmo_zh("train", "--run", run, "--init", base)
     assert not (run / "checkpoints").exists()
     before = (run / "start" / "start.json").read_bytes()
     base.rename(tmp_path / "elsewhere")
-    interrupt(monkeypatch, run, 13, lambda: elmo_zh("train", "--run", run))
+    with changed_loss(13, kill), pytest.raises(KilledError):
+        elmo_zh("train", "--run", run)
     assert checkpoint_steps(run) == [10]
     assert elmo_zh("train", "--run", run).status == 0
     assert (run / "start" / "start.json").read_bytes() == before

@@ -1,6 +1,7 @@
 """How a run computes: chosen once, kept and reported; optional packages; the summary; predicted memory."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,15 +12,15 @@ from typing import Any
 
 import pytest
 import torch
-from contract.command_line import NUM_STEPS, STEP_TOKENS, checkpoint_steps, elmo_zh, run_python, training_lines
+from contract.command_line import NUM_STEPS, ROOT, STEP_TOKENS, checkpoint_steps, elmo_zh, run_python, training_lines
 from messages import Heard
+from training.ranks import changed_loss, sending
 
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model import precision
 from elmo_zh.model.precision import BFLOAT16, FLOAT32
 from elmo_zh.model.precision_choice import PrecisionChoice
-from elmo_zh.run.reporter import format_seconds
-from elmo_zh.training import computation, trainer
+from elmo_zh.training import computation
 from elmo_zh.training.computation import Computation, choose_computation
 from elmo_zh.training.verdict import report_summary
 
@@ -36,8 +37,6 @@ multiplies_bfloat16 = precision._processor_multiplies_bfloat16
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Set what the machine can do."""
-
     def can(*, bfloat16: bool, packed: bool = True) -> None:
         choice = PrecisionChoice(BFLOAT16, 1.9) if bfloat16 else PrecisionChoice(FLOAT32, 0.5)
         monkeypatch.setattr(precision, "has_bfloat16", lambda _: bfloat16)
@@ -132,32 +131,23 @@ def state_of(run: Path, step: int) -> dict[str, Any]:
     return found
 
 
-def warnings_of(stderr: str) -> list[str]:
-    return [line.removeprefix("Warning: ") for line in stderr.splitlines() if line.startswith("Warning: ")]
-
-
-def interrupted(run: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Train up to a step and press Ctrl-C there."""
-    real = trainer.Trainer._log
-
-    def log(self: trainer.Trainer, *figures: float) -> None:
-        real(self, *figures)
-        if self.step == step:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as during:
-        during.setattr(trainer.Trainer, "_log", log)
+def interrupted(run: Path, step: int) -> None:
+    with changed_loss(step - 1, sending(signal.SIGINT)):
         assert elmo_zh("train", "--run", run).status == 130
     assert checkpoint_steps(run)[-1] == step
 
 
+def warnings_of(stderr: str) -> list[str]:
+    return [line.removeprefix("Warning: ") for line in stderr.splitlines() if line.startswith("Warning: ")]
+
+
 @pytest.mark.parametrize("is_fast", [True, False])
 def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
-    untrained_run: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch, is_fast: bool
+    untrained_run: Path, machine: Machine, is_fast: bool
 ) -> None:
     run, expected = untrained_run, "bfloat16" if is_fast else "float32"
     machine(bfloat16=is_fast)
-    interrupted(run, monkeypatch, step=13)
+    interrupted(run, step=13)
     chosen = state_of(run, 13)["computation"]
     assert (chosen["precision"], chosen["bfloat16_speedup"]) == (expected, 1.9 if is_fast else 0.5)
     machine(bfloat16=not is_fast)
@@ -179,11 +169,11 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)
 
 
-def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> None:
     run = untrained_run
     machine(bfloat16=False)
-    interrupted(run, monkeypatch, step=3)
-    assert state_of(run, 3)["computation"]["kernel"] == "onednn"
+    interrupted(run, step=5)
+    assert state_of(run, 5)["computation"]["kernel"] == "onednn"
     machine(bfloat16=False, packed=False)
     answer = elmo_zh("train", "--run", run, "--set", "train.num_threads=2")
     assert answer.status == 0
@@ -254,66 +244,35 @@ def test_the_table_at_the_end() -> None:
     assert len(listener.notes) == 1
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (0, "0 s"),
-        (0.6, "1 s"),
-        (89.4, "89 s"),
-        (90, "2 min"),
-        (754, "13 min"),
-        (5399, "90 min"),
-        (5400, "1.5 h"),
-        (359_999, "100.0 h"),
-        (360_000, "4 days"),
-        (8_640_000, "100 days"),
-    ],
-)
-def test_durations_for_people(seconds: float, told: str) -> None:
-    assert format_seconds(seconds) == told
-
-
 TRAINING = """
 import json, resource, sys
-from dataclasses import replace
 from pathlib import Path
 import numpy as np, torch
+from small_trainings import build_trainer
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import choose_computation
-from elmo_zh.training.computation import predict_memory
-from elmo_zh.training.metrics import MetricsFile
-from elmo_zh.training.initial_weights import initialise_model
-from elmo_zh.training.trainer import Trainer, TrainerSetup
+from elmo_zh.training.computation import choose_computation, predict_memory
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 folder, changes, rows = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
 model_config = ModelConfig(cell_dim=509, projection_dim=127)
-config = replace(TrainConfig(), max_tokens=5 * 64 * 20, epochs=0.0, num_threads=1, device="cpu", **changes)
+config = TrainConfig(max_tokens=5 * 64 * 20, epochs=0.0, num_threads=1, device="cpu", **changes)
 vocabulary = Vocabulary([*SPECIALS, *(chr(0x4e00 + k) for k in range(rows - 3))])
 generator = np.random.default_rng(1)
 def sentences(number):
     ids = np.minimum(3 + generator.zipf(1.3, 17 * number), rows - 1).astype(np.uint16)
     return ids, np.arange(number + 1, dtype=np.uint64) * 17
-ids, offsets = sentences(300)
-heldout = HeldoutSentences.measured(ids, offsets, np.full(300, 29, np.uint32), np.zeros(300))
+heldout = HeldoutSentences.measured(*sentences(300), np.full(300, 29, np.uint32), np.zeros(300))
 store = IdStore(EncodedSentences.in_memory(*sentences(3000)), heldout, Lexicon(vocabulary, None))
 keep_freed_memory()
 device = torch.device("cpu")
-chosen = choose_computation(config, model_config, device, {})
-setup = TrainerSetup(
-    model=LanguageModel.build(build_shape(model_config, rows), tie_softmax=False), store=store,
-    vocabulary_digest="digest", config=config, checkpoints=CheckpointFolder(folder / "c"),
-    metrics=MetricsFile(folder / "m.jsonl"), device=device, computation=chosen,
-    reporter=SilentReporter(), initialise=lambda model: initialise_model(model, 1, None),
-)
-Trainer(setup).train()
-predicted = predict_memory(model_config, config, chosen.product_bytes, rows, 51000)
+model = LanguageModel.build(build_shape(model_config, rows), tie_softmax=False)
+build_trainer(model, folder, device, config, store).train()
+product_bytes = choose_computation(config, model_config, device, {}).product_bytes
+predicted = predict_memory(model_config, config, product_bytes, rows, 51000)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"predicted": predicted, "peak": peak}))
 """
@@ -331,7 +290,8 @@ print(json.dumps({"predicted": predicted, "peak": peak}))
 )
 def test_predicted_memory_is_near_what_training_takes(tmp_path: Path, rows: int, changes: dict[str, Any]) -> None:
     command = [sys.executable, "-W", "ignore", "-c", TRAINING, str(tmp_path), json.dumps(changes), str(rows)]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["predicted"] / found["peak"] == pytest.approx(1, abs=0.35)

@@ -291,7 +291,6 @@ def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]
 
 
 def second_worker(parent: int) -> int:
-    """Return the process id of rank 1, which torchrun has started."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             status, variables = (path / "status").read_text(), (path / "environ").read_bytes().split(b"\0")

@@ -3,11 +3,8 @@
 import dataclasses
 import json
 import math
-import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,41 +24,16 @@ from contract.command_line import (
     settings,
     training_lines,
 )
-from contract.warm_python import COMMAND, WarmPython
 from safetensors.torch import load_file
-from waiting import wait_until
+from training.ranks import Change, KilledError, changed_loss, kill, not_a_number, once, sending
 
-from elmo_zh.model.softmax import Softmax
 from elmo_zh.training import checkpoint, trainer
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
 
-Loss = Callable[..., torch.Tensor]
-
-
 def train(run: Path, *options: str) -> Answer:
     return elmo_zh("train", "--run", run, *options)
-
-
-def last_logged_step(run: Path) -> int:
-    lines = metrics_lines(run)
-    return lines[-1]["step"] if lines else 0
-
-
-@contextmanager
-def changed_loss(run: Path, step: int, change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Iterator[None]:
-    """Change the loss of each step that follows `step`, from the loss and the outputs that it was computed from."""
-    real: Loss = Softmax.sampled_loss
-
-    def sampled_loss(softmax: Softmax, hidden: torch.Tensor, *arguments: Any) -> torch.Tensor:
-        loss = real(softmax, hidden, *arguments)
-        # A step's line is in the metrics before the next begins.
-        return change(loss, hidden) if last_logged_step(run) == step else loss
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Softmax, "sampled_loss", sampled_loss)
-        yield
 
 
 def assert_same_training(run: Path, reference: Path) -> None:
@@ -72,74 +44,29 @@ def assert_same_training(run: Path, reference: Path) -> None:
     assert found == expected
 
 
-def test_control_c_ends_training_so_that_it_can_go_on(
-    untrained_run: Path, sample_run: SampleRun, warm: WarmPython
-) -> None:
-    run = untrained_run
-    # Saving often makes steps slow enough to hit, and changes nothing in them.
-    often = f"train.checkpoint_every_tokens={STEP_TOKENS}"
-    process = warm.start(COMMAND, "train", "--run", run, "--set", often, cwd=run)
-    wait_until(lambda: last_logged_step(run) >= 3, process)
-    os.kill(process.process_id, signal.SIGINT)
-    interrupted = process.wait()
-    assert interrupted.status == 130, interrupted
-    assert interrupted.stdout == ""
-    assert interrupted.stderr.endswith("Interrupted. Run the same command again to continue.\n")
-    assert "Traceback" not in interrupted.stderr
-    step = last_logged_step(run)
-    assert 3 <= step < NUM_STEPS
-    assert checkpoint_steps(run)[-1] == step
-    assert json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["finished"] is False
-    answer = train(run)
-    assert answer.status == 0
-    assert f"Resuming from step {step} of {NUM_STEPS}." in answer.stderr.splitlines()
-    assert_same_training(run, sample_run.path)
-
-
-class KilledError(Exception):
-    """Stands for the end of a process that can do nothing more."""
-
-
-def kill(*_: torch.Tensor) -> torch.Tensor:
-    raise KilledError
-
-
-def press_control_c(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-    signal.raise_signal(signal.SIGINT)
-    return loss
-
-
-def terminate(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-    signal.raise_signal(signal.SIGTERM)
-    return loss
-
-
-def hang_up(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-    """Do what a terminal does that is closed."""
-    signal.raise_signal(signal.SIGHUP)
-    return loss
-
-
 def test_training_stopped_again_and_again_equals_training_at_once(untrained_run: Path, sample_run: SampleRun) -> None:
     run = untrained_run
-    with changed_loss(run, 5, kill), pytest.raises(KilledError):
+    with changed_loss(5, kill), pytest.raises(KilledError):
         train(run)  # before the first checkpoint
     assert not (run / "checkpoints").exists()
-    with changed_loss(run, 23, press_control_c):
+    with changed_loss(23, sending(signal.SIGINT)):
         answer = train(run)
     # The step that the signal came in is finished first.
     assert answer.status == 130
+    assert answer.stdout == ""
+    assert answer.stderr.endswith("Interrupted. Run the same command again to continue.\n")
+    assert json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["finished"] is False
     assert checkpoint_steps(run) == [10, 20, 24]
-    with changed_loss(run, 47, kill), pytest.raises(KilledError):
+    with changed_loss(47, kill), pytest.raises(KilledError):
         train(run)
     assert checkpoint_steps(run) == [30, 40]
-    with changed_loss(run, 61, terminate):
+    with changed_loss(61, sending(signal.SIGTERM)):
         answer = train(run)
     assert answer.status == 143
     assert "Traceback" not in answer.stderr
     assert "Resuming from step 40 of 100." in answer.stderr.splitlines()
     assert checkpoint_steps(run) == [50, 60, 62]
-    with changed_loss(run, 71, hang_up):
+    with changed_loss(71, sending(signal.SIGHUP)):
         answer = train(run)
     assert answer.status == 129
     assert checkpoint_steps(run) == [60, 70, 72]
@@ -165,21 +92,13 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "train.evaluate_every_tokens=1000",
-        "train.evaluate_sample_tokens=100",
-        "train.checkpoint_every_tokens=1000",
-        "train.log_every_steps=7",
-        "train.num_threads=2",
-        "train.device=auto",
-        "text.num_workers=2",
+def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_run: SampleRun) -> None:
+    changes = (
+        "train.evaluate_every_tokens=1000", "train.evaluate_sample_tokens=100", "train.checkpoint_every_tokens=1000",
+        "train.log_every_steps=7", "train.num_threads=2", "train.device=auto", "text.num_workers=2",
         "embed.batch_tokens=100",
-    ],
-)
-def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_run: SampleRun, setting: str) -> None:
-    answer = elmo_zh("pipeline", sample_run.corpus, "--run", run, "--set", setting)
+    )  # fmt: skip
+    answer = elmo_zh("pipeline", sample_run.corpus, "--run", run, *settings(*changes))
     assert answer.status == 0
     assert answer.stderr.count("nothing has changed, skipped.") == 6
 
@@ -246,7 +165,7 @@ def test_a_refused_change_leaves_the_settings_of_the_run_alone(run: Path, sample
 
 def test_an_interrupted_training_is_protected_too(untrained_run: Path) -> None:
     run = untrained_run
-    with changed_loss(run, 3, press_control_c):
+    with changed_loss(3, sending(signal.SIGINT)):
         assert train(run).status == 130
     answer = train(run, "--set", "train.seed=3")
     assert_refused(answer, run, "train.seed 1 -> 3")
@@ -268,22 +187,9 @@ def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     assert set(words) == set(OTHER_TEXT) - {"\n"}
 
 
-def not_a_number(loss: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-    return loss * float("nan")
-
-
-def bad_gradient(loss: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+def bad_gradient(loss: torch.Tensor) -> torch.Tensor:
     """Adds nothing to the loss, but the square root has no gradient at zero."""
-    return loss + (hidden.sum() * 0).sqrt()
-
-
-def once(change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    changes = iter([change])
-
-    def apply(loss: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        return next(changes, lambda loss, _: loss)(loss, hidden)
-
-    return apply
+    return loss + (loss * 0).sqrt()
 
 
 @pytest.mark.parametrize(
@@ -295,10 +201,10 @@ def once(change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     ],
 )
 def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(
-    untrained_run: Path, sample_run: SampleRun, change: Loss, step: int, back_to: int, problem: str
+    untrained_run: Path, sample_run: SampleRun, change: Change, step: int, back_to: int, problem: str
 ) -> None:
     run = untrained_run
-    with changed_loss(run, step, once(change)):
+    with changed_loss(step, once(change)):
         answer = train(run)
     assert answer.status == 0
     warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
@@ -323,10 +229,10 @@ def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(
 
 def test_a_checkpoint_of_an_interruption_is_not_gone_back_to(untrained_run: Path) -> None:
     run, budget = untrained_run, ("--set", f"train.max_tokens={30 * STEP_TOKENS}")
-    with changed_loss(run, 12, press_control_c):
+    with changed_loss(12, sending(signal.SIGINT)):
         train(run, *budget)
     assert checkpoint_steps(run) == [10, 13]
-    with changed_loss(run, 15, once(not_a_number)):
+    with changed_loss(15, once(not_a_number)):
         answer = train(run, *budget)
     assert answer.status == 0
     assert "Rolled back to step 10;" in answer.stderr
@@ -336,7 +242,7 @@ def test_a_checkpoint_of_an_interruption_is_not_gone_back_to(untrained_run: Path
 @pytest.mark.parametrize("step", [13, 0])
 def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: Path, step: int) -> None:
     """Also where it fails from the very first step, in which time is measured."""
-    with changed_loss(untrained_run, step, not_a_number):
+    with changed_loss(step, not_a_number):
         answer = train(untrained_run)
     told = answer.only_error()
     assert told == (

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,16 +65,17 @@ def test_a_perplexity_that_still_falls(baselines: dict[str, float]) -> None:
     assert advice_on(figures) == LONGER
 
 
-def test_both_limits_rise_if_both_would_bind() -> None:
-    """Ten epochs of 500,000 tokens allow 5 million, less than twice the 3 million of train.max_tokens."""
-    _, command = advice_on(replace(GOOD, curve=FALLING, baselines=WEAK, train_tokens=500_000))
-    assert command == "{program} train --run {run} --set train.max_tokens=6000000 --set train.epochs=20"
-
-
-def test_a_budget_of_epochs_alone() -> None:
-    config = replace(CONFIG, train=TrainConfig(max_tokens=0, epochs=0.75))
-    _, command = advice_on(replace(GOOD, curve=FALLING, config=config))
-    assert command == "{program} train --run {run} --set train.epochs=1.5"
+@pytest.mark.parametrize(
+    ("changes", "settings"),
+    [
+        # Ten epochs of 500,000 tokens allow 5 million, less than twice the 3 million of train.max_tokens: both rise.
+        ({"baselines": WEAK, "train_tokens": 500_000}, "--set train.max_tokens=6000000 --set train.epochs=20"),
+        ({"config": replace(CONFIG, train=TrainConfig(max_tokens=0, epochs=0.75))}, "--set train.epochs=1.5"),
+    ],
+)
+def test_the_limit_that_binds_rises(changes: dict[str, Any], settings: str) -> None:
+    _, command = advice_on(replace(GOOD, curve=FALLING, **changes))
+    assert command == f"{{program}} train --run {{run}} {settings}"
 
 
 def test_a_training_that_has_diverged() -> None:

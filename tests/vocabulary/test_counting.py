@@ -42,7 +42,6 @@ def write_texts(folder: Path, texts: Sequence[str]) -> list[Path]:
 
 
 def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Sequence[str]) -> dict[str, Any]:
-    """Run the stage; return its files and figures."""
     built = select_vocabulary(counted, config, words)
     built.vocabulary.save(folder / FILES[0])
     save_counts(built.vocabulary, built.counts, folder / FILES[1])

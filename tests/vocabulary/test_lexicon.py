@@ -16,7 +16,6 @@ def characters(num_slots: int = SLOTS) -> Lexicon:
 
 
 def spelled(lexicon: Lexicon, word: str) -> list[int]:
-    """Return the spelling of one word."""
     (row,) = lexicon.encode([word])
     found = lexicon.character_ids([row])
     assert found.dtype == np.int64

@@ -22,6 +22,7 @@ from elmo_zh.vocabulary.vocabulary import (
     END_ID,
     SPECIALS,
     UNKNOWN_ID,
+    UnknownWords,
     Vocabulary,
     load_counts,
     load_vocabulary,
@@ -63,34 +64,6 @@ def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
     assert built.num_left_out == 0
     assert built.num_distinct_words == 8
     assert built.coverage == pytest.approx(13 / 19)
-
-
-def test_ties_are_in_the_order_of_code_points_not_of_utf16(tmp_path: Path) -> None:
-    built = build(segmented(tmp_path, ["𠀀 ｡ 一 A"]), size=0, min_count=1)
-    assert built.vocabulary.tokens[3:] == ("A", "一", "｡", "𠀀")
-
-
-@pytest.mark.parametrize(
-    ("settings", "words", "num_unknown"),
-    [
-        ({"size": 0, "min_count": 2}, ["好", "天", "花", "苹果"], 7),
-        ({"size": 0, "min_count": 3}, ["好", "天"], 11),
-        ({"size": 6, "min_count": 1}, ["好", "天", "花"], 9),
-        ({"size": 4, "min_count": 2}, ["好"], 14),
-        ({"size": 0, "min_count": 7}, [], 19),
-    ],
-)
-def test_size_and_least_count(tmp_path: Path, settings: dict[str, int], words: list[str], num_unknown: int) -> None:
-    built = build(segmented(tmp_path, TEXT), **settings)
-    assert list(built.vocabulary.tokens[3:]) == words
-    assert built.counts[UNKNOWN_ID] == num_unknown == built.spelling.counts["</W>"]
-    assert sum(built.counts[2:]) == 19
-    assert built.coverage == pytest.approx(1 - num_unknown / 19)
-
-
-def test_the_order_of_files_changes_nothing(tmp_path: Path) -> None:
-    paths = segmented(tmp_path, TEXT[:2], TEXT[2:])
-    assert build(paths, size=0).vocabulary.tokens == build(paths[::-1], size=0).vocabulary.tokens
 
 
 def test_text_spelled_like_a_special_is_an_unknown_word() -> None:
@@ -203,11 +176,6 @@ def test_given_words_have_a_row_in_any_case(
     assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
 
 
-def test_given_specials_stay_specials(tmp_path: Path) -> None:
-    built = build(segmented(tmp_path, TEXT), ["<S>", "好", "<UNK>"], words="file")
-    assert built.vocabulary.tokens == (*SPECIALS, "好")
-
-
 def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"\xef\xbb\xbf" + "好\r\n天\r\n\r\n<UNK>\r\n好\r\n全\u3000角".encode())
@@ -216,3 +184,24 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     assert message_of(RunError, lambda: load_words(path)) == (
         f"{path} contains no words. Give a file with one word a line."
     )
+
+
+# Unknown words, in bounded memory
+
+
+def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.vocabulary.vocabulary.MAX_WORDS", 10)
+    unknown = UnknownWords[str]()
+    unknown.add(["花", "花", *"abcdefghi"])
+    assert unknown.counts == {"花": 2, **dict.fromkeys("abcdefghi", 1)}
+    unknown.add(["花", "j"])
+    assert len(unknown.counts) == 5
+    assert unknown.counts["花"] == 3
+
+
+def test_few_words_are_counted_exactly() -> None:
+    unknown = UnknownWords[bytes]()
+    for _ in range(3):
+        unknown.add([b"a", b"b", b"b"])
+    unknown.add({b"b": 5, b"c": 1})
+    assert unknown.counts == {b"a": 3, b"b": 11, b"c": 1}

@@ -1,14 +1,10 @@
 """One line at a time: kept, changed or dropped."""
 
-import sys
-
 import pytest
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import LineCleaner
 from elmo_zh.corpus.cleaning.counts import LineCounts
-from elmo_zh.errors import CorpusError
-from elmo_zh.extras import install_line
 from elmo_zh.text.han import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")
@@ -54,16 +50,6 @@ def test_garbled_lines_are_noticed_where_they_stay_so() -> None:
         counts.keep(GARBLED, 0)
         found = counts.noticed.get("lines that look wrongly decoded")
         assert (found.lines if found else 0) == noticed
-
-
-def test_without_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:
-    LineCleaner.build(TextConfig())
-    monkeypatch.setitem(sys.modules, "ftfy", None)
-    with pytest.raises(CorpusError) as caught:
-        LineCleaner.build(TextConfig(repair_mojibake=True))
-    assert caught.value.messages == (
-        f"text.repair_mojibake = true needs ftfy, which is not installed. Install it with: {install_line('corpus')}",
-    )
 
 
 def test_han() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import Answer, SampleRun, elmo_zh, record_of, settings
+from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh, record_of, settings
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources
@@ -85,20 +85,21 @@ def test_everything_switched_on_accounts_for_every_character() -> None:
     assert "segment runs again: text.min_han_share 0.3 -> 0.0." in segment(*changes, "min_han_share=0").stderr
 
 
-def test_the_number_of_workers_changes_neither_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_workers_changes_neither_text_nor_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
     Path("b.txt").write_text(
         "\n".join(f"{line}{number % 89}" for number in range(997) for line in DIRTY), encoding="utf-8"
     )
-    reports, records = [], []
+    made = []
     for workers in ("1", "2"):
-        arguments = (*FAST[:-1], f"text.num_workers={workers}", "--set", "text.shard_bytes=65536")
-        assert elmo_zh("segment", "b.txt", "--run", workers, *arguments).status == 0
-        reports.append(Path(workers, "corpus_report.md").read_text(encoding="utf-8"))
-        records.append({name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")})
-    assert reports[0] == reports[1]
-    assert "### duplicate lines" in reports[0].splitlines()
-    assert records[0] == records[1]
+        changes = settings(f"text.num_workers={workers}", "text.shard_bytes=65536", "text.heldout_share=0.1")
+        assert elmo_zh("segment", "b.txt", "--run", workers, *FAST, *changes).status == 0
+        kept = {name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")}
+        report = Path(workers, "corpus_report.md").read_text(encoding="utf-8")
+        made.append((kept, report, contents_alone(Path(workers, "segmented"))))
+    assert made[0] == made[1]
+    assert "### duplicate lines" in made[0][1].splitlines()
+    assert made[0][2]["heldout-00000.txt"]
 
 
 def test_a_report_that_was_thrown_away_is_not_missed() -> None:
@@ -107,28 +108,9 @@ def test_a_report_that_was_thrown_away_is_not_missed() -> None:
     assert "nothing has changed, skipped" in segment().stderr
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ("script=pinyin", "text.script = 'pinyin' is not one of none, simplified, traditional."),
-        ("min_han_share=30", "text.min_han_share = 30.0 is not within 0.0 and 1.0."),
-        ("max_line_characters=-1", "text.max_line_characters = -1 is below 0."),
-    ],
-)
-def test_values_out_of_range(change: str, problem: str) -> None:
-    Path("a.txt").write_text("山水。\n", encoding="utf-8")
-    told = elmo_zh("segment", "a.txt", "--run", "run", "--set", f"text.{change}").only_error(2)
-    assert told.startswith(problem)
-
-
 def test_a_run_made_before_goes_on(sample_run: SampleRun) -> None:
     """Neither its record nor its bundle names what came later, and both are as if it stood there as none."""
     for path in (sample_run.path / "stages" / "segment.json", sample_run.path / "stages" / "export.json"):
         assert "script" not in json.dumps(json.loads(path.read_text(encoding="utf-8"))["settings"])
     info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
     assert not {"script", "remove_markup"} & set(info["text"])
-
-
-def test_another_script_than_that_of_the_training_text_is_not_exported(sample_run: SampleRun) -> None:
-    told = elmo_zh("export", "--run", sample_run.path, "--set", "text.script=simplified").only_error()
-    assert "segment has used others: text.script none -> simplified." in told

@@ -1,10 +1,11 @@
 """Which reader is taken for which file."""
 
 import pytest
-from corpus.readers.reading import text_of
+from corpus.readers.reading import documents_of, text_of
 
 from elmo_zh.corpus.names import is_corpus_name, is_other_name
 from elmo_zh.corpus.readers.formats import find_format
+from elmo_zh.corpus.readers.plain import read_plain, read_wikiextractor
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,26 @@ def test_name_and_start_decide(name: str, text: str, expected: str) -> None:
 )
 def test_names(name: str, is_corpus: bool, is_other: bool) -> None:
     assert (is_corpus_name(name), is_other_name(name)) == (is_corpus, is_other)
+
+
+# Documents of plain text and of wikiextractor's own format
+
+
+TEXT = "一\n二\n\n \n三\n\n"
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("file", [["一", "二", "", " ", "三", ""]]),
+        ("paragraph", [["一", "二", "", " "], ["三", ""]]),
+        ("line", [["一"], ["二"], [""], [" "], ["三"], [""]]),
+    ],
+)
+def test_documents_hold_all_lines_in_order(document: str, expected: list[list[str]]) -> None:
+    assert documents_of(read_plain, TEXT, document=document) == expected
+
+
+def test_articles_of_wikiextractor() -> None:
+    text = '<doc id="1" url="x?a=1" title="雨">\n雨\n\n雨是水。a &lt; b\n</doc>\n<doc id="2" title="风">\n风\n</doc>\n'
+    assert documents_of(read_wikiextractor, text) == [["雨", "", "雨是水。a < b"], ["风"]]

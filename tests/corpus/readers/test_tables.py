@@ -21,9 +21,21 @@ def test_quotes_line_ends_and_delimiters_in_cells() -> None:
     assert tally.read_field == "column 2 (review)"
 
 
-@pytest.mark.parametrize("sign", [",", "\t", ";", "|"])
-def test_the_delimiter_is_found(sign: str) -> None:
-    assert documents_of(CSV.read, f"id{sign}text\n1{sign}苹果\n") == [["苹果"]]
+@pytest.mark.parametrize(
+    ("read", "text", "expected"),
+    [
+        *((CSV.read, f"id{sign}text\n1{sign}苹果\n", [["苹果"]]) for sign in ",\t;|"),
+        (TSV.read, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n", [["苹果"], ["香蕉"]]),  # a header in English is no text
+        (TSV.read, '"苹果\t1\n香"蕉"\t2\n', [['"苹果'], ['香"蕉"']]),
+        (CSV.read, 'id,text\n1,"苹果\n香蕉"', [["苹果", "香蕉"]]),
+        (CSV.read, "id,text\r1,苹果\r2,香蕉\r", [["苹果"], ["香蕉"]]),
+        (TSV.read, "id\ttext\r1\t苹果\r2\t香蕉\r", [["苹果"], ["香蕉"]]),
+        (CSV.read, "id,text\n1,苹\0果\n", [["苹\0果"]]),
+        (CSV.read, "", []),
+    ],
+)
+def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, expected: list[list[str]]) -> None:
+    assert documents_of(read, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,10 +59,6 @@ def test_the_column_of_chinese_text_without_a_header() -> None:
     assert tally.read_field == "column 1, no header"
 
 
-def test_a_header_in_english_is_no_text() -> None:
-    assert documents_of(TSV.read, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n") == [["苹果"], ["香蕉"]]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -71,18 +79,10 @@ def test_a_header_in_chinese_is_no_text(text: str, expected: str) -> None:
     assert tally.read_field == expected
 
 
-def test_quotes_are_characters_in_tsv() -> None:
-    assert documents_of(TSV.read, '"苹果\t1\n香"蕉"\t2\n') == [['"苹果'], ['香"蕉"']]
-
-
 def test_rows_that_are_too_short_are_counted() -> None:
     tally = Tally()
     assert documents_of(CSV.read, "id,text\n1,苹果\n2\n\n", tally) == [["苹果"]]
     assert tally.dropped_items == {SHORT_ROWS: 1}
-
-
-def test_no_rows() -> None:
-    assert documents_of(CSV.read, "") == []
 
 
 @pytest.mark.parametrize("text", ["\n\n", "\r\r", "\r\n\r\n\r\n"])
@@ -120,19 +120,6 @@ def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
         "a.txt is not CSV (the file ends within a cell in quotes); perhaps a quote is not closed. Correct it, or give"
         " --input-format tsv, which knows no quotes."
     )
-
-
-def test_a_quote_that_closes_at_the_very_end() -> None:
-    assert documents_of(CSV.read, 'id,text\n1,"苹果\n香蕉"') == [["苹果", "香蕉"]]
-
-
-def test_rows_that_end_in_carriage_returns() -> None:
-    for read, sign in ((CSV.read, ","), (TSV.read, "\t")):
-        assert documents_of(read, f"id{sign}text\r1{sign}苹果\r2{sign}香蕉\r") == [["苹果"], ["香蕉"]]
-
-
-def test_zeros_in_cells() -> None:
-    assert documents_of(CSV.read, "id,text\n1,苹\0果\n") == [["苹\0果"]]
 
 
 def test_a_first_row_without_the_column_of_text_is_no_header() -> None:

@@ -1,6 +1,6 @@
 """The largest responses by endings against windows one by one, and what they must not depend on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ def draw_words(number: int, seed: int = 1) -> Tensor:
 
 
 def draw_weights(dtype: torch.dtype = torch.float64) -> tuple[Tensor, list[Tensor]]:
-    """An embedding and kernels."""
     generator = torch.Generator().manual_seed(3)
     shapes = [(PADDING + 1, DIMENSION), *((width, DIMENSION, count) for width, count in FILTERS)]
     embedding, *kernels = (torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype) for shape in shapes)
@@ -130,14 +129,6 @@ def test_a_word_has_the_same_numbers_in_every_company(dtype: torch.dtype) -> Non
         assert torch.equal(largest_responses(words[turned], PADDING, embedding, kernels, dtype), together[turned])
         for some in (slice(0, 1), slice(41, 42), slice(13, 19), slice(60, 101)):
             assert torch.equal(largest_responses(words[some], PADDING, embedding, kernels, dtype), together[some])
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-    torch.use_deterministic_algorithms(False)
 
 
 def errors_in_bfloat16(words: Tensor) -> Tensor:

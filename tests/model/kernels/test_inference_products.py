@@ -28,14 +28,16 @@ def draw(seed: int, *shape: int) -> Tensor:
 
 
 def as_read(rows: Tensor, precision: Precision) -> Tensor:
-    """Rows in the dtype that the product takes."""
     return rows.to(precision.dtype)
 
 
-def unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the library's own layouts be missing."""
-    monkeypatch.setattr(products, "can_pack", lambda *_: False)
-    monkeypatch.setattr(products, "int8_product_works", lambda: False)
+@pytest.fixture(params=[False, True])
+def is_packed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the library's own layouts are there."""
+    if not request.param:
+        monkeypatch.setattr(products, "can_pack", lambda *_: False)
+        monkeypatch.setattr(products, "int8_product_works", lambda: False)
+    return bool(request.param)
 
 
 def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -52,15 +54,11 @@ def int8_by_hand(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Array:
     return np.asarray((row_numbers @ column_numbers) * scales + (0.0 if bias is None else bias.double().numpy()))
 
 
+@pytest.mark.usefixtures("is_packed")
 @pytest.mark.parametrize("with_bias", [False, True])
-@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("precision", ROUNDING, ids=lambda precision: precision.name)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_a_product_is_that_of_numpy_rounded(
-    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], precision: Precision, is_packed: bool, with_bias: bool
-) -> None:
-    if not is_packed:
-        unpacked(monkeypatch)
+def test_a_product_is_that_of_numpy_rounded(sizes: tuple[int, int, int], precision: Precision, with_bias: bool) -> None:
     num_rows, width, num_columns = sizes
     rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
     bias = draw(3, num_columns) if with_bias else None
@@ -73,13 +71,10 @@ def test_a_product_is_that_of_numpy_rounded(
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
-@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
-    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], is_packed: bool, with_bias: bool
+    sizes: tuple[int, int, int], is_packed: bool, with_bias: bool
 ) -> None:
-    if not is_packed:
-        unpacked(monkeypatch)
     num_rows, width, num_columns = sizes
     # Rows and columns of very different size: one scale for all of them would not do.
     rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
@@ -101,13 +96,9 @@ def test_a_quantised_matrix_by_hand() -> None:
     assert 0 < scales[2] < 1e-30
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.usefixtures("is_packed")
 @pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_rows_and_columns_of_zeros_give_the_bias(
-    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
-) -> None:
-    if not is_packed:
-        unpacked(monkeypatch)
+def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
     rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
     rows[3], matrix[:, 2] = 0.0, 0.0
     found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
@@ -144,13 +135,9 @@ def test_rows_stay_as_they_are(precision: Precision) -> None:
     assert torch.equal(rows, before)
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.usefixtures("is_packed")
 @pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
-    monkeypatch: pytest.MonkeyPatch, precision: Precision, is_packed: bool
-) -> None:
-    if not is_packed:
-        unpacked(monkeypatch)
+def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(precision: Precision) -> None:
     rows = as_read(draw(1, 3, 5), precision)
     matrix = draw(2, 5, 7).requires_grad_()
     product = build_inference_product(matrix, draw(3, 7).requires_grad_(), precision)
@@ -161,12 +148,10 @@ def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(
     assert torch.equal(inference_product(rows, product), before)
 
 
+@pytest.mark.usefixtures("is_packed")
 @pytest.mark.parametrize("num_rows", [1, 3, 67])
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_int8_sums_of_the_largest_numbers(monkeypatch: pytest.MonkeyPatch, num_rows: int, is_packed: bool) -> None:
+def test_int8_sums_of_the_largest_numbers(num_rows: int) -> None:
     """Both factors are as large as they can be: 255 once shifted, and 127 or -127."""
-    if not is_packed:
-        unpacked(monkeypatch)
     width, num_columns = 61, 37
     rows = torch.full((num_rows, width), 3.0)
     matrix = torch.full((width, num_columns), 2.0)
@@ -225,8 +210,6 @@ class Saturating:
 
 
 class Exact(Saturating):
-    """They without that."""
-
     @staticmethod
     def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
         return (rows.double() - zero_point) @ matrix.T.double()

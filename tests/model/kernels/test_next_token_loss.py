@@ -1,7 +1,6 @@
 """Losses and all their gradients, written by hand and in row chunks, against plain formulas and autograd."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -147,34 +146,6 @@ def test_a_prediction_whose_only_negative_is_its_target_costs_nothing(kind: str)
     for value in differentiate(loss, hidden, module.weight, module.bias):
         dense = value.to_dense() if value.is_sparse else value
         torch.testing.assert_close(dense, torch.zeros_like(dense), rtol=0, atol=1e-12)
-
-
-class Dense(torch.autograd.Function):
-    """Nothing forward; backward, a gradient that gradcheck can read."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
-        return values.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0].to_dense()
-
-
-@pytest.mark.parametrize("differentiated", [0, 1, 2])
-@pytest.mark.parametrize("kind", ["full", "sampled"])
-def test_gradcheck(kind: str, differentiated: int) -> None:
-    targets, negatives = draw_targets(5), build_negatives()
-    offset, dtype = -negatives.log_expected.double(), torch.float64
-    inputs = [random(4, 5, WIDTH), random(1, WORDS, WIDTH), random(2, WORDS)]
-
-    def loss(changed: Tensor) -> Tensor:
-        parts = [Dense.apply(changed) if at == differentiated else part for at, part in enumerate(inputs)]
-        if kind == "full":
-            return next_token_loss.FullLoss.apply(*parts, targets, dtype, 10**9)
-        return next_token_loss.SampledLoss.apply(*parts, targets, negatives.ids, offset, dtype, 10**9)
-
-    assert torch.autograd.gradcheck(loss, [inputs[differentiated].requires_grad_()])
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])

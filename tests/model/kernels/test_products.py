@@ -53,28 +53,8 @@ def test_a_product_of_both_directions_is_each_ones(dtype: torch.dtype) -> None:
             torch.testing.assert_close(found[d], of_one)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
-def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
-    """Not in one bit: vectors of a sentence are the same in every batch."""
-    require_packing(dtype)
-    num_rows, width, num_columns = sizes
-    rows, bias = draw(1, num_rows, width, dtype=dtype), draw(3, num_columns)
-    matrix = pack(draw(2, width, num_columns, dtype=dtype), is_packed=True)
-    for added in (None, bias):
-        whole = multiply(rows, matrix, added, is_packed=True)
-        for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 31, 32, 33, 64)), slice(66, 67), slice(13, 30)):
-            assert torch.equal(multiply(rows[some], matrix, added, is_packed=True), whole[some])
-        others = draw(4, num_rows, width, dtype=dtype) * 1e4
-        others[41] = rows[41]
-        assert torch.equal(multiply(others, matrix, added, is_packed=True)[41], whole[41])
-        turned = torch.arange(num_rows).roll(29)
-        assert torch.equal(multiply(rows[turned], matrix, added, is_packed=True), whole[turned])
-
-
 @pytest.fixture(params=[False, True])
 def has_instructions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the processor is taken for one with instructions for bfloat16."""
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: request.param)
     return bool(request.param)
 

@@ -10,7 +10,7 @@ from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
 from elmo_zh.model.kernels import recurrence
-from elmo_zh.model.kernels.cells import SentenceStarts
+from elmo_zh.model.kernels.cells import fill_tanh
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
@@ -54,7 +54,6 @@ def run(
     *,
     is_plain: bool = False,
 ) -> list[Tensor]:
-    """Return outputs, cells and all gradients."""
     inputs = draw(8, 2, STEPS, sizes[0], sizes[1]).to(layer.bias.dtype).requires_grad_()
     state = draw_state(sizes)
     if is_plain:
@@ -79,16 +78,20 @@ def assert_same_bits(found: Sequence[Tensor], expected: Sequence[Tensor]) -> Non
         assert torch.equal(ours, theirs)
 
 
+def set_packing(monkeypatch: pytest.MonkeyPatch, is_packed: bool, dtype: torch.dtype) -> None:
+    if not is_packed:
+        monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
+    elif not can_pack(torch.zeros(1), dtype):
+        pytest.skip("matrices cannot be packed here")
+
+
 @pytest.mark.parametrize("with_starts", [False, True])
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_float32_equals_the_plain_version(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], is_packed: bool, with_starts: bool
 ) -> None:
-    if not is_packed:
-        monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
-    elif not can_pack(torch.zeros(1), torch.float32):
-        pytest.skip("matrices cannot be packed here")
+    set_packing(monkeypatch, is_packed, torch.float32)
     keep = start_flags(sizes[0]) if with_starts else None
     for ours, plain in zip(run(build_layer(sizes), sizes, keep), run_plain(sizes, keep), strict=True):
         torch.testing.assert_close(ours.double(), plain, rtol=1e-5, atol=1e-5 * max(1.0, float(plain.abs().max())))
@@ -100,10 +103,7 @@ def test_bfloat16_is_as_near_as_its_rounding(
     monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], is_packed: bool
 ) -> None:
     """Of 8 bits; without clips, whose gradient a rounding may turn on or off."""
-    if not is_packed:
-        monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
-    elif not can_pack(torch.zeros(1), torch.bfloat16):
-        pytest.skip("matrices cannot be packed here")
+    set_packing(monkeypatch, is_packed, torch.bfloat16)
     keep = start_flags(sizes[0])
     found = run(build_layer(sizes, clip=0.0), sizes, keep, BFLOAT16)
     expected = run(build_layer(sizes, clip=0.0).double(), sizes, keep, is_plain=True)
@@ -176,24 +176,6 @@ def test_nothing_is_read_before_it_is_written(precision: Precision) -> None:
         assert_same_bits(run(layer, SIZES[0], keep, precision), expected)
 
 
-@pytest.mark.parametrize("with_starts", [False, True])
-@EACH_PRECISION
-@pytest.mark.parametrize("sizes", SIZES)
-def test_both_directions_at_once_as_on_a_gpu_equal_each_alone(
-    monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], precision: Precision, with_starts: bool
-) -> None:
-    keep = start_flags(sizes[0]) if with_starts else None
-    # Without clips, whose gradient a rounding may turn on or off.
-    expected = run(build_layer(sizes, clip=0.0), sizes, keep, precision)
-    monkeypatch.setattr(recurrence, "side_by_side", lambda work: work(slice(None)))
-    monkeypatch.setattr(recurrence, "can_pack", lambda *_: False)
-    monkeypatch.setattr(recurrence, "scripted", lambda function, _: function)
-    monkeypatch.setattr(recurrence, "_find_starts", lambda keep, steps: SentenceStarts(keep, [True] * steps))
-    tolerance = 1e-5 if precision is FLOAT32 else 0.05
-    for found, exact in zip(run(build_layer(sizes, clip=0.0), sizes, keep, precision), expected, strict=True):
-        torch.testing.assert_close(found, exact, rtol=tolerance, atol=tolerance * max(1.0, float(exact.abs().max())))
-
-
 def test_a_nan_reaches_the_results() -> None:
     """Training notices by it; neither clips nor rounding may hide one."""
     layer = build_layer(SIZES[0])
@@ -203,3 +185,30 @@ def test_a_nan_reaches_the_results() -> None:
     assert outputs[1, 3:, 2].isnan().all()
     assert after.cell[1, 2].isnan().all()
     assert not outputs[:, :3].isnan().any()
+
+
+# Tanh, the one step of the cell with a kernel of its own
+
+
+ROUNDING = 2**-23  # of a float32 between 1 and 2
+
+
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_tanh_is_as_near_as_two_roundings(is_in_place: bool) -> None:
+    tiny = torch.logspace(-38, 1, 10_007, dtype=torch.float64).float()
+    values = torch.cat([torch.linspace(-20, 20, 400_009), tiny, -tiny, torch.tensor([0.0, -0.0, 1e4, -1e4, 1e-45])])
+    expected = values.double().tanh()
+    out = values if is_in_place else torch.empty_like(values)
+    fill_tanh(values, out)
+    assert float((out.double() - expected).abs().max()) <= 2 * ROUNDING
+    assert float(out.abs().max()) == 1.0
+    # Where it is flat it is so exactly, and nothing has the wrong sign.
+    assert (out[expected.abs() > 1 - 1e-9].abs() == 1).all()
+    assert (out.double() * expected >= 0).all()
+
+
+def test_tanh_of_what_is_no_number_is_none() -> None:
+    out = torch.empty(3)
+    fill_tanh(torch.tensor([torch.inf, -torch.inf, torch.nan]), out)
+    assert out[:2].tolist() == [1, -1]
+    assert out[2].isnan()

@@ -1,6 +1,5 @@
 """Our steps from a sentence to words against jieba's own."""
 
-import os
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import jieba
 import pytest
+from corpus.readers.reading import TEST_DATA, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,12 +64,10 @@ def test_words_of_the_user() -> None:
 
 
 @pytest.mark.interop
+@needs_data
 @pytest.mark.parametrize("name", ["classical", "dialogue", "law_tw_trad", "news", "poetry_trad", "tech", "wiki"])
 def test_real_text(name: str) -> None:
-    folder = os.environ.get("ELMO_ZH_TEST_DATA")
-    if not folder:
-        pytest.skip("ELMO_ZH_TEST_DATA is not set")
-    path = Path(folder) / "data" / "raw" / f"{name}.txt.xz"
+    path = Path(TEST_DATA or ".") / "data" / "raw" / f"{name}.txt.xz"
     for use_hmm in (True, False):
         for line in islice(iter_lines(path), 500):
             assert cut(use_hmm)(line) == tokenizer().lcut(line, HMM=use_hmm)

@@ -4,7 +4,6 @@ import gc
 import importlib.metadata
 import marshal
 import re
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,13 +12,12 @@ from weakref import WeakValueDictionary
 
 import jieba
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig
-from elmo_zh.errors import ConfigError, CorpusError
-from elmo_zh.extras import install_line
+from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import jieba as our_jieba
@@ -56,6 +54,9 @@ TEXT = st.text(
     max_size=37,
 )
 # What jieba's rules are about: Latin letters, digits, signs, words with them (T恤, C++), and Han that it does not know.
+DIFFERENT_ALONE = (
+    "F-16战机在2.5%的GB/T1234-2020里，v1.2.3和a_b-c.d+e&f#g%，C++、c#和AT&T，T恤，𠮷野家㐂㐂龦龦好，Ａ１　−３"
+)
 RULES = st.text(st.sampled_from("abC12+#&._%-的国T恤天气很好𠮷㐂龦 ，１é"), max_size=17)
 
 
@@ -86,24 +87,11 @@ def test_no_character_of_a_very_long_run_is_lost(segmenter: str, unit: str) -> N
 
 @settings(deadline=None, max_examples=307)
 @given(text=st.one_of(TEXT, RULES), jieba_hmm=st.booleans())
+@example(text=DIFFERENT_ALONE, jieba_hmm=True)
+@example(text=DIFFERENT_ALONE, jieba_hmm=False)
 def test_the_tokens_of_rjieba_are_those_of_jieba(text: str, jieba_hmm: bool) -> None:
     ours, theirs = (preparation(name, jieba_hmm, True).tokens(text) for name in ("rjieba", "jieba"))
     assert ours == theirs
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "F-16战机在2.5%的GB/T1234-2020里",
-        "v1.2.3和a_b-c.d+e&f#g%",
-        "C++、c#和AT&T，T恤",
-        "𠮷野家㐂㐂龦龦好",
-        "Ａ１　−３",
-    ],
-)
-def test_the_tokens_of_rjieba_where_it_would_differ_alone(text: str) -> None:
-    for jieba_hmm in (True, False):
-        assert preparation("rjieba", jieba_hmm, True).tokens(text) == preparation("jieba", jieba_hmm, True).tokens(text)
 
 
 def test_the_one_known_place_where_rjieba_differs() -> None:
@@ -209,20 +197,6 @@ def test_what_rjieba_cannot_do_is_refused(line: str, told: str, tmp_path: Path) 
     (message,) = caught.value.messages
     assert message.startswith(str(path))
     assert told in message
-
-
-def test_rjieba_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_found(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setitem(sys.modules, "rjieba", None)
-    monkeypatch.setattr(importlib.metadata, "version", not_found)
-    for use in (build_segmenter, describe_segmenter):
-        with pytest.raises(ConfigError) as caught:
-            use(TextConfig(segmenter="rjieba"))
-        assert caught.value.messages == (
-            f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}",
-        )
 
 
 def set_limit(monkeypatch: pytest.MonkeyPatch, limit: int, overlap: int) -> None:
