@@ -12,7 +12,7 @@ from elmo_zh.invocation import command
 
 # Options of a comparison that `task fit` lacks, or has with another meaning: the network to keep learns from all
 # labels.
-_NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "limit", "num_seeds"}
+_NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "folds", "limit", "num_seeds"}
 
 
 def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
@@ -47,6 +47,13 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     metavar="SHARE,...",
     help="Fractions of the training examples to train with.",
 )
+@click.option(
+    "--folds",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
+    " turn. 1 tests a tenth alone. Default: 5 if a tenth is fewer than 300 examples, else 1.",
+)
 @training_options(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
 @device_option
 @common_options
@@ -60,6 +67,7 @@ def compare(
     word2vec: Path | None,
     ancestor: Path | None,
     shares: tuple[float, ...],
+    folds: int | None,
     device: str | None,
 ) -> None:
     """Compare ELMo with word2vec on your labels.
@@ -80,7 +88,7 @@ def compare(
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
     # The inputs are chosen by the comparison.
-    compared = CompareJob(fit=job, shares=shares, word2vec=word2vec, ancestor=ancestor)
+    compared = CompareJob(fit=job, shares=shares, folds=folds, word2vec=word2vec, ancestor=ancestor)
     comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
     kind = job.settings.kind
     typed = typed_options(common, click.get_current_context(), without=_NOT_OF_FIT)

@@ -57,6 +57,17 @@ class WarningReporter(SilentReporter):
         warnings.warn(message, stacklevel=2)
 
 
+class WarningsOnly(SilentReporter):
+    """Passes only what the user should look at to a reporter."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def warn(self, message: str) -> None:
+        """Report a warning."""
+        self._reporter.warn(message)
+
+
 class Hints:
     """Passes advice to a reporter once for each reason, however many texts a command reads."""
 

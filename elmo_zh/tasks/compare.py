@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,21 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.extras import install_line
 from elmo_zh.run.files import claimed_output, remove
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.comparison import ANCESTOR, BOTH, DATA, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
-from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, load_dataset
+from elmo_zh.tasks.comparison import (
+    ANCESTOR,
+    BOTH,
+    DATA,
+    ELMO,
+    FEW_EXAMPLES,
+    MAJORITY,
+    TFIDF,
+    WORD2VEC,
+    Comparison,
+    Run,
+)
+from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_texts, sentences_of
 from elmo_zh.tasks.examples import OUTSIDE, Example
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
@@ -39,6 +50,7 @@ from elmo_zh.tasks.vectors import VectorCache
 
 # The inverse strength of the linear model's penalty; the best one on the development examples is taken.
 _PENALTIES = (1.0, 10.0, 100.0)
+DEFAULT_FOLDS = 5
 _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"), ANCESTOR: ("word2vec", "elmo")}
 
 
@@ -50,12 +62,15 @@ class CompareJob:
         fit: Data, network and training. The inputs are chosen by the comparison; each of the `num_seeds` trainings of a
             setting has its own choice of the labels.
         shares: Fractions of the training examples, each above 0 and at most 1.
+        folds: Number of folds of a cross-validation; 1 for none. None for `DEFAULT_FOLDS` if the division of the
+            examples is ours and would test fewer than `FEW_EXAMPLES`, else for none.
         word2vec: The bundle or run whose word2vec vectors to take; None for those of the model, or of its ancestor.
         ancestor: The bundle that the model was started from; None to look for it among the installed models.
     """
 
     fit: FitJob
     shares: tuple[float, ...] = (1.0, 0.3, 0.1)
+    folds: int | None = None
     word2vec: Path | None = None
     ancestor: Path | None = None
 
@@ -74,21 +89,21 @@ def compare_task(
         job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
         word2vec = Word2Vec.load(job.word2vec)
         dataset = load_dataset(files, job.fit.reading, reporter, needs_test=True)
-        if not dataset.test:
-            raise CorpusError(f"{files.data}: there are no test examples to compare on. Give a file: --test FILE")
-        manifest = _manifest(job, dataset, embedder, word2vec, ancestor)
+        folds = _folds(job, dataset, reporter)
+        manifest = _manifest(job, folds, embedder, word2vec, ancestor)
         work.open(manifest, force=force, refusal=OTHER_TRAINING, work=TRAININGS)
         vectors = _Vectors.compute(dataset, embedder, work.path, reporter)
         others = {ANCESTOR: _Vectors.compute(dataset, ancestor, work.path / "ancestor", reporter)} if ancestor else {}
         study = _Study(
             job=job,
-            dataset=dataset,
+            whole=dataset,
+            folds=folds,
             vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
             word2vec=word2vec,
             folder=work.path,
-            reporter=reporter,
+            reporter=WarningsOnly(reporter),
         )
-        runs = [study.run(*setting) for setting in study.settings()]
+        runs = study.runs(reporter)
         comparison = study.compared(runs, name=output.name)
         comparison.write(output, reporter)
         work.remove()
@@ -98,6 +113,26 @@ def compare_task(
 def is_comparison(path: Path) -> bool:
     """Return whether a folder is one that `compare_task` wrote."""
     return (path / DATA).is_file()
+
+
+def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Dataset]:
+    """Return the data as it is divided, or once for each fold of a cross-validation."""
+    count, num_tests = job.folds, len(dataset.test)
+    if count is None:
+        count = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
+    if count > 1 and not dataset.is_split:
+        raise OptionError(
+            "--folds divides one file that names no parts, and this data has parts of its own. Leave it out."
+        )
+    if count > 1:
+        total = sum(map(len, dataset.parts().values()))
+        reporter.note(
+            f"Cross-validation in {count} folds tests all {total:,} examples; --folds 1 would test {num_tests:,} alone."
+        )
+        return folds_of(dataset, count, job.fit.files.seed)
+    if not num_tests:
+        raise CorpusError(f"{job.fit.files.data}: there are no test examples to compare on. Give a file: --test FILE")
+    return [dataset]
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
@@ -134,11 +169,16 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
 
 
 def _manifest(
-    job: CompareJob, dataset: Dataset, embedder: ElmoEmbedder, word2vec: Word2Vec, ancestor: ElmoEmbedder | None
+    job: CompareJob,
+    folds: Sequence[Dataset],
+    embedder: ElmoEmbedder,
+    word2vec: Word2Vec,
+    ancestor: ElmoEmbedder | None,
 ) -> dict[str, Any]:
     return {
-        **manifest_of(job.fit, dataset, embedder),
+        **manifest_of(job.fit, folds[0], embedder),
         "shares": job.shares,
+        "folds": len(folds),
         "word2vec": hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest(),
         "tfidf": can_fit_tfidf(),
         "ancestor": ancestor.bundle.digest if ancestor else None,
@@ -170,7 +210,8 @@ class _Study:
     """The data with its vectors, by the models that read them; settings are trained from here."""
 
     job: CompareJob
-    dataset: Dataset
+    whole: Dataset
+    folds: Sequence[Dataset]
     vectors: Mapping[str, _Vectors]
     word2vec: Word2Vec
     folder: Path
@@ -178,71 +219,98 @@ class _Study:
 
     @property
     def _metric(self) -> str:
-        return main_metric(self.job.fit.settings, marks_spans=bool(self.dataset.scheme))
+        return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
-    def settings(self) -> Iterator[tuple[str, float, int]]:
-        """Yield model, share and seed of each training."""
+    def settings(self) -> Iterator[tuple[str, float, int, int]]:
+        """Yield model, share, seed and fold of each training; folds take the seeds in turn."""
         settings = self.job.fit.settings
         baselines = [MAJORITY]
         if settings.kind == "classify" and not settings.regression:
             if can_fit_tfidf():
                 baselines.append(TFIDF)
             else:
-                self.reporter.note(
+                self.reporter.warn(
                     f"TF-IDF is left out: it needs scikit-learn. Install it with: {install_line('sklearn')}"
                 )
+        seeds = self.job.fit.seeds()
         for share in self.job.shares:
             for model in (*baselines, *self.vectors):
+                if len(self.folds) > 1:
+                    yield from ((model, share, seeds[fold % len(seeds)], fold) for fold in range(len(self.folds)))
+                    continue
                 # With all labels a baseline is the same for each seed.
-                seeds = self.job.fit.seeds()[:1] if model in baselines and share == 1 else self.job.fit.seeds()
-                yield from ((model, share, seed) for seed in seeds)
+                yield from (
+                    (model, share, seed, 0) for seed in (seeds[:1] if model in baselines and share == 1 else seeds)
+                )
 
-    def run(self, model: str, share: float, seed: int) -> Run:
+    def runs(self, reporter: Reporter) -> list[Run]:
+        """Train and test all settings, unless that is done."""
+        settings, found = list(self.settings()), []
+        with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
+            for setting in settings:
+                found.append(self.run(*setting))
+                progress.update(1)
+        return found
+
+    def run(self, model: str, share: float, seed: int, fold: int) -> Run:
         """Train and test one setting, unless that is done."""
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
-        work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}"
+        work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}{f'-fold-{fold}' if fold else ''}"
         place = work.path / setting
         if figures := work.figures(setting, self.reporter):
             return Run.from_json(figures)
-        dataset = self._shared(share, seed)
+        dataset = self._shared(share, seed, fold)
+        trained: dict[str, Any] = {"dev_score": None, "is_unfinished": False}
+        started = time.perf_counter()
         if model in self.vectors:
-            predictions, seconds, dev_score = self._train(dataset, model, seed, place)
+            predictions, trained = self._train(dataset, model, seed, place)
         else:
-            started = time.perf_counter()
-            predictions, dev_score = self._baseline(dataset, model), None
-            seconds = time.perf_counter() - started
-        rows = example_rows(dataset.test, predictions, metric=self._metric, marks_spans=bool(dataset.scheme))
-        score = score_rows(rows, metric=self._metric)
+            predictions = self._baseline(dataset, model)
+        rows = example_rows(
+            dataset.test,
+            predictions,
+            metric=self._metric,
+            marks_spans=bool(dataset.scheme),
+            labels=self._labels,
+        )
         run = Run(
             model=model,
             share=share,
             seed=seed,
+            fold=fold,
             num_examples=len(dataset.train),
-            score=score,
-            dev_score=dev_score,
-            seconds=seconds,
+            score=score_rows(rows, metric=self._metric),
             rows=rows,
+            **{"seconds": time.perf_counter() - started, **trained},
         )
         work.finish(setting, run.to_json())
         remove(place)
-        self.reporter.note(
-            f"{model}, {counted(len(dataset.train), 'training example')}, seed {seed}: {self._metric} {score:.4f}"
-        )
         return run
 
-    def _shared(self, share: float, seed: int) -> Dataset:
+    @cached_property
+    def _labels(self) -> set[str]:
+        """All labels of classes, so that those of all folds are numbered alike."""
+        examples = chain.from_iterable(self.whole.parts().values())
+        return {example.labels[0] for example in examples} if self._metric == "macro_f1" else set()
+
+    def _shared(self, share: float, seed: int, fold: int) -> Dataset:
         """Return the data with a share of the training examples."""
+        dataset = self.folds[fold]
         if share == 1:
-            return self.dataset
-        whole = self.dataset.train
-        return replace(self.dataset, train=choose_examples(whole, max(1, round(share * len(whole))), seed))
+            return dataset
+        chosen = choose_examples(dataset.train, max(1, round(share * len(dataset.train))), seed)
+        return replace(dataset, train=chosen)
 
     def _texts(self, dataset: Dataset, model: str) -> Texts:
-        """Return the texts of data whose training examples are some of all."""
+        """Return the texts of data whose examples are some of all."""
         texts = self.vectors[model].texts
         # Examples have no equality of their own, so each is one of its own.
-        texts_of = {id(each): own for each, own in zip(self.dataset.train, texts["train"], strict=True)}
-        return {**texts, "train": [texts_of[id(example)] for example in dataset.train]}
+        texts_of = {
+            id(example): own
+            for part, examples in self.whole.parts().items()
+            for example, own in zip(examples, texts[part], strict=True)
+        }
+        return {part: [texts_of[id(example)] for example in examples] for part, examples in dataset.parts().items()}
 
     def _baseline(self, dataset: Dataset, model: str) -> list[Prediction]:
         if model == TFIDF:
@@ -250,8 +318,8 @@ class _Study:
         regression = self.job.fit.settings.regression
         return predict_majority(dataset.train, dataset.test, regression=regression, marks_spans=bool(dataset.scheme))
 
-    def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], float, float]:
-        """Train a network; return its predictions for the test examples, its seconds and its development score."""
+    def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
+        """Train a network; return its predictions for the test examples, and what `Run` says of the training."""
         inputs, vectors, settings = _INPUTS[model], self.vectors[model], self.job.fit.settings
         by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))
@@ -269,25 +337,29 @@ class _Study:
         )
         trained = task.train(seed, place)
         head = task.load(seed, trained)
-        seconds = float(sum(line["seconds"] for line in trained.lines))
-        return task.predictions(head, "test"), seconds, trained.best_score
+        return task.predictions(head, "test"), {
+            "seconds": float(sum(line["seconds"] for line in trained.lines)),
+            "dev_score": trained.best_score,
+            "is_unfinished": trained.is_unfinished(job.training),
+        }
 
     def compared(self, runs: Sequence[Run], name: str) -> Comparison:
         """Return all runs with their differences."""
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
-        sizes: dict[str, Sequence[Example]] = self.dataset.parts()
+        sizes: dict[str, Sequence[Example]] = self.whole.parts()
         return Comparison(
             runs=runs,
             name=name,
             metric=self._metric,
             seed=self.job.fit.files.seed,
+            num_folds=len(self.folds),
             facts={
                 "model": {"path": str(bundle.path), "digest": bundle.digest},
                 "ancestor": {"path": str(ancestor.path), "digest": ancestor.digest} if ancestor else None,
                 "word2vec": str(self.job.word2vec),
                 "examples": {part: len(examples) for part, examples in sizes.items()},
-                "files": [path.name for path in self.dataset.files.values()],
+                "files": [path.name for path in self.whole.files.values()],
                 "settings": asdict(settings),
                 "training": asdict(self.job.fit.training),
                 "vectors_seconds": self.vectors[ELMO].seconds,

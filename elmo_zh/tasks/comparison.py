@@ -1,4 +1,4 @@
-"""The outcome of a comparison: scores, differences with intervals, minutes, and a verdict in one sentence."""
+"""The outcome of a comparison: scores, differences with intervals, a verdict in one sentence, and hints."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,8 +12,8 @@ from elmo_zh.pictures.canvas import can_draw, save_picture
 from elmo_zh.pictures.tasks import learning_figure
 from elmo_zh.run.files import atomic_path, write_json
 from elmo_zh.run.markdown import table
-from elmo_zh.run.reporter import Reporter
-from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference
+from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.version import __version__
 
 MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH = "majority", "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
@@ -21,6 +21,8 @@ MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH = "majority", "TF-IDF", "word2vec", "ELMo"
 ANCESTOR = "[word2vec; its ancestor]"
 # The file with all figures.
 DATA = "comparison.json"
+# Fewer test examples decide little.
+FEW_EXAMPLES = 300
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,6 +33,8 @@ class Run:
         dev_score: The main score on the development examples; None for a baseline.
         seconds: The duration of the training, without the vectors.
         rows: What each test example adds to the score, float64, shape (N, 2).
+        fold: The fold that was tested on, from 0.
+        is_unfinished: Whether the epochs ran out before the score on the development examples had stopped rising.
     """
 
     model: str
@@ -41,6 +45,8 @@ class Run:
     dev_score: float | None
     seconds: float
     rows: Rows
+    fold: int = 0
+    is_unfinished: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it for a file."""
@@ -54,31 +60,36 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """All scores, and the differences to word2vec; `facts` are model, data, settings, and seconds of the vectors."""
+    """All scores and their differences; `facts` are model, data, settings, and seconds of the vectors."""
 
     name: str
     metric: str
     runs: Sequence[Run]
     seed: int
     facts: Mapping[str, Any]
+    num_folds: int = 1
+
+    def _difference(self, model: str, other: str, share: float) -> Difference:
+        ours, others = self._rows(model, share), self._rows(other, share)
+        return bootstrap_difference(ours, others, metric=self.metric, seed=self.seed)
+
+    def _rows(self, model: str, share: float) -> list[Rows]:
+        """Return the rows of each training; those of all folds are one."""
+        rows = [run.rows for run in self.of_setting(model, share)]
+        return [np.concatenate(rows)] if self.num_folds > 1 else rows
 
     @cached_property
     def differences(self) -> dict[str, dict[float, Difference]]:
         """How much higher models with ELMo score than word2vec, by model and by the share of the labels."""
+        models = [model for model in (ELMO, BOTH, ANCESTOR) if model in self.models]
+        return {model: {share: self._difference(model, WORD2VEC, share) for share in self.shares} for model in models}
 
-        def rows(model: str, share: float) -> list[Rows]:
-            return [run.rows for run in self.of_setting(model, share)]
-
-        return {
-            model: {
-                share: bootstrap_difference(
-                    rows(model, share), rows(WORD2VEC, share), metric=self.metric, seed=self.seed
-                )
-                for share in self.shares
-            }
-            for model in (ELMO, BOTH, ANCESTOR)
-            if model in self.models
-        }
+    @cached_property
+    def rivals(self) -> dict[str, dict[float, Difference]]:
+        """How much higher [word2vec; ELMo] scores than what could replace it, by rival and by share of the labels."""
+        others = [model for model in (TFIDF, ANCESTOR) if model in self.models]
+        found = {model: {share: self._difference(BOTH, model, share) for share in self.shares} for model in others}
+        return {WORD2VEC: self.differences[BOTH], **found}
 
     @property
     def shares(self) -> list[float]:
@@ -95,38 +106,65 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return one sentence: by how much ELMo beats word2vec with the most labels, or that it does not."""
-        share = self.shares[0]
-        found = self.differences[BOTH][share]
-        labels = f"with {self.of_setting(BOTH, share)[0].num_examples:,} training examples"
-        points = f"{abs(100 * found.value):.1f} points of {self.metric}"
-        interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
-        if not found.is_sure:
-            return (
-                f"It is not certain that ELMo helps here: {BOTH} minus word2vec is {100 * found.value:+.1f} points of"
-                f" {self.metric} ({interval}, which includes 0) {labels}."
-            )
-        if found.value > 0:
-            return f"ELMo helps here: {BOTH} beats word2vec by {points} ({interval}) {labels}."
-        return f"ELMo does not help here: {BOTH} is {points} below word2vec ({interval}) {labels}."
+        """Return one sentence: where ELMo beats the better one of word2vec and TF-IDF, for each share of the labels."""
+        best = {share: self._best_rival(share) for share in self.shares}
+        found = {share: self.rivals[rival][share] for share, rival in best.items()}
+        wins = [share for share in self.shares if found[share].low > 0]
+        loses = any(found[share].high < 0 for share in self.shares)
+        if wins and wins[0] == self.shares[0] and not loses:
+            judgement = "ELMo helps here"
+        elif wins:
+            counts = " and ".join(f"{self._num_examples(share):,}" for share in wins)
+            judgement = f"ELMo helps here only with {counts} training examples"
+        else:
+            judgement = "ELMo does not help here" if loses else "It is not certain that ELMo helps here"
+        return f"{judgement}: {self._outcomes(best)}"
+
+    def _best_rival(self, share: float) -> str:
+        others = [model for model in (WORD2VEC, TFIDF) if model in self.models]
+        return max(others, key=lambda model: self._mean(model, share))
+
+    def _mean(self, model: str, share: float) -> float:
+        return float(np.mean([score_rows(rows, metric=self.metric) for rows in self._rows(model, share)]))
+
+    def _outcomes(self, rivals: Mapping[float, str]) -> str:
+        """Return how [word2vec; ELMo] compares with the rival at each share of the labels."""
+        outcomes: list[str] = []
+        for share, rival in rivals.items():
+            found, is_first = self.rivals[rival][share], not outcomes
+            value, low, high = (100 * each for each in (found.value, found.low, found.high))
+            points = f"{abs(value):.1f}{f' points of {self.metric}' if is_first else ''}"
+            examples = f"{self._num_examples(share):,}{' training examples' if is_first else ''}"
+            interval = f"{'95% interval ' if is_first else ''}{low:+.1f} to {high:+.1f}"
+            doubt = "" if found.is_sure else ", which includes 0"
+            side = "below" if value < 0 else "above"
+            outcomes.append(f"{points} {side} {rival} with {examples} ({interval}{doubt})")
+        return f"{BOTH} is {'; '.join(outcomes)}."
 
     def hints(self) -> Iterator[str]:
-        """Yield lines on what the verdict does not tell: networks that are no better than a simpler model."""
+        """Yield lines on what the verdict does not tell: what the scores are worth, and what could raise them."""
         scores = {model: [run.score for run in self.of_setting(model, self.shares[0])] for model in self.models}
         majority = set(scores.pop(MAJORITY, []))
         same = [model for model, found in scores.items() if set(found) == majority]
         if self.metric == "accuracy" and same:
             yield f"As accurate as the most frequent label: {', '.join(same)}. For uneven labels add: --metric macro_f1"
-        means = {model: float(np.mean(found)) for model, found in scores.items()}
-        linear = means.pop(TFIDF, None)
-        if linear is not None and linear > max(means.values()):
+        if ANCESTOR in self.models:
+            adds = any(each.low > 0 for each in self.rivals[ANCESTOR].values())
+            judgement = "adds something to" if adds else "adds nothing certain to"
+            yield f"The adaptation {judgement} its ancestor: {self._outcomes(dict.fromkeys(self.shares, ANCESTOR))}"
+        networks = [run for run in self.runs if run.dev_score is not None]
+        if unfinished := sum(run.is_unfinished for run in networks):
+            epochs = self.facts["training"]["epochs"]
             yield (
-                f"TF-IDF, a linear model on characters, scores higher than each network here: {linear:.4f}, and the"
-                f" best of them {max(means.values()):.4f}."
+                f"{unfinished:,} of {counted(len(networks), 'training')} ended at the limit of {epochs} epochs while"
+                f" still learning. Give them more: --epochs {2 * epochs}"
             )
+        num_tests = len(self._rows(BOTH, self.shares[0])[0])
+        if num_tests < FEW_EXAMPLES:
+            yield f"{counted(num_tests, 'test example')} can only show large differences. Give {FEW_EXAMPLES} or more."
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """Yield head and rows of three tables: scores, differences in points, and minutes of a training."""
+        """Yield head and rows of two tables: scores, and differences in points."""
         of_labels = [f"{100 * share:.3g}% of the labels" for share in self.shares]
         counts = [
             f"{labels} ({self._num_examples(share):,})" for labels, share in zip(of_labels, self.shares, strict=True)
@@ -138,15 +176,31 @@ class Comparison:
             for model, by_share in self.differences.items()
         ]
         yield ["points above word2vec", *of_labels], differences
-        minutes = [[model, *(self._minutes(model, share) for share in self.shares)] for model in self.models]
-        yield ["minutes of a training", *of_labels], minutes
 
     def lines(self) -> list[str]:
-        """Return all tables and the verdict as Markdown, for people."""
+        """Return the tables, hints and the verdict as Markdown, for people."""
         found = [line for each in self.tables() for line in (*table(*each).split("\n"), "")]
-        minutes = self.facts["vectors_seconds"] / 60
-        found += [f"ELMo's vectors took {minutes:.2f} minutes, once for all trainings.", ""]
         return [*found, *self.hints(), self.verdict()]
+
+    def trainings(self) -> Iterator[str]:
+        """Yield a table of all trainings as Markdown, and how long the vectors took."""
+        head = ["training", "examples", "seed", "fold", self.metric, "minutes"]
+        yield table(
+            head,
+            [
+                [
+                    run.model,
+                    f"{run.num_examples:,}",
+                    f"{run.seed}",
+                    f"{run.fold + 1}",
+                    f"{run.score:.4f}",
+                    f"{run.seconds / 60:.2f}",
+                ]
+                for run in self.runs
+            ],
+        )
+        yield ""
+        yield f"ELMo's vectors took {self.facts['vectors_seconds'] / 60:.2f} minutes, once for all trainings."
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures, without those of single examples."""
@@ -161,6 +215,12 @@ class Comparison:
             "metric": self.metric,
             "verdict": self.verdict(),
             "differences_to_word2vec": differences,
+            "differences_to_rivals": [
+                {"rival": rival, "share": share, **asdict(each), "is_sure": each.is_sure}
+                for rival, by_share in self.rivals.items()
+                for share, each in by_share.items()
+            ],
+            "folds": self.num_folds,
             "runs": runs,
             **self.facts,
         }
@@ -170,7 +230,7 @@ class Comparison:
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             (unfinished / "comparison.md").write_text(
-                "\n".join([f"# {self.name}", "", *self.lines(), ""]), encoding="utf-8"
+                "\n".join([f"# {self.name}", "", *self.lines(), "", *self.trainings(), ""]), encoding="utf-8"
             )
             if can_draw():
                 figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
@@ -192,13 +252,10 @@ class Comparison:
     def _num_examples(self, share: float) -> int:
         return next(run.num_examples for run in self.runs if run.share == share)
 
-    def _minutes(self, model: str, share: float) -> str:
-        return f"{float(np.mean([run.seconds for run in self.of_setting(model, share)])) / 60:.2f}"
-
     def _scores(self, model: str, share: float) -> str:
         scores = [run.score for run in self.of_setting(model, share)]
         spread = f" ({min(scores):.4f} to {max(scores):.4f})" if len(scores) > 1 else ""
-        return f"{float(np.mean(scores)):.4f}{spread}"
+        return f"{self._mean(model, share):.4f}{spread}"
 
 
 def _points(difference: Difference) -> str:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from elmo_zh.config.task_settings import DataFiles, Reading
@@ -33,6 +34,7 @@ class Dataset:
         scheme: In tagging the scheme of the data, "" for tags that mark no spans.
         by_words: In tagging whether the units are words.
         columns: The columns of the texts and the label in the training file, by their names or numbers.
+        is_split: Whether all examples are from one file that names no parts, so that their division is ours.
     """
 
     train: Sequence[Example]
@@ -42,6 +44,7 @@ class Dataset:
     by_words: bool
     files: Mapping[str, Path]
     columns: tuple[str, ...] = ()
+    is_split: bool = False
 
     def parts(self) -> dict[str, Sequence[Example]]:
         """Return the examples by the name of their part."""
@@ -128,6 +131,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         by_words=read["train"].by_words,
         files={part: Path(labelled.name) for part, labelled in read.items()},
         columns=read["train"].columns,
+        is_split=read.keys() == {"train"} and not any(example.part for example in read["train"].examples),
     )
     _check(dataset, reading, reporter)
     return dataset
@@ -210,6 +214,24 @@ def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[
     """Return `limit` of the examples, in their order; those of a smaller limit are among those of a larger one."""
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
+
+
+def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
+    """Return the data once for each fold, which is tested on; copies of a text are in one fold."""
+    examples = [*chain.from_iterable(dataset.parts().values())]
+    fold_of = [int(num_folds * _place(example, seed, "fold")) for example in examples]
+    found = []
+    for fold in range(num_folds):
+        others = [example for example, own in zip(examples, fold_of, strict=True) if own != fold]
+        test = [example for example, own in zip(examples, fold_of, strict=True) if own == fold]
+        places = sorted({_place(example, seed, "dev") for example in others})
+        if len(places) < 2 or not test:
+            raise CorpusError(f"{len(examples)} examples are too few for {num_folds} folds. Give more data.")
+        last = places[max(1, round(DEV_FRACTION * len(places))) - 1]
+        dev = [example for example in others if _place(example, seed, "dev") <= last]
+        train = [example for example in others if _place(example, seed, "dev") > last]
+        found.append(replace(dataset, train=train, dev=dev, test=test))
+    return found
 
 
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:

@@ -207,15 +207,20 @@ class Difference:
 
 
 def example_rows(
-    examples: Sequence[Example], predictions: Sequence[Prediction], *, metric: str, marks_spans: bool = False
+    examples: Sequence[Example],
+    predictions: Sequence[Prediction],
+    *,
+    metric: str,
+    marks_spans: bool = False,
+    labels: Iterable[str] = (),
 ) -> Rows:
     """Return what each example adds to the score, float64, shape (N, 2).
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
     the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted one.
-    For macro F1: the true and the predicted class, numbered from 0 by their names.
+    For macro F1: the true and the predicted class, numbered from 0 by their names, with all `labels` that there are.
     """
-    classes = {each.label for each in predictions if isinstance(each, ClassPrediction)}
+    classes = {*labels, *(each.label for each in predictions if isinstance(each, ClassPrediction))}
     classes |= {example.labels[0] for example in examples}
     numbers = {name: number for number, name in enumerate(sorted(classes))}
 

@@ -57,6 +57,10 @@ class TrainedHead:
     lines: list[dict[str, Any]]
     best_score: float
 
+    def is_unfinished(self, settings: TrainSettings) -> bool:
+        """Return whether the epochs ran out before the score had stopped rising."""
+        return not _State(self.lines, {}).has_stopped_rising(settings)
+
 
 def train_head(
     head: TaskHead,
@@ -228,5 +232,8 @@ class _State:
 
     def is_over(self, settings: TrainSettings) -> bool:
         """Return whether all epochs are done, or the score has not become better for too long."""
-        done = len(self.lines)
-        return done >= settings.epochs or (done > 0 and done - self.best_epoch() >= settings.patience)
+        return len(self.lines) >= settings.epochs or self.has_stopped_rising(settings)
+
+    def has_stopped_rising(self, settings: TrainSettings) -> bool:
+        """Return whether the score has not become better for too long."""
+        return len(self.lines) - self.best_epoch() >= settings.patience

@@ -3,7 +3,8 @@
 import json
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -22,8 +23,10 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
+from elmo_zh.run.reporter import Progress
 from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
+from elmo_zh.tasks.train_head import train_head
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
@@ -45,7 +48,7 @@ def job_of(path: Path, kind: str = "classify", **changes: Any) -> CompareJob:
         training=TrainSettings(epochs=2, batch_size=8, learning_rate=0.02),
         num_seeds=2,
     )
-    return replace(CompareJob(fit=fit, shares=(1.0, 0.5)), **changes)
+    return replace(CompareJob(fit=fit, shares=(1.0, 0.5), folds=1), **changes)
 
 
 def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 300) -> Path:
@@ -62,15 +65,28 @@ class Recorder(Heard):
         super().__init__()
         self.most = most
 
-    def note(self, message: str) -> None:
-        super().note(message)
-        if "training example" in message:
-            self.most -= 1
-            if not self.most:
-                raise KeyboardInterrupt
+    @contextmanager
+    def progress(self, *_: object, unit: str, **__: object) -> Iterator[Progress]:
+        with super().progress() as progress:
+            yield self if unit == "trainings" else progress
 
-    def trained(self) -> list[str]:
-        return [note for note in self.notes if note.startswith("Seed ")]
+    def update(self, amount: int, **_: float) -> None:
+        self.most -= amount
+        if not self.most:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The seeds of the networks that are trained."""
+    seeds: list[int] = []
+
+    def train(*args: Any, **values: Any) -> Any:
+        seeds.append(values["seed"])
+        return train_head(*args, **values)
+
+    monkeypatch.setattr("elmo_zh.tasks.fit.train_head", train)
+    return seeds
 
 
 def scores(folder: Path) -> list[Any]:
@@ -96,7 +112,7 @@ def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: 
     [word2vec] = comparison.of_setting(WORD2VEC, 1.0)
     assert word2vec.score == pytest.approx(0.5, abs=0.05)
     assert comparison.differences[BOTH][1.0].low > 0.05
-    assert comparison.verdict().startswith("ELMo helps here: [word2vec; ELMo] beats word2vec by ")
+    assert " points of accuracy below TF-IDF with 240 training examples" in comparison.verdict()  # pairs tell the order
 
 
 def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -116,20 +132,20 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_an_interrupted_comparison_trains_nothing_twice(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_an_interrupted_comparison_trains_nothing_twice(
+    embedder: ElmoEmbedder, tmp_path: Path, trained: list[int]
+) -> None:
     path = write_tags(tmp_path, food_tag)
-    whole = Recorder()
-    compare_task(job_of(path, "tag"), embedder, tmp_path / "whole", reporter=whole)
-    assert len(whole.trained()) == 3 * 2 * 2
-    first, second = Recorder(most=6), Recorder()
+    compare_task(job_of(path, "tag"), embedder, tmp_path / "whole")
+    assert len(trained) == 3 * 2 * 2
     with pytest.raises(KeyboardInterrupt):
-        compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=first)
+        compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=Recorder(most=6))
     assert not (tmp_path / "found").exists()
     other = job_of(path, "tag", shares=(1.0,))
     told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
     assert "holds an unfinished training with other data" in told
-    compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=second)
-    assert len(first.trained()) + len(second.trained()) == len(whole.trained())
+    compare_task(job_of(path, "tag"), embedder, tmp_path / "found")
+    assert len(trained) == 2 * 3 * 2 * 2
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
     told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
     assert told.startswith(f"{tmp_path / 'found'} exists already.")
@@ -245,46 +261,121 @@ def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path, place: st
     assert comparison.facts["settings"]["elmo_at"] == place
 
 
-def run_of(model: str, right: list[int]) -> Run:
+def run_of(model: str, right: list[int], share: float = 1.0, fold: int = 0, **others: Any) -> Run:
     rows = np.array([[each, 1] for each in right], float)
     score = float(np.mean(right))
-    return Run(model=model, share=1.0, seed=1, num_examples=9, score=score, dev_score=None, seconds=60.0, rows=rows)
+    others = {"dev_score": None, "seconds": 60.0, **others}
+    return Run(
+        model=model, share=share, seed=1, fold=fold, num_examples=round(90 * share), score=score, rows=rows, **others
+    )
 
 
-def compared(*runs: Run) -> Comparison:
-    return Comparison(runs=list(runs), name="n", metric="accuracy", seed=1, facts={"vectors_seconds": 90.0})
+def comparison_of(*runs: Run, **others: Any) -> Comparison:
+    facts = {"vectors_seconds": 90.0, "training": {"epochs": 30}}
+    return Comparison(runs=runs, name="n", metric="accuracy", seed=1, facts=facts, **others)
+
+
+MANY = 150  # Times that each figure of a test example is repeated, so that none is too few
 
 
 def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
-    comparison = compared(run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8))
+    runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
+    comparison = comparison_of(*runs)
     assert comparison.verdict() == (
-        "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec (95% interval -100.0 to"
-        " -100.0) with 9 training examples."
+        "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec with 90 training examples"
+        " (95% interval -100.0 to -100.0)."
     )
     told = comparison.lines()
     assert "| [word2vec; ELMo] | 0.0000 |" in told
     assert "| [word2vec; ELMo] | -100.00 (-100.00 to -100.00) |" in told
-    assert "| word2vec | 1.00 |" in told
-    assert "ELMo's vectors took 1.50 minutes, once for all trainings." in told
-    run = comparison.runs[1]
-    assert Run.from_json(json.loads(json.dumps(run.to_json()))).rows.tolist() == run.rows.tolist()
+    assert not any("minutes" in line for line in told)
+    trainings = list(comparison.trainings())
+    assert "| word2vec | 90 | 1 | 1 | 1.0000 | 1.00 |" in trainings[0].splitlines()
+    assert trainings[-1] == "ELMo's vectors took 1.50 minutes, once for all trainings."
+    assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
 
 
 def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
+    comparison = comparison_of(*runs)
     hint = "As accurate as the most frequent label: word2vec. For uneven labels add: --metric macro_f1"
-    assert compared(*runs).lines()[-2] == hint
-    assert not list(replace(compared(*runs), metric="macro_f1").hints())
-    assert not list(compared(runs[0], *runs[2:]).hints())
+    assert comparison.lines()[-3] == hint
+    few = "3 test examples can only show large differences. Give 300 or more."
+    assert list(replace(comparison, metric="macro_f1").hints()) == [few]
+    assert list(replace(comparison, runs=[runs[0], *runs[2:]], metric="macro_f1").hints()) == [few]
 
 
-def test_a_better_linear_model_is_told() -> None:
-    runs = [run_of(TFIDF, [1, 1, 1, 0]), run_of(WORD2VEC, [1, 0, 1, 0]), run_of(ELMO, [0] * 4), run_of(BOTH, [0] * 4)]
-    assert compared(*runs).lines()[-2] == (
-        "TF-IDF, a linear model on characters, scores higher than each network here: 0.7500, and the best of them"
-        " 0.5000."
-    )
-    assert not list(compared(*runs[:2], run_of(ELMO, [1, 1, 1, 0]), runs[3]).hints())
+@pytest.mark.parametrize(
+    ("tfidf", "both", "judgement"),
+    [
+        (([1, 0, 1, 0], [0] * 4), ([1] * 4, [1] * 4), "ELMo helps here: "),
+        (([1] * 4, [0] * 4), ([1] * 4, [1] * 4), "ELMo helps here only with 27 training examples: "),
+        (([0] * 4, [1] * 4), ([1] * 4, [1, 0, 1, 0]), "ELMo helps here only with 90 training examples: "),
+        (([1] * 4, [1] * 4), ([1] * 4, [1, 1, 1, 0]), "ELMo does not help here: "),
+        (([1, 0] * 2, [0, 1] * 2), ([0, 1] * 2, [1, 0] * 2), "It is not certain that ELMo helps here: "),
+    ],
+)
+def test_the_verdict_looks_at_every_share_and_names_the_best_rival(
+    tfidf: tuple[list[int], ...], both: tuple[list[int], ...], judgement: str
+) -> None:
+    """With 90 and 27 training examples; word2vec is never right, ELMo alone always."""
+    shares = (1.0, 0.3)
+    runs = [run_of(TFIDF, right * MANY, share) for share, right in zip(shares, tfidf, strict=True)]
+    runs += [run_of(BOTH, right * MANY, share) for share, right in zip(shares, both, strict=True)]
+    runs += [run_of(model, [model == ELMO] * 4 * MANY, share) for share in shares for model in (WORD2VEC, ELMO)]
+    comparison = comparison_of(*runs)
+    verdict = comparison.verdict()
+    assert verdict.startswith(judgement + "[word2vec; ELMo] is ")
+    ties = [sum(each) == 0 for each in tfidf]
+    assert [" TF-IDF with " in part for part in verdict.split("; ")[-2:]] == [not tie for tie in ties]
+    assert not list(comparison.hints())
+
+
+def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
+    network = {"dev_score": 0.5}
+    runs = [run_of(WORD2VEC, [0] * 4, is_unfinished=True, **network), run_of(ELMO, [0] * 4, **network)]
+    runs += [run_of(BOTH, [1, 0, 1, 0], **network), run_of(ANCESTOR, [0, 1, 0, 1], **network)]
+    assert list(comparison_of(*runs).hints()) == [
+        "The adaptation adds nothing certain to its ancestor: [word2vec; ELMo] is 0.0 points of accuracy above"
+        " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, which includes 0).",
+        "1 of 4 trainings ended at the limit of 30 epochs while still learning. Give them more: --epochs 60",
+        "4 test examples can only show large differences. Give 300 or more.",
+    ]
+    better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
+    assert next(iter(better.hints())).startswith("The adaptation adds something to its ancestor: ")
+
+
+def test_folds_are_one_test_of_all_examples() -> None:
+    """Scores of the pooled examples: 1 of 4 and 3 of 4, not the means of the folds."""
+    runs = [run_of(model, [right], fold=0) for model, right in ((WORD2VEC, 1), (ELMO, 0), (BOTH, 0))]
+    runs += [run_of(model, right, fold=1) for model, right in ((WORD2VEC, [0] * 3), (ELMO, [0] * 3), (BOTH, [1] * 3))]
+    comparison = comparison_of(*runs, num_folds=2)
+    assert comparison.differences[BOTH][1.0].value == pytest.approx(0.5)
+    assert "| word2vec | 0.2500 (0.0000 to 1.0000) |" in comparison.lines()
+    assert "4 test examples can only show large differences. Give 300 or more." in list(comparison.hints())
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1"])
+def test_few_examples_are_cross_validated(
+    embedder: ElmoEmbedder, tmp_path: Path, trained: list[int], metric: str
+) -> None:
+    path = write_classes(tmp_path, lambda text: text[0], 100)
+    path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")  # copies are in one fold
+    job = job_of(path, shares=(1.0,), folds=None)
+    job = replace(job, fit=replace(job.fit, settings=replace(job.fit.settings, metric=metric)))
+    reporter = Recorder()
+    comparison = compare_task(job, embedder, tmp_path / "found", reporter=reporter)
+    total = len(path.read_text(encoding="utf-8").splitlines())
+    assert any(f"Cross-validation in 5 folds tests all {total} examples; --folds 1 would" in x for x in reporter.notes)
+    assert trained == [1, 2, 1, 2, 1] * 3
+    for model in comparison.models:
+        runs = comparison.of_setting(model, 1.0)
+        assert [run.fold for run in runs] == [0, 1, 2, 3, 4]
+        assert sum(len(run.rows) for run in runs) == total
+    own = replace(job, fit=replace(job.fit, files=DataFiles(data=path, test=path)), folds=2)
+    told = message_of(OptionError, lambda: compare_task(own, embedder, tmp_path / "other"))
+    assert told.startswith("--folds divides one file that names no parts")
 
 
 @pytest.mark.usefixtures("empty_folder")
