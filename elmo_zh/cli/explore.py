@@ -152,9 +152,9 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, labels: "PointLabels | None") -> PageChoice:
-    """Return the choice with words: those that are named, then those of its file; without both, those of the labels.
+    """Return the choice with the named words and the words of its file, or without either with the labels' words.
 
-    Words of a file or of labels are sorted by count. A warning names those of a file that the index lacks.
+    Words of a file or of labels are sorted by count. A warning names words of a file that the index lacks.
     """
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
@@ -173,7 +173,7 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, label
 
 
 def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
-    """Return those of some words that an index has, by falling count."""
+    """Return the words that an index has, by falling count."""
     return sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word))
 
 

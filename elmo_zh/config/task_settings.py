@@ -168,7 +168,7 @@ class FitJob:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """How predictions are written, and which columns of a table are the texts."""
+    """The form of predictions, and the columns of a table that are the texts."""
 
     format: str = option(
         "jsonl",

@@ -157,7 +157,7 @@ def find_weights(folder: Path) -> Path:
 
 
 def first_named(folder: Path, *patterns: str) -> Path | None:
-    """Return the first file that matches a pattern, earlier patterns first; None if there is none."""
+    """Return the first file that matches a pattern, earlier patterns first; None if none matches."""
     return next(iter(_named(folder, *patterns)), None)
 
 

@@ -28,7 +28,7 @@ _MOST_DICTIONARY_BYTES = 2**29
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the suffix of the compression whose files start with these bytes, None if there is none."""
+    """Return the suffix of the compression whose files start with these bytes; None for others."""
     if head[1:4] == _SKIPPABLE and head[0] >> 4 == 5:
         return ".zst"
     return next((suffix for start, suffix in _FIRST_BYTES.items() if head.startswith(start)), None)

@@ -223,7 +223,7 @@ class TokenLayerVectors:
     def _remember(self, words: Sequence[str]) -> Tensor:
         new = [word for word in words if word not in self._kept]
         if len(self._kept) + len(new) > len(self._table):
-            # The table is full, or there is none yet: start over with these words.
+            # The table is full or does not exist: start over with these words.
             new = list(words)
             self._kept.clear()
             if len(new) > len(self._table):

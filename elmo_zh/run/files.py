@@ -256,28 +256,36 @@ def link_or_copy(path: Path, other: Path) -> None:
 
 @contextmanager
 def claimed_output(
-    output: Path, inputs: Iterable[Path], is_own: Callable[[Path], bool], *, force: bool, kind: str = "vectors"
+    output: Path,
+    inputs: Iterable[Path],
+    is_own: Callable[[Path], bool],
+    *,
+    force: bool,
+    kind: str = "vectors",
+    names: tuple[str, str] = ("--output", "--force"),
 ) -> Iterator[None]:
     """Reserve an output for this process; refuse one that is read or that exists, unless `force` may replace it.
 
-    Only an output for which `is_own` is true is replaced; `kind` says what that is, for messages.
+    Only an output for which `is_own` is true is replaced. For messages, `kind` says what that is, and `names` how the
+    caller gives the output and `force`.
     """
+    other = f"Choose another {names[0]}"
     if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with other content. Choose another --output.")
-    require_no_input(output, inputs)
+        raise OutputError(f"{output} is a folder with other content. {other}.")
+    require_no_input(output, inputs, f"{other}.")
     _, claimed = _NOTED.get() or ([], [])
     if output.resolve() in map(Path.resolve, claimed):
         raise OutputError(f"{output} is named for two outputs. Choose another name for one of them.")
-    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another --output."
+    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another {names[0]}."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
             # A command that was killed while it removed its parts has left this.
             remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
-            raise OutputError(f"{output} exists already. Choose another --output, or replace it with --force.")
+            raise OutputError(f"{output} exists already. {other}, or replace it with {names[1]}.")
         if output.exists() and not is_own(output):
             raise OutputError(
-                f"{output} holds something other than {kind}, so even --force does not replace it."
-                " Choose another --output, or remove it first."
+                f"{output} holds something other than {kind}, so even {names[1]} does not replace it."
+                f" {other}, or remove it first."
             )
         claimed.append(output)
         try:

@@ -223,8 +223,9 @@ class TaskModel:
         """
         output = check_path(path, "save", "path", "a folder")
         own = self.embedder.bundle.path
+        kind, names = "a trained task", ("path", "force=True")
         with (
-            claimed_output(output, [own], is_trained_task, force=force, kind="a trained task"),
+            claimed_output(output, [own], is_trained_task, force=force, kind=kind, names=names),
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()

@@ -39,20 +39,30 @@ class _CountedSentences:
             logging.getLogger("gensim").setLevel(logging.CRITICAL)  # it would warn of the missing sentences
 
 
-def _train_with_gensim(
-    rows: NDArray[np.int64],
-    train_files: Sequence[Path],
-    vocabulary: Vocabulary,
-    counts: Sequence[int],
-    dimension: int,
-    config: Word2vecConfig,
-    progress: Progress,
-) -> NDArray[np.float32]:
-    """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """The text to train on, the rows of the vocabulary that get vectors, and how; see `train_word2vec`."""
+
+    rows: NDArray[np.int64]
+    files: Sequence[Path]
+    vocabulary: Vocabulary
+    counts: Sequence[int]
+    dimension: int
+    config: Word2vecConfig
+
+    @property
+    def num_tokens(self) -> int:
+        """The number of tokens in all epochs."""
+        return self.config.epochs * sum(self.counts[UNKNOWN_ID:])
+
+
+def _train_with_gensim(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
+    """Return the vectors of the rows, shape (num_rows, dimension)."""
     from gensim.models import Word2Vec  # takes seconds
 
+    config, counts = job.config, job.counts
     model = Word2Vec(
-        vector_size=dimension,
+        vector_size=job.dimension,
         window=config.window,
         sg=int(config.algorithm == "skipgram"),
         negative=config.negative,
@@ -61,11 +71,11 @@ def _train_with_gensim(
         workers=config.num_workers,
         seed=config.seed,
     )
-    words = [vocabulary.tokens[row] for row in rows]
+    words = [job.vocabulary.tokens[row] for row in job.rows]
     model.build_vocab_from_freq(
-        {word: counts[row] for word, row in zip(words, rows, strict=True)}, corpus_count=counts[BEGIN_ID]
+        {word: counts[row] for word, row in zip(words, job.rows, strict=True)}, corpus_count=counts[BEGIN_ID]
     )
-    sentences = _CountedSentences(train_files, progress)
+    sentences = _CountedSentences(job.files, progress)
     model.train(corpus_iterable=sentences, total_examples=counts[BEGIN_ID], epochs=config.epochs)
     if sentences.errors:
         raise sentences.errors[0]
@@ -123,8 +133,14 @@ def train_word2vec(
         from elmo_zh.word2vec.torch_training import train_rows
     # Counts fall, so words of another corpus that this text lacks come last.
     rows = np.array([row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]], np.int64)
-    num_tokens = sum(counts[UNKNOWN_ID:])
-    config = choose_epochs(config, num_tokens)
-    with reporter.progress("word2vec", unit="tokens", total=config.epochs * num_tokens) as progress:
-        vectors = train_rows(rows, train_files, vocabulary, counts, dimension, config, progress)
+    job = TrainingJob(
+        rows=rows,
+        files=train_files,
+        vocabulary=vocabulary,
+        counts=counts,
+        dimension=dimension,
+        config=choose_epochs(config, sum(counts[UNKNOWN_ID:])),
+    )
+    with reporter.progress("word2vec", unit="tokens", total=job.num_tokens) as progress:
+        vectors = train_rows(job, progress)
     return WordVectors(rows=rows, vectors=vectors)

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.run.reporter import Progress
-from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, Vocabulary
+from elmo_zh.word2vec.implementations import TrainingJob
 from elmo_zh.word2vec.negative_sampling import BatchSampler, NegativeSampling
 
 Item = TypeVar("Item")
@@ -38,30 +38,22 @@ _CHUNK_IDS = 2**18
 
 
 @torch.inference_mode()
-def train_rows(
-    rows: NDArray[np.int64],
-    train_files: Sequence[Path],
-    vocabulary: Vocabulary,
-    counts: Sequence[int],
-    dimension: int,
-    config: Word2vecConfig,
-    progress: Progress,
-) -> NDArray[np.float32]:
-    """Return trained vectors for rows of the vocabulary, shape (num_rows, dimension); see `train_word2vec`."""
-    generator = np.random.default_rng(config.seed)
-    word_counts = np.array(counts, np.int64)
+def train_rows(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
+    """Return the vectors of the rows, shape (num_rows, dimension)."""
+    config, generator = job.config, np.random.default_rng(job.config.seed)
+    word_counts = np.array(job.counts, np.int64)
     word_counts[: len(SPECIALS)] = 0
-    initial = generator.random((len(vocabulary), dimension), np.float32)
+    initial = generator.random((len(job.vocabulary), job.dimension), np.float32)
     initial *= 2
     initial -= 1
-    initial /= dimension
-    if not len(rows):
-        return initial[rows]
+    initial /= job.dimension
+    if not len(job.rows):
+        return initial[job.rows]
     sampler = BatchSampler(word_counts, config, generator)
     model = NegativeSampling(torch.from_numpy(initial), config.window, config.negative)
     steps_of_part = model.cbow_steps if config.algorithm == "cbow" else model.skipgram_steps
-    num_tokens, finished_tokens = config.epochs * sum(counts[UNKNOWN_ID:]), 0
-    with _encoded(train_files, vocabulary) as file, _single_threads() as compute:
+    num_tokens, finished_tokens = job.num_tokens, 0
+    with _encoded(job.files, job.vocabulary) as file, _single_threads() as compute:
         for _ in range(config.epochs):
             file.seek(0)
             while content := file.read(_CHUNK_IDS * np.dtype(np.int32).itemsize):
@@ -75,7 +67,7 @@ def train_rows(
                     compute(operator.call, [partial(model.add_to_inputs, steps), partial(model.add_to_outputs, steps)])
                 finished_tokens += chunk_tokens
                 progress.update(chunk_tokens)
-    return model.inputs.numpy()[rows]
+    return model.inputs.numpy()[job.rows]
 
 
 class _Compute(Protocol):

@@ -167,7 +167,8 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     assert told == "save: path is None, expected the path of a folder"
     assert not list(Path().iterdir())
     classifier.save("task")
-    assert message_of(OutputError, lambda: tagger.save("task")).startswith("task exists already.")
+    told = message_of(OutputError, lambda: tagger.save("task"))
+    assert told == "task exists already. Choose another path, or replace it with force=True."
     assert TaskModel.load("task").description.settings.kind == "classify"
     tagger.save("task", force=True)
     assert TaskModel.load("task").description.settings.kind == "tag"
@@ -175,7 +176,7 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     Path("other", "mine.txt").write_text("", encoding="utf-8")
     for force in (False, True):
         told = message_of(OutputError, lambda force=force: tagger.save("other", force=force))
-        assert told == "other is a folder with other content. Choose another --output."
+        assert told == "other is a folder with other content. Choose another path."
     assert [path.name for path in Path("other").iterdir()] == ["mine.txt"]
 
 

@@ -167,7 +167,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
         # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
         reason = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
-            text.name, f"not JSON, or cut off ({reason})", "Check its format, or fetch it again."
+            text.name, f"not JSON, or truncated ({reason})", "Check its format, or fetch it again."
         )
         raise (CorpusError(*unsuitable.messages) if num_found else unsuitable) from None
 

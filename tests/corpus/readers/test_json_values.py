@@ -76,7 +76,9 @@ def test_a_key_that_stands_twice_loses_nothing() -> None:
 
 def test_a_number_of_too_many_digits() -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, '[{"n": ' + "1" * 5003 + ', "text": "一"}]'))
-    assert told.startswith("a.txt: not JSON, or cut off (Exceeds the limit (4300 digits) for integer string conversion")
+    assert told.startswith(
+        "a.txt: not JSON, or truncated (Exceeds the limit (4300 digits) for integer string conversion"
+    )
 
 
 def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
