@@ -14,7 +14,7 @@ from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.errors import RunError
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
-from elmo_zh.word2vec.vectors import WordVectors
+from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,6 @@ class _CountedSentences:
         except Exception as error:
             self.errors.append(error)
             logging.getLogger("gensim").setLevel(logging.CRITICAL)  # it would warn of the missing sentences
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingJob:
-    """The text to train on, the rows of the vocabulary that get vectors, and how; see `train_word2vec`."""
-
-    rows: NDArray[np.int64]
-    files: Sequence[Path]
-    vocabulary: Vocabulary
-    counts: Sequence[int]
-    dimension: int
-    config: Word2vecConfig
-
-    @property
-    def num_tokens(self) -> int:
-        """The number of tokens in all epochs."""
-        return self.config.epochs * sum(self.counts[UNKNOWN_ID:])
 
 
 def _train_with_gensim(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:

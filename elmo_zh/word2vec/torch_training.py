@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.run.reporter import Progress
 from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, Vocabulary
-from elmo_zh.word2vec.implementations import TrainingJob
 from elmo_zh.word2vec.negative_sampling import BatchSampler, NegativeSampling
+from elmo_zh.word2vec.vectors import TrainingJob
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

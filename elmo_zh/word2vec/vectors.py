@@ -1,4 +1,4 @@
-"""Vectors of a vocabulary's words: written to and read from word2vec's text format, matched by word."""
+"""Vectors of a vocabulary's words: what they are trained on, and word2vec's text format, matched by word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import atomic_path
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,23 @@ class WordVectors:
 
     rows: NDArray[np.int64]  # Row numbers, int64, shape (num_found,)
     vectors: NDArray[np.float32]  # Vectors of these rows, float32, shape (num_found, dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """The text to train on, the rows of the vocabulary that get vectors, and how; see `train_word2vec`."""
+
+    rows: NDArray[np.int64]
+    files: Sequence[Path]
+    vocabulary: Vocabulary
+    counts: Sequence[int]
+    dimension: int
+    config: Word2vecConfig
+
+    @property
+    def num_tokens(self) -> int:
+        """The number of tokens in all epochs."""
+        return self.config.epochs * sum(self.counts[UNKNOWN_ID:])
 
 
 def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) -> None:
