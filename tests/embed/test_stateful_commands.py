@@ -49,6 +49,7 @@ def test_stateful_carries_the_state_from_line_to_line(
         "dtype": "float32",
         "segmenter": "as given",
         "stateful": True,
+        "unknown": "backoff",
     }
     stateful = ElmoEmbedder.load(sample_run.model, "cpu", stateful=True)
     assert_all_close(vectors, stateful.embed_tokens(SEGMENTED_TOKENS))
