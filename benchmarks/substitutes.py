@@ -16,7 +16,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from senses import DATA, marked_sentence, token_index
 from torch import Tensor
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.choices import RANKINGS
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, combine, zipf_log_prior
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID
 
@@ -69,7 +70,7 @@ def rank_table(embedder: ElmoEmbedder, places: Sequence[Place], priors: dict[str
     ranks = defaultdict(list)
     for start in range(0, len(places), BATCH):
         chosen = places[start : start + BATCH]
-        forward, backward = finder.log_probabilities(chosen)
+        forward, backward = finder.log_probabilities(chosen, "slot")
         rows = torch.tensor(vocabulary.encode([tokens[place] for tokens, place in chosen]))
         assert UNKNOWN_ID not in rows
         zeros = torch.zeros(len(vocabulary))
@@ -108,10 +109,11 @@ def labelled_occurrences(path: Path, most: int) -> Occurrences:
     return found
 
 
-def word_areas(embedder: ElmoEmbedder, occurrences: Occurrences) -> Iterator[tuple[str, float, int]]:
+def word_areas(embedder: ElmoEmbedder, occurrences: Occurrences, ranking: str) -> Iterator[tuple[str, float, int]]:
     """Yield each word that has pairs of both kinds, the area under its curve, and its number of pairs."""
     for word, found in sorted(occurrences.items()):
-        sets = [set(each.words[:TOP]) for each in embedder.substitutes_many([place for _, place in found], TOP + 1)]
+        substitutes = embedder.substitutes_many([place for _, place in found], TOP + 1, ranking=ranking)
+        sets = [set(each.words[:TOP]) for each in substitutes]
         same, other = [], []
         for (left, (sense, _)), (right, (another, _)) in combinations(enumerate(found), 2):
             (same if sense == another else other).append(len(sets[left] & sets[right]))
@@ -144,9 +146,10 @@ def report(arguments: argparse.Namespace) -> Iterator[str]:
     sets = {"data/senses.tsv": sample_occurrences(embedder)}
     if arguments.senses:
         sets[arguments.senses.name] = labelled_occurrences(arguments.senses, arguments.most)
-    for name, occurrences in sets.items():
-        areas = list(word_areas(embedder, occurrences))
-        yield f"overlap of {TOP} substitutes, {name}: {len(areas)} words, {sum(n for _, _, n in areas):,} pairs"
+    for (name, occurrences), ranking in product(sets.items(), RANKINGS):
+        areas = list(word_areas(embedder, occurrences, ranking))
+        pairs = sum(number for _, _, number in areas)
+        yield f"overlap of {TOP} substitutes by {ranking}, {name}: {len(areas)} words, {pairs:,} pairs"
         for word, area, pairs in areas if arguments.words else ():
             yield f"  {word}  {area:.3f}  {pairs:,} pairs"
         values = [area for _, area, _ in areas]

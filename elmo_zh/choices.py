@@ -132,6 +132,7 @@ HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
 LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a layer
 POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction
 UNKNOWN_WAYS = ("auto", "unk", "backoff")  # embed/word_vectors
+RANKINGS = ("pattern", "slot")  # embed/substitutes
 VECTOR_DTYPES = ("float32", "float16")  # embed/dump
 WEIGHT_DTYPES = ("float32", "float16")  # bundle/write
 DEVICES = ("auto", "cpu", "cuda")  # model/precision

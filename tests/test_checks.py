@@ -103,6 +103,7 @@ embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1: the sentence has
 embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1: the sentence has 1 tokens, expected 0 to 0.
 embedder.substitutes([], 0) => ElmoZhError: position 0: the sentence has 0 tokens, but an empty sentence has no position
 embedder.substitutes(["我"], 0, top=2.0) => TypeError: substitutes_many: top is 2.0, expected a whole number
+embedder.substitutes(["我"], 0, ranking="x") => ValueError: substitutes_many: ranking is 'x', expected pattern or slot
 embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1, expected a whole number of 0 or more
 
 ElmoEmbedder("runs/x") => TypeError: ElmoEmbedder: bundle is 'runs/x', expected a Bundle; ElmoEmbedder.load takes a path

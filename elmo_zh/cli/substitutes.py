@@ -1,4 +1,4 @@
-"""The command that shows which words could stand at a place of a sentence."""
+"""The command that shows the substitutes of a word in a sentence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -47,16 +47,18 @@ def substitutes(
     segmented: bool,
     options: SubstituteOptions,
 ) -> None:
-    """Show which words could stand in the place of a word.
+    """Show words of similar meaning in the place of a word.
 
-    Use it to see how a model reads a sentence: which words it expects in a place, and how well it expects the actual
-    word. TEXT is one sentence, with its full stop. The ranking is by the product of the probabilities under the forward
-    and the backward LM, over a power of the word's frequency; docs/contexts.md says how the power was chosen.
+    Use it to see in which meaning a model reads a word in a sentence. TEXT is one sentence, with its full stop. Words
+    are ranked by both LMs' predictions of what could be coordinated with the word, as in 苹果 和 _. With --ranking slot
+    they are ranked by how well they fit into the place, and the word itself is shown with its rank. docs/contexts.md
+    has the formulas.
 
     \b
     Example:
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果
       elmo-zh substitutes 我昨天买了一个苹果。 --position 5 --top 5
+      elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
       elmo-zh substitutes --file reviews.txt --word 包 --json
     """
     config = common.resolve()
@@ -68,7 +70,7 @@ def substitutes(
 
     bundle = load_model(common, model_path(model), "substitutes are")
     bundle.require_probabilities()
-    embedder = ElmoEmbedder(bundle, device or "auto")
+    embedder = ElmoEmbedder(bundle, device or "auto", unknown=config.embed.unknown)
     if text is not None:
         occurrences = _occurrences_in_text(embedder, text, options, segmented=segmented)
     else:
@@ -76,17 +78,18 @@ def substitutes(
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
+    if options.ranking == "pattern":
+        _warn_of_unknown(common, embedder, occurrences[0].word)
     found = embedder.substitutes_many(
         [(each.tokens, each.position) for each in occurrences],
         options.top,
+        ranking=options.ranking,
         with_punctuation=options.with_punctuation,
     )
-    results = [
-        _result(occurrence, each, hide=options.without_word)
-        for occurrence, each in zip(occurrences, found, strict=True)
-    ]
+    hide = options.without_word or options.ranking == "pattern"
+    results = [_result(occurrence, each, hide=hide) for occurrence, each in zip(occurrences, found, strict=True)]
     common.finish(
-        {"occurrences": results, "model": describe_model(bundle)},
+        {"ranking": options.ranking, "occurrences": results, "model": describe_model(bundle)},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
         f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
         f" Next, see those of a text: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)}",
@@ -132,6 +135,13 @@ def _occurrences_in_file(
                         yield found
     if is_empty:
         raise CorpusError(f"{options.file}: no line has the word {word}. Give a word of the text.")
+
+
+def _warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
+    if embedder.find_unknown([word])[0]:
+        known = embedder.known_parts(word)
+        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
+        common.console.warn(f"{word} is outside the model's vocabulary: {read}.")
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:

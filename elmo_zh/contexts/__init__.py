@@ -6,6 +6,7 @@ Here stand the options of the commands; functions of Python have arguments of th
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmo_zh.choices import RANKINGS
 from elmo_zh.config.fields import option
 
 _FILE = {"exists": True, "dir_okay": False}
@@ -91,8 +92,14 @@ class SubstituteOptions:
     file: str | None = option(
         None, "Read sentences with the word from a file, one per line, instead of TEXT.", metavar="FILE"
     )
+    ranking: str = option(
+        "pattern",
+        "Rank words by how well they can be coordinated with the word itself there, as in WORD 和 _ (pattern), or by"
+        " how well they fit into its place, without looking at it (slot).",
+        choices=RANKINGS,
+    )
     top: int = option(20, "Number of substitutes to show.", least=1)
-    without_word: bool = option(False, "Leave out the word itself, which is otherwise shown with its rank.")
+    without_word: bool = option(False, "With --ranking slot, leave out the word itself and its rank.")
     with_punctuation: bool = option(False, "Show punctuation too. Default: only in the place of punctuation.")
 
 

@@ -24,7 +24,7 @@ from elmo_zh.checks import (
     check_token_sentences,
     check_whole_number,
 )
-from elmo_zh.choices import UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.choices import RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_tokens import ForkSafeLock, SentenceTokens
 from elmo_zh.embed.sentence_vectors import (
@@ -322,31 +322,39 @@ class ElmoEmbedder(SentenceTokens):
         return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
 
     def substitutes(
-        self, tokens: Sequence[str], position: int, top: int = 20, *, with_punctuation: bool = False
+        self,
+        tokens: Sequence[str],
+        position: int,
+        top: int = 20,
+        *,
+        ranking: str = "pattern",
+        with_punctuation: bool = False,
     ) -> Substitutes:
-        """Return what could stand at a position of a segmented sentence, by both directions' predictions.
+        """Return the substitutes of a token in a segmented sentence, by both directions' predictions.
 
         Args:
             tokens: The tokens.
-            position: The place of one of them, from 0; that token is not read.
+            position: The place of one of them, from 0.
             top: How many of the most probable candidates to return.
+            ranking: pattern ranks words by how well they go with the token there, joined to it by a conjunction, and by
+                the cosine of their rows in the softmax; the token itself is left out. slot ranks words by how well they
+                fit into the place; the token is not read. `elmo_zh.embed.substitutes` has the formulas.
             with_punctuation: Return punctuation too in the place of a word; in the place of punctuation it always is.
 
         Returns:
-            The candidates with their probabilities, and the token itself among them.
+            The candidates with their probabilities; by slot the token itself is among them.
 
         Raises:
             TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
-            ValueError: If top is negative.
+            ValueError: If top is negative, or the ranking is not one of the two.
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
-        return self.substitutes_many(
-            [check_place(tokens, position, "substitutes")], top, with_punctuation=with_punctuation
-        )[0]
+        place = check_place(tokens, position, "substitutes")
+        return self.substitutes_many([place], top, ranking=ranking, with_punctuation=with_punctuation)[0]
 
     def substitutes_many(
-        self, places: Sequence[Place], top: int = 20, *, with_punctuation: bool = False
+        self, places: Sequence[Place], top: int = 20, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
         """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one.
 
@@ -354,9 +362,10 @@ class ElmoEmbedder(SentenceTokens):
         """
         checked = check_places(places, "substitutes_many")
         top = check_whole_number(top, "substitutes_many", "top", 0, kinds=(TypeError, ValueError))
+        check_choice(ranking, RANKINGS, "substitutes_many", "ranking")
         with self._lock:
-            self._finder = self._finder or SubstituteFinder(self.bundle, self._device)
-            return self._finder.find(checked, top, with_punctuation=with_punctuation)
+            self._finder = self._finder or SubstituteFinder(self.bundle, self._device, self.unknown)
+            return self._finder.find(checked, top, ranking=ranking, with_punctuation=with_punctuation)
 
     def reset_state(self) -> None:
         """Reset the state of a stateful embedder to zeros."""

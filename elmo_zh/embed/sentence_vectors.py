@@ -75,7 +75,7 @@ class SentenceVectors:
     def read(self, sentences: Sequence[Sequence[str]], dtype: str = "float32") -> list[Vectors]:
         """Return the vectors of segmented sentences, each in `dtype`, shape (L + 1, n, 2P); n = 0 for an empty one."""
         distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
-        word_vectors, numbered = self._number(distinct)
+        word_vectors, numbered = self._word_vectors.number(distinct)
         found: dict[tuple[str, ...], Vectors] = {}
         for batch in iter_length_sorted([len(numbers) for numbers in numbered], self._batch_tokens):
             state = self._bilm.start_state(len(batch))
@@ -94,20 +94,9 @@ class SentenceVectors:
 
         An empty sentence is computed too: its two marks change the state, as in bilm-tf.
         """
-        word_vectors, numbered = self._number([tuple(tokens)])
+        word_vectors, numbered = self._word_vectors.number([tuple(tokens)])
         layers, after = self._read_batch(word_vectors, numbered, state)
         return layers.numpy(), after
-
-    def _number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the token vectors of all words, and each sentence, with its marks, as rows of those."""
-        rows: dict[str, int] = {}
-        numbered = []
-        for tokens in sentences:
-            numbers = np.empty(len(tokens) + 2, np.int64)
-            numbers[0], numbers[-1] = _BEGIN, _END
-            numbers[1:-1] = [rows.setdefault(token, len(rows) + _FIRST_WORD) for token in tokens]
-            numbered.append(numbers)
-        return self._word_vectors(list(rows)), numbered
 
     def _in_order(
         self, sentences: Sequence[Sequence[str]], found: dict[tuple[str, ...], Vectors], dtype: str
@@ -207,6 +196,17 @@ class TokenLayerVectors:
         """Return the vectors of <S>, </S> and then of W distinct words, float32, shape (2 + W, P)."""
         look_up = self._look_up if self._bilm.shape.characters is None else self._remember
         return torch.cat([self._marks, look_up(words)])
+
+    def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
+        """Return the vectors of all words, and each sentence, with its marks, as rows of those."""
+        rows: dict[str, int] = {}
+        numbered = []
+        for tokens in sentences:
+            numbers = np.empty(len(tokens) + 2, np.int64)
+            numbers[0], numbers[-1] = _BEGIN, _END
+            numbers[1:-1] = [rows.setdefault(token, len(rows) + _FIRST_WORD) for token in tokens]
+            numbered.append(numbers)
+        return self(list(rows)), numbered
 
     def _look_up(self, words: Sequence[str]) -> Tensor:
         ids = self._lexicon.encode(words)

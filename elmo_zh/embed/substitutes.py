@@ -1,9 +1,16 @@
-"""Substitutes: the words that could stand at a place, by what both language models predict there.
+"""Substitutes of a word at a place, by what both language models predict: two rankings.
 
-Each LM predicts a word from its own side without reading the word itself: p_f(w | left) and p_b(w | right). If left and
-right were independent given the word, p(w | left, right) would be proportional to p_f p_b / p(w), where p is how
-frequent the word is. They are not, so p is raised to a power that was measured on held-out text
-(benchmarks/substitutes.py).
+slot: what could stand there. Each LM predicts from its own side without reading the word: p_f(v | left) and
+p_b(v | right). If left and right were independent given v, p(v | left, right) would be proportional to p_f p_b / p(v),
+where p is how frequent v is. They are not, so p is raised to a power that was measured on held-out text.
+
+pattern: what has a similar meaning there. Both LMs read the word as well, and a conjunction after it (for the backward
+LM, before it), and predict what is coordinated with it: p_f(v | left word and) and p_b(v | and word right). These are
+the symmetric patterns of Amrami and Goldberg (2018), "Word Sense Induction with Neural biLM and Symmetric Patterns".
+Several conjunctions, and with less weight the slot itself, are joined by their geometric mean, and the cosine of the
+words' rows in the softmax is added, as Arefyev et al. (2020), "Always Keep your Target in Mind", do with embeddings.
+
+benchmarks/substitutes.py measures both.
 """
 
 from collections.abc import Sequence
@@ -17,12 +24,21 @@ from torch.nn import functional
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.checks import Place
+from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
+from elmo_zh.model.batches import iter_length_sorted, pad_sentences
+from elmo_zh.model.bilm import LSTMState, State
+from elmo_zh.model.composition import Composition, parts_of
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
-# The power of the prior: the median and the mean reciprocal rank of the true word are best near it.
-PRIOR_POWER = 0.5
+# The conjunctions of the patterns; those outside the vocabulary are left out.
+PATTERNS = ("和", "、", "或", "而", "并")
+# Share of the slot beside that of the patterns.
+SLOT_SHARE = 0.2
+# The power of the prior by ranking. Of slot: the median and the mean reciprocal rank of the true word are best near it.
+PRIOR_POWERS = {"pattern": 0.4, "slot": 0.5}
+# A cosine of 1 counts as much as so many nats.
+COSINE_NATS = 8.0
 _BATCH_TOKENS = 2048
 # Scores in one tensor, places times words of the vocabulary; several such tensors of float32 are held at once.
 _MAX_SCORES = 2**22
@@ -30,14 +46,15 @@ _MAX_SCORES = 2**22
 
 @dataclass(frozen=True)
 class Substitute:
-    """A word that could stand at a place.
+    """A substitute of a word at a place.
 
     Attributes:
-        word: The word, of the vocabulary.
+        word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
-        probability: Its probability by both directions over the prior; those of all candidates sum to 1.
-        forward_probability: Its probability under the forward LM, from what stands before the place.
-        backward_probability: Its probability under the backward LM, from what stands after it.
+        probability: Its probability by everything that the ranking looks at; those of all candidates sum to 1.
+        forward_probability: Its probability under the forward LM, which reads what stands before the place; by pattern
+            the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
+        backward_probability: The same under the backward LM, which reads what stands after the place.
     """
 
     word: str
@@ -53,8 +70,8 @@ class Substitutes:
 
     Attributes:
         word: The token.
-        own: The token among the substitutes; None if it is outside the vocabulary.
-        best: The most probable candidates in order, among them perhaps the token itself. Special tokens are no
+        own: The token among the substitutes; None if it is outside the vocabulary, and by pattern, which leaves it out.
+        best: The most probable candidates in order, by slot perhaps with the token itself. Special tokens are no
             candidates; punctuation is one only for punctuation, or if it was asked for.
     """
 
@@ -71,56 +88,112 @@ class Substitutes:
 class SubstituteFinder:
     """Finds substitutes with a model; its softmax is moved to the device of the biLM.
 
+    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern such a word has a row in
+    the softmax too if it is composed (backoff) and has known words in it; otherwise no cosine is added.
+
     Raises BundleError if the bundle has no softmax or no vocabulary.
     """
 
-    def __init__(self, bundle: Bundle, device: torch.device, prior_power: float = PRIOR_POWER) -> None:
+    def __init__(self, bundle: Bundle, device: torch.device, unknown: str = "unk") -> None:
         self._softmax, self._vocabulary = bundle.require_probabilities()
-        self._bundle, self._device = bundle, device
+        self._bilm, self._device = bundle.bilm, device
         self._softmax.to(device)
-        self._penalty = prior_power * zipf_log_prior(len(self._vocabulary)).to(device)
+        self._prior = zipf_log_prior(len(self._vocabulary)).to(device)
         self._is_punctuation = torch.tensor([not is_word(token) for token in self._vocabulary.tokens], device=device)
+        self._word_vectors = TokenLayerVectors(bundle.bilm, bundle.build_lexicon(), unknown=unknown)
+        self._patterns = self._word_vectors([each for each in PATTERNS if each in self._vocabulary])[2:]
+        self._composes = unknown == "backoff"
+        self._composition: Composition | None = None
 
-    def find(self, places: Sequence[Place], top: int, *, with_punctuation: bool = False) -> list[Substitutes]:
+    def find(
+        self, places: Sequence[Place], top: int, *, ranking: str = "pattern", with_punctuation: bool = False
+    ) -> list[Substitutes]:
         """Return the best substitutes for each place; punctuation may always stand in the place of punctuation."""
+        check_places(places)
         found: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
         for start in range(0, len(places), step):
             chosen = places[start : start + step]
-            forward, backward = self.log_probabilities(chosen)
-            combined = combine(forward, backward, self._penalty)
-            if not with_punctuation:
-                combined = self._words_for_words(combined, chosen)
-            for row, (tokens, position) in enumerate(chosen):
+            words = [tokens[position] for tokens, position in chosen]
+            forward, backward = self.log_probabilities(chosen, ranking)
+            penalty = PRIOR_POWERS[ranking] * self._prior
+            if ranking == "pattern":
+                penalty = penalty - COSINE_NATS * self._cosines(words)
+            left_out = self._left_out(words, ranking, with_punctuation=with_punctuation)
+            combined = combine(forward, backward, penalty.masked_fill(left_out, torch.inf))
+            for row, word in enumerate(words):
                 parts = [scores[row].cpu().numpy() for scores in (combined, forward, backward)]
-                found.append(self._substitutes(tokens[position], parts, top))
+                found.append(self._substitutes(word, parts, top))
         return found
 
     @torch.no_grad()
-    def log_probabilities(self, places: Sequence[Place]) -> tuple[Tensor, Tensor]:
-        """Return what the forward LM and the backward LM predict at each place, log-probabilities, each (N, V)."""
-        check_places(places)
-        P = self._softmax.weight.shape[1]
-        hidden = torch.empty(2, len(places), P, device=self._device)
-        for batch in iter_length_sorted([len(tokens) + 2 for tokens, _ in places], _BATCH_TOKENS):
-            lexicon = self._bundle.build_lexicon()
-            sentences = [mark_sentence(lexicon.encode(places[index][0])) for index in batch]
-            ids, mask = pad_sentences(sentences)
-            inputs = build_inputs(lexicon, ids).to(self._device)
-            top = self._bundle.bilm.layer_activations(inputs, mask.to(self._device))[-1]
-            for row, index in enumerate(batch):
-                # With the mark, the token before the place is at `position`, the one after it two further.
-                position = places[index][1]
-                hidden[0, index], hidden[1, index] = top[row, position, :P], top[row, position + 2, P:]
+    def log_probabilities(self, places: Sequence[Place], ranking: str = "pattern") -> tuple[Tensor, Tensor]:
+        """Return what the forward LM and the backward LM predict for each place, log-probabilities, each (N, V)."""
+        hidden, state = self._read(places)
+        if ranking == "pattern" and len(self._patterns):
+            # The log of a geometric mean of softmaxes is, up to a constant, the softmax of the mean output.
+            hidden = SLOT_SHARE * hidden + (1 - SLOT_SHARE) * self._after_patterns(state)
         scores = functional.linear(hidden, self._softmax.weight, self._softmax.bias)
         forward, backward = scores.log_softmax(dim=-1)
         return forward, backward
 
-    def _words_for_words(self, combined: Tensor, places: Sequence[Place]) -> Tensor:
-        """Return log-probabilities, shape (N, V), in which no punctuation stands in the place of a word."""
-        replaces_word = torch.tensor([is_word(tokens[position]) for tokens, position in places], device=self._device)
+    def _read(self, places: Sequence[Place]) -> tuple[Tensor, State]:
+        """Return each LM's top output when it comes to the word, (2, N, P), and its state when it has read the word."""
+        vectors, sentences = self._word_vectors.number([tuple(tokens) for tokens, _ in places])
+        # The part that the forward LM reads of each sentence, then the part that the backward LM reads.
+        parts = [ids[: position + 2] for ids, (_, position) in zip(sentences, places, strict=True)]
+        parts += [ids[position + 1 :] for ids, (_, position) in zip(sentences, places, strict=True)]
+        P, N = self._softmax.weight.shape[1], len(places)
+        hidden, state = torch.empty(2, N, P, device=self._device), self._bilm.zero_state(N)
+        for batch in iter_length_sorted([len(part) for part in parts], _BATCH_TOKENS):
+            ids, mask = (each.to(self._device) for each in pad_sentences([parts[number] for number in batch]))
+            start = self._bilm.start_state(len(batch))
+            layers, after = self._bilm.read_sentences(functional.embedding(ids, vectors), mask, start)
+            rows, numbers = torch.arange(len(batch)), torch.tensor(batch)
+            lm, place = numbers // N, numbers % N
+            before_word = torch.where(lm == 0, mask.sum(dim=1).cpu() - 2, 1)
+            hidden[lm, place] = layers[-1].unflatten(2, (2, P))[rows, before_word, lm]
+            for own, found in zip(state, after, strict=True):
+                own.output[lm, place], own.cell[lm, place] = found.output[lm, rows], found.cell[lm, rows]
+        return hidden, state
+
+    def _after_patterns(self, state: State) -> Tensor:
+        """Return each LM's top output after a further step, the mean over the patterns, shape (2, N, P)."""
+        count, num_places = len(self._patterns), state[0].output.shape[1]
+        inputs = self._patterns.repeat(num_places, 1).expand(2, 1, -1, -1)
+        each = [LSTMState(*(values.repeat_interleave(count, dim=1) for values in carried)) for carried in state]
+        layers, _ = self._bilm.run_layers(inputs, each)
+        return layers[-1][:, 0].unflatten(1, (num_places, count)).mean(dim=2)
+
+    @torch.no_grad()
+    def _cosines(self, words: Sequence[str]) -> Tensor:
+        """Return the cosine of each word's row in the softmax with all rows, less the mean row, shape (N, V)."""
+        weight = self._softmax.weight
+        centre = weight.mean(dim=0)
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        rows = functional.normalize(torch.stack([self._row(word, centre) for word in numbers]) - centre, dim=1)
+        lengths = (weight - centre).norm(dim=1).clamp_min(torch.finfo(weight.dtype).tiny)
+        cosines = (rows @ weight.T - rows @ centre[:, None]) / lengths
+        return cosines[[numbers[word] for word in words]]
+
+    def _row(self, word: str, centre: Tensor) -> Tensor:
+        """Return a word's row in the softmax; where it has none, the mean row, which is like no other."""
+        [row] = self._vocabulary.encode([word])
+        if row != UNKNOWN_ID:
+            return self._softmax.weight[row]
+        parts = parts_of(self._vocabulary, [word]).get(word) if self._composes else None
+        if not parts:
+            return centre
+        self._composition = self._composition or Composition.learn(self._softmax.weight, self._vocabulary)
+        return self._composition.row(parts).to(centre)
+
+    def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> Tensor:
+        """Return which rows are no candidates, bool, shape (N, V): punctuation for words, by pattern the word."""
+        replaces_word = torch.tensor([is_word(word) and not with_punctuation for word in words], device=self._device)
         left_out = replaces_word[:, None] & self._is_punctuation
-        return combined.masked_fill(left_out, -torch.inf).log_softmax(dim=-1)
+        if ranking == "pattern":
+            left_out[torch.arange(len(words)), self._vocabulary.encode(words)] = True
+        return left_out
 
     def _substitutes(self, word: str, scores: Sequence[NDArray[np.float32]], top: int) -> Substitutes:
         combined, forward, backward = scores
@@ -132,7 +205,7 @@ class SubstituteFinder:
 
         [own_row] = self._vocabulary.encode([word])
         own = None
-        if own_row != UNKNOWN_ID:
+        if combined[own_row] > -np.inf:
             is_before = np.arange(len(combined)) < own_row
             higher = (combined > combined[own_row]) | (is_before & (combined == combined[own_row]))
             own = build(own_row, 1 + int(higher.sum()))
@@ -166,7 +239,8 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
     """Return the log-probabilities by both directions, shape (N, V): their sum less the penalty, special tokens never.
 
-    The penalty, shape (V,), is the log of the prior times its power.
+    The penalty, shape (V,) or (N, V), is the log of the prior times its power, less what else speaks for a word; it is
+    infinite for what is no candidate.
     """
     scores = forward + backward - penalty
     scores[:, : len(SPECIALS)] = -torch.inf

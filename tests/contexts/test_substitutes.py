@@ -3,24 +3,28 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from contract.command_line import elmo_zh
-from drawn_bundles import SHAPES, write_model
+from drawn_bundles import SHAPES, WORDS, write_model
 from parity import numpy_oracle
 from parity.numpy_bilm import Array, run_bilm
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import substitutes as module
-from elmo_zh.embed.substitutes import PRIOR_POWER, best_rows
+from elmo_zh.embed.substitutes import best_rows
+from elmo_zh.model.composition import Composition
+from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-SENTENCES = (["我们", "今天", "吃", "苹果", "。"], ["苹果"], ["梨", "今天"], ["今天"] * 29)
+SENTENCES = (["我们", "今天", "吃", "苹果", "。"], ["苹果"], ["梨", "今天"], ["今天"] * 11)
 SENTENCE = "我昨天买了一个苹果"
 
 
@@ -40,41 +44,61 @@ def has_letter(token: str) -> bool:
     return re.search(r"[^\W_]", token) is not None
 
 
+def predictions(oracle: numpy_oracle.Bundle, tokens: list[str], before: int, after: int) -> tuple[Array, Array]:
+    """What the forward LM predicts after the token `before` and the backward LM before `after`; marks are tokens."""
+    activations, _ = run_bilm(oracle.bilm, numpy_oracle.token_vectors(oracle, tokens))
+    forward, backward = np.split(activations[-1], 2, axis=1)
+    weight, bias = oracle.softmax_weight, oracle.softmax_bias
+    return log_softmax(weight @ forward[before] + bias), log_softmax(weight @ backward[after] + bias)
+
+
 def oracle_logs(
-    oracle: numpy_oracle.Bundle, tokens: list[str], position: int, *, with_punctuation: bool
+    oracle: numpy_oracle.Bundle, tokens: list[str], position: int, ranking: str, own_row: Array | None
 ) -> tuple[Array, Array, Array]:
     """The log-probabilities of all rows at a position, together, under the forward LM and under the backward LM."""
-    activations, _ = run_bilm(oracle.bilm, numpy_oracle.token_vectors(oracle, tokens))
-    forward_top, backward_top = np.split(activations[-1], 2, axis=1)
-    forward, backward = (
-        log_softmax(oracle.softmax_weight @ top + oracle.softmax_bias)
-        for top in (forward_top[position], backward_top[position + 2])
-    )
-    rows = np.arange(len(oracle.vocab))
-    prior = np.log((rows + 2) / (rows + 1)) / np.log(len(rows) + 1)
-    scores = forward + backward - PRIOR_POWER * np.log(prior)
+    word, size = tokens[position], len(oracle.softmax_bias)
+    forward, backward = predictions(oracle, tokens, position, position + 2)
+    rows = np.arange(size)
+    prior = np.log(np.log((rows + 2) / (rows + 1)) / np.log(size + 1))
+    if ranking == "slot":
+        scores = forward + backward - 0.5 * prior
+    else:
+        patterns = [each for each in "和、或而并" if each in oracle.vocab]
+        left, right = [*tokens[:position], word], [word, *tokens[position + 1 :]]
+        if patterns:
+            own = [predictions(oracle, [*left, each], len(left) + 1, 0)[0] for each in patterns]
+            forward = log_softmax(0.2 * forward + 0.8 * np.mean(own, axis=0))
+            own = [predictions(oracle, [each, *right], 0, 1)[1] for each in patterns]
+            backward = log_softmax(0.2 * backward + 0.8 * np.mean(own, axis=0))
+        scores = forward + backward - 0.4 * prior
+        if own_row is not None:
+            centred = oracle.softmax_weight - oracle.softmax_weight.mean(axis=0)
+            own_row = own_row - oracle.softmax_weight.mean(axis=0)
+            scores += 8 * centred @ own_row / np.linalg.norm(centred, axis=1) / np.linalg.norm(own_row)
+        scores[[each == word for each in oracle.vocab[:size]]] = -np.inf
     scores[:3] = -np.inf
-    if has_letter(tokens[position]) and not with_punctuation:
-        scores[[not has_letter(word) for word in oracle.vocab]] = -np.inf
-    return log_softmax(scores), forward, backward
+    return scores, forward, backward
 
 
 @pytest.mark.parametrize("mode", ["token", "character"])
 @pytest.mark.parametrize("with_punctuation", [False, True])
+@pytest.mark.parametrize(("ranking", "patterns"), [("slot", ""), ("pattern", ""), ("pattern", "而并、")])
 def test_substitutes_are_those_of_the_oracle(
-    tmp_path: Path, mode: str, with_punctuation: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mode: str, with_punctuation: bool, ranking: str, patterns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_SCORES", 8 * 7)
-    path = write_model(tmp_path / "model", SHAPES[mode], with_softmax=True)
+    path = write_model(tmp_path / "model", SHAPES[mode], words=(*WORDS, *patterns), with_softmax=True)
     oracle = numpy_oracle.load_bundle(path)
-    embedder = ElmoEmbedder.load(path)
+    rows = dict(zip(oracle.vocab, oracle.softmax_weight, strict=True))
     places = [(tokens, position) for tokens in SENTENCES for position in range(len(tokens))]
-    answers = embedder.substitutes_many(places, 100, with_punctuation=with_punctuation)
+    answers = ElmoEmbedder.load(path).substitutes_many(places, 100, ranking=ranking, with_punctuation=with_punctuation)
     for (tokens, position), found in zip(places, answers, strict=True):
-        logs = oracle_logs(oracle, tokens, position, with_punctuation=with_punctuation)
-        combined, forward, backward = map(np.exp, logs)
+        word = tokens[position]
+        scores, *logs = oracle_logs(oracle, tokens, position, ranking, rows.get(word))
+        if has_letter(word) and not with_punctuation:
+            scores[[not has_letter(each) for each in oracle.vocab]] = -np.inf
+        combined, forward, backward = map(np.exp, (log_softmax(scores), *logs))
         order = np.argsort(-combined)[: np.count_nonzero(combined)]
-        assert len(order) == len(oracle.vocab) - (3 if with_punctuation or tokens[position] == "。" else 4)
         assert [each.word for each in found.best] == [oracle.vocab[row] for row in order]
         assert [each.rank for each in found.best] == list(range(1, len(order) + 1))
         for name, expected in (
@@ -83,11 +107,25 @@ def test_substitutes_are_those_of_the_oracle(
             ("backward_probability", backward),
         ):
             np.testing.assert_allclose([getattr(each, name) for each in found.best], expected[order], rtol=1e-4)
-        assert sum(each.probability for each in found.best) == pytest.approx(1, rel=1e-5)
-        own = [each for each in found.best if each.word == tokens[position]]
+        own = [each for each in found.best if each.word == word]
+        assert (len(own), found.word) == (ranking == "slot" and word in oracle.vocab, word)
         assert [found.own] == (own or [None])
-        assert found.word == tokens[position]
-        assert found.words == [each.word for each in found.best if each.word != tokens[position]]
+        assert found.words == [each.word for each in found.best if each.word != word]
+
+
+def test_a_word_outside_the_vocabulary_is_read_by_its_parts(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model", SHAPES["token"], words=(*WORDS, "和"), with_softmax=True)
+    oracle = numpy_oracle.load_bundle(path)
+    vocabulary, parts = Vocabulary(oracle.vocab), [oracle.vocab.index(each) for each in ("吃", "苹果")]
+    tables = (np.float32(oracle.token_layer), np.float32(oracle.softmax_weight))
+    row, softmax_row = (Composition.learn(torch.from_numpy(each), vocabulary).row(parts).numpy() for each in tables)
+    # For the oracle it is a word of the vocabulary whose row in the softmax is given apart.
+    known = replace(oracle, vocab=[*oracle.vocab, "吃苹果"], token_layer=np.vstack([oracle.token_layer, row]))
+    scores, _, _ = oracle_logs(known, tokens := ["我们", "吃苹果", "今天"], 1, "pattern", softmax_row)
+    expected = [oracle.vocab[each] for each in np.argsort(-scores) if has_letter(oracle.vocab[each])]
+    for unknown, is_read in (("backoff", True), ("unk", False)):
+        found = ElmoEmbedder.load(path, unknown=unknown).substitutes(tokens, 1, ranking="pattern")
+        assert (found.words == expected[: len(found.words)], found.own) == (is_read, None)
 
 
 @pytest.mark.parametrize("num_values", [1, 2, 7, 400])
@@ -117,12 +155,12 @@ def test_the_whole_vocabulary_is_not_sorted_for_a_place(bundle: Path, monkeypatc
     assert (len(found.best), sorted_sizes) == (2, [2])
 
 
-def test_the_token_itself_is_not_read(bundle: Path) -> None:
+def test_by_slot_the_token_itself_is_not_read(bundle: Path) -> None:
     embedder = ElmoEmbedder.load(bundle)
-    first, second = (embedder.substitutes(["我们", word, "。"], 1) for word in ("吃", "梨"))
+    first, second = (embedder.substitutes(["我们", word, "。"], 1, ranking="slot") for word in ("吃", "梨"))
     assert first.best == second.best
     assert (second.own, first.own in first.best) == (None, True)
-    assert embedder.substitutes(["我们", "吃", "。"], 1, top=2).best == first.best[:2]
+    assert embedder.substitutes(["我们", "吃", "。"], 1, top=2, ranking="slot").best == first.best[:2]
 
 
 def test_no_substitutes_and_a_position_of_numpy(bundle: Path) -> None:
@@ -132,24 +170,29 @@ def test_no_substitutes_and_a_position_of_numpy(bundle: Path) -> None:
 
 
 def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
-    by_word = elmo_zh("substitutes", SENTENCE, "--word", "苹果", "--model", bundle, "--json").result()
-    by_place = elmo_zh("substitutes", SENTENCE, "--position", "5", "--model", bundle, "--json").result()
+    options = ("--model", bundle, "--ranking", "slot", "--json")
+    by_word = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options).result()
+    by_place = elmo_zh("substitutes", SENTENCE, "--position", "5", *options).result()
     assert by_word == by_place
     [found] = by_word["occurrences"]
     assert (found["tokens"], found["position"]) == (["我", "昨天", "买", "了", "一个", "苹果"], 5)
     assert (found["start"], found["end"], found["word"]) == (7, 9, "苹果")
-    expected = ElmoEmbedder.load(bundle).substitutes(found["tokens"], 5)
+    expected = ElmoEmbedder.load(bundle).substitutes(found["tokens"], 5, ranking="slot")
     assert [each["word"] for each in found["substitutes"]] == [each.word for each in expected.best]
     assert found["own"]["rank"] == next(each.rank for each in expected.best if each.word == "苹果")
-    without = elmo_zh("substitutes", SENTENCE, "--word", "苹果", "--model", bundle, "--json", "--without-word").result()
+    without = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options, "--without-word").result()
     assert [each["word"] for each in without["occurrences"][0]["substitutes"]] == expected.words
-    assert "own" not in without["occurrences"][0]
+    by_pattern = elmo_zh("substitutes", SENTENCE, "--word", "苹果", "--model", bundle, "--json").result()
+    expected = ElmoEmbedder.load(bundle).substitutes(found["tokens"], 5)
+    assert [each["word"] for each in by_pattern["occurrences"][0]["substitutes"]] == expected.words
+    assert ["own" in each["occurrences"][0] for each in (without, by_pattern)] == [False, False]
+    assert (by_word["ranking"], by_pattern["ranking"]) == ("slot", "pattern")
 
 
 def test_punctuation_stands_for_punctuation_or_if_it_is_asked_for(bundle: Path) -> None:
     shown = {}
     for place, options in (("2", ()), ("2", ("--with-punctuation",)), ("3", ())):
-        typed = ("我们吃苹果。", "--position", place, "--model", bundle, "--json", *options)
+        typed = ("我们吃苹果。", "--position", place, "--model", bundle, "--ranking", "slot", "--json", *options)
         [found] = elmo_zh("substitutes", *typed).result()["occurrences"]
         shown[place, options] = {each["word"] for each in found["substitutes"]}
     words, everything, marks = shown.values()
@@ -157,21 +200,27 @@ def test_punctuation_stands_for_punctuation_or_if_it_is_asked_for(bundle: Path) 
 
 
 def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
-    answer = elmo_zh("substitutes", SENTENCE, "--word", "天买", "--model", bundle)
+    typed = ("substitutes", SENTENCE, "--word", "天买", "--model", bundle)
+    answer = elmo_zh(*typed, "--ranking", "slot")
     assert (
         "天买 is not a word of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was cut to"
         " 我 昨 天买 了 一个 苹果." in answer.stderr
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
     assert "天买 is outside the model's vocabulary, so it has no rank.\n" in answer.stdout
+    told = "天买 is outside the model's vocabulary: the model knows its neighbours only."
+    assert told in elmo_zh(*typed).stderr
+    told = "吃苹果 is outside the model's vocabulary: it is read by its parts 吃, 苹果."
+    assert told in elmo_zh("substitutes", "我吃苹果", "--word", "吃苹果", "--model", bundle).stderr
 
 
 def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
-    answer = elmo_zh("substitutes", "我们吃苹果。", "--word", "苹果", "--model", bundle, "--top", "1")
+    options = ("--model", bundle, "--ranking", "slot", "--top", "1")
+    answer = elmo_zh("substitutes", "我们吃苹果。", "--word", "苹果", *options)
     assert answer.status == 0
     table = answer.stdout.splitlines()
     assert table[0] == "我们 吃 [苹果] 。"
-    own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2).own
+    own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2, ranking="slot").own
     assert any(line.startswith("苹果 <") and line.split()[2] == str(own.rank) for line in table)
     following = "elmo-zh substitutes --file FILE --word 苹果"
     assert table[-1] == f"1 occurrence of 苹果. Next, see those of a text: {following}"

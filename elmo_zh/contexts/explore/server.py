@@ -64,7 +64,7 @@ class LiveSentences:
         return {"text": text, "tokens": token_records(tokens)}
 
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
-        """Return what could stand in the place of a token, and its neighbours in the index.
+        """Return the substitutes of a token, and its neighbours in the index.
 
         `substitutes` are [word, probability] each, or null if the model has no softmax; `neighbours` [cosine, text,
         start, end, source, line from 0] each.
