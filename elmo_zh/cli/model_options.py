@@ -166,3 +166,11 @@ def load_embedder(
     if advice := embedder.precision_advice():
         common.console.warn(f"{advice}. --precision float32 is as fast or faster, and exact.")
     return embedder
+
+
+def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
+    """Warn if the word that is asked about is outside the vocabulary, and say how it is read."""
+    if embedder.find_unknown([word])[0]:
+        known = embedder.known_parts(word)
+        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
+        common.console.warn(f"{word} is outside the model's vocabulary: {read}.")

@@ -11,6 +11,7 @@ from elmo_zh.cli.model_options import (
     index_option,
     load_embedder_of,
     refuse_settings_of_the_model,
+    warn_of_unknown,
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option
 from elmo_zh.invocation import program, typed_word
@@ -80,10 +81,7 @@ def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSen
     """Say how the sentence is cut if the segmenter cuts it in another way, and that an unknown word is one."""
     if cut := asked.describe_cut():
         common.console.note(cut)
-    if embedder.find_unknown([asked.word])[0]:
-        known = embedder.known_parts(asked.word)
-        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
-        common.console.warn(f"{asked.word} is outside the model's vocabulary: {read}.")
+    warn_of_unknown(common, embedder, asked.word)
 
 
 def _finish(

@@ -14,6 +14,7 @@ from elmo_zh.cli.model_options import (
     refuse_reading_of_segmented,
     refuse_settings_of_the_model,
     segmented_option,
+    warn_of_unknown,
 )
 from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options, takes
 from elmo_zh.contexts import SubstituteOptions
@@ -79,7 +80,7 @@ def substitutes(
         if cut := occurrence.describe_cut():
             common.console.note(cut)
     if options.ranking == "pattern":
-        _warn_of_unknown(common, embedder, occurrences[0].word)
+        warn_of_unknown(common, embedder, occurrences[0].word)
     found = embedder.substitutes_many(
         [(each.tokens, each.position) for each in occurrences],
         options.top,
@@ -135,13 +136,6 @@ def _occurrences_in_file(
                         yield found
     if is_empty:
         raise CorpusError(f"{options.file}: no line has the word {word}. Give a word of the text.")
-
-
-def _warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
-    if embedder.find_unknown([word])[0]:
-        known = embedder.known_parts(word)
-        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
-        common.console.warn(f"{word} is outside the model's vocabulary: {read}.")
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:
