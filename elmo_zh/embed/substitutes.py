@@ -27,8 +27,9 @@ from elmo_zh.checks import Place
 from elmo_zh.embed.sentence_vectors import TokenLayerVectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.batches import iter_length_sorted, pad_sentences
-from elmo_zh.model.bilm import LSTMState, State
+from elmo_zh.model.bilm import State
 from elmo_zh.model.composition import Composition, parts_of
+from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The conjunctions of the patterns; those outside the vocabulary are left out.
@@ -152,7 +153,7 @@ class SubstituteFinder:
             rows, numbers = torch.arange(len(batch)), torch.tensor(batch)
             lm, place = numbers // N, numbers % N
             before_word = torch.where(lm == 0, mask.sum(dim=1).cpu() - 2, 1)
-            hidden[lm, place] = layers[-1].unflatten(2, (2, P))[rows, before_word, lm]
+            hidden[lm, place] = layers[-1].reshape(*ids.shape, 2, P)[rows, before_word, lm]
             for own, found in zip(state, after, strict=True):
                 own.output[lm, place], own.cell[lm, place] = found.output[lm, rows], found.cell[lm, rows]
         return hidden, state
@@ -163,7 +164,7 @@ class SubstituteFinder:
         inputs = self._patterns.repeat(num_places, 1).expand(2, 1, -1, -1)
         each = [LSTMState(*(values.repeat_interleave(count, dim=1) for values in carried)) for carried in state]
         layers, _ = self._bilm.run_layers(inputs, each)
-        return layers[-1][:, 0].unflatten(1, (num_places, count)).mean(dim=2)
+        return layers[-1].reshape(2, num_places, count, -1).mean(dim=2)
 
     @torch.no_grad()
     def _cosines(self, words: Sequence[str]) -> Tensor:
@@ -173,8 +174,8 @@ class SubstituteFinder:
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         rows = functional.normalize(torch.stack([self._row(word, centre) for word in numbers]) - centre, dim=1)
         lengths = (weight - centre).norm(dim=1).clamp_min(torch.finfo(weight.dtype).tiny)
-        cosines = (rows @ weight.T - rows @ centre[:, None]) / lengths
-        return cosines[[numbers[word] for word in words]]
+        cosines: Tensor = (rows @ weight.T - rows @ centre[:, None]) / lengths
+        return cosines.index_select(0, torch.tensor([numbers[word] for word in words], device=self._device))
 
     def _row(self, word: str, centre: Tensor) -> Tensor:
         """Return a word's row in the softmax; where it has none, the mean row, which is like no other."""
