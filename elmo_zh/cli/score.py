@@ -3,7 +3,8 @@
 import math
 import shlex
 import sys
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.contexts import ScoreOptions
 from elmo_zh.invocation import program
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.score_texts import ScoreJob, ScoreReport
@@ -135,6 +136,7 @@ def score(
       elmo-zh score file.txt --by token --format jsonl --output tokens.jsonl
       elmo-zh score web.txt --keep-share 0.8 --output clean.txt
       elmo-zh score web.txt --against runs/general/model --keep-below 0 --output field.txt
+      elmo-zh score pairs.csv --pairs good,bad,phenomenon
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "score")
@@ -146,6 +148,9 @@ def score(
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     keep_freed_memory()
+    if options.pairs is not None:
+        _score_pairs(common, files, model, output, device, options)
+        return
     keep = KeepRule(below=options.keep_below, share=options.keep_share) if _keeps(options) else None
     reading = LineReading(segmented=segmented, split_sentences=options.split_sentences, by_token=options.by == "token")
     paths = [model, options.against] if options.against else [model]
@@ -165,12 +170,62 @@ def score(
     _finish(common, job, report, output)
 
 
+def _score_pairs(
+    common: Common,
+    files: tuple[str, ...],
+    model: Path | None,
+    output: Path | None,
+    device: str | None,
+    options: ScoreOptions,
+) -> None:
+    """Score minimal pairs, and show the accuracy of each kind."""
+    from elmo_zh.bundle.description import describe_model
+    from elmo_zh.concordance.tables import require_suffix, save_rows
+    from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+    from elmo_zh.run.files import claimed_output
+
+    names = parse_pair_columns(options.pairs or "")
+    config = replace(common.resolve().text, field=names[0])
+    with ExitStack() as stack:
+        if output:
+            require_suffix(output)
+            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
+        sources = stack.enter_context(opened_inputs(files, common.console))
+        bundle = load_model(common, model_path(model), "scores are")
+        texts = [input_text(source, config) for source in sources.sources]
+        scores = list(iter_pair_scores(LineScorer(bundle, device or "auto"), texts, names, common.console))
+        if output:
+            save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
+    found = accuracies(scores)
+    right = sum(each for each, _ in found.values())
+    rows = [[group, f"{own:,}", f"{total:,}", f"{own / total:.1%}"] for group, (own, total) in found.items()]
+    common.finish(
+        {
+            "pairs": len(scores),
+            "right": right,
+            "groups": {group: {"right": own, "pairs": total} for group, (own, total) in found.items()},
+            "output": str(output) if output else None,
+            "model": describe_model(bundle),
+        },
+        *(aligned([["kind", "right", "pairs", "accuracy"], *rows]) if len(rows) > 1 else ()),
+        f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
+        + (f": {right / len(scores):.1%}" if scores else ""),
+        *([f"Wrote {output}"] if output else []),
+    )
+
+
 def _keeps(options: ScoreOptions) -> bool:
     return options.keep_below is not None or options.keep_share is not None
 
 
 def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> None:
     limits = {"--keep-below": options.keep_below, "--keep-share": options.keep_share}
+    if options.pairs is not None:
+        if _keeps(options) or options.kind or options.by == "token" or options.against or options.split_sentences:
+            raise click.UsageError("--pairs compares whole sentences of one model. Leave out the options for lines.")
+        return
     if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
     if common.engine != "local" and output is None:

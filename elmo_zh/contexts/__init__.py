@@ -45,6 +45,12 @@ class ScoreOptions:
         most=1,
         metavar="FRACTION",
     )
+    pairs: str | None = option(
+        None,
+        "Say which of two sentences is more probable: the columns that hold them, and optionally a column of kinds, by"
+        " name or number. The share of pairs whose first sentence is more probable is shown for each kind.",
+        metavar="FIRST,SECOND[,KIND]",
+    )
     against: Path | None = option(
         None,
         "Compare with this model: adds the difference in bits per character, --model minus this one.",

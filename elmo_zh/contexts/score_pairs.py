@@ -1,0 +1,95 @@
+"""Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from elmo_zh.contexts.line_scorer import LineScore, LineScorer
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.readers.formats import Record
+from elmo_zh.corpus.readers.record_texts import parse_fields
+from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.windows import iter_windows
+
+# Pairs that are scored at a time.
+_PAIRS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScore:
+    """The costs of two sentences in nats: the mean of both directions, and of spelling unknown words.
+
+    Attributes:
+        first: The sentence that should be the more probable one.
+        second: The other sentence.
+        group: The kind of pair, such as a phenomenon of grammar; empty if there are no kinds.
+        first_nats: Cost of the first sentence.
+        second_nats: Cost of the second.
+    """
+
+    first: str
+    second: str
+    group: str
+    first_nats: float
+    second_nats: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first sentence is more probable; equal sentences are not."""
+        return self.first_nats < self.second_nats
+
+
+def parse_pair_columns(given: str) -> tuple[str, ...]:
+    """Return the columns in FIRST,SECOND or FIRST,SECOND,GROUP; names, or numbers from 1."""
+    names = parse_fields(given)
+    if len(names) not in (2, 3):
+        raise ConfigError(f"--pairs {given!r} names {len(names)} columns. Give FIRST,SECOND or FIRST,SECOND,GROUP.")
+    return names
+
+
+def iter_pair_scores(
+    scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
+) -> Iterator[PairScore]:
+    """Yield the score of each record of texts that are read with the first of the columns as their field."""
+    pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
+    with reporter.progress("pairs", unit="pairs") as progress:
+        for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
+            scores = scorer.score([sentence for first, second, _ in window for sentence in (first, second)])
+            for (first, second, group), own, other in zip(window, scores[::2], scores[1::2], strict=True):
+                costs = {"first_nats": _nats(own), "second_nats": _nats(other)}
+                yield PairScore(first=first, second=second, group=group, **costs)
+            progress.update(len(window))
+
+
+def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> Iterator[tuple[str, str, str]]:
+    for number, record in enumerate(text.records(reporter)):
+        second, *group = (_cell(record, name, text, number) for name in names[1:])
+        if not record.line.strip() or not second.strip():
+            source, line = text.place(number)
+            raise CorpusError(
+                f"{source}: record {line + 1} has an empty sentence, expected two. Complete or remove it."
+            )
+        yield record.line, second, "".join(group)
+
+
+def _cell(record: Record, name: str, text: InputText, number: int) -> str:
+    own = record.columns.get(name, record.columns.get(f"column {name}"))
+    if own is None:
+        source, line = text.place(number)
+        raise CorpusError(
+            f"{source}: record {line + 1} has no column {name} besides the first sentence; it has"
+            f" {', '.join(record.columns) or 'none'}. Name the columns: --pairs FIRST,SECOND"
+        )
+    return own
+
+
+def _nats(score: LineScore) -> float:
+    return score.mean_nats + score.spelling_nats
+
+
+def accuracies(scores: Sequence[PairScore]) -> dict[str, tuple[int, int]]:
+    """Return for each group, in the order of their first pairs, how many pairs are right, and how many there are."""
+    totals, right = Counter(each.group for each in scores), Counter(each.group for each in scores if each.is_right)
+    return {group: (right[group], total) for group, total in totals.items()}
