@@ -1,4 +1,4 @@
-"""The command that installs an extra of this project, as it works in the current installation."""
+"""The commands that install extras of this project and its model, as they work in the current installation."""
 
 import os
 import shlex
@@ -22,6 +22,14 @@ def install_line(extra: str) -> str:
     checkout = path_from_here(_CHECKOUT)
     constraints = shlex.quote(str(path_from_here(_CHECKOUT / "constraints.txt")))
     return f"{_pip()} install -c {constraints} -e {shlex.quote(f'{checkout}[{extra}]')}"
+
+
+def starter_line() -> str:
+    """Return how to install the starter model, whose package is a folder of the project."""
+    folder = _CHECKOUT / "data" / "starter"
+    if folder.is_dir():
+        return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
+    return f"Install its package with: {_pip()} install FOLDER, where FOLDER is data/starter of the project."
 
 
 def _pip() -> str:

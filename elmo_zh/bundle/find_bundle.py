@@ -3,12 +3,14 @@
 import json
 import os
 import shlex
+from itertools import chain
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.extras import starter_line
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
@@ -17,6 +19,9 @@ from elmo_zh.run.layout import RunDir
 DEFAULT_MODEL = LATEST / "model"
 # The installed model that is used if there is no other.
 STARTER = "starter"
+_STARTER_PACKAGE = "elmo_zh_starter"
+# No bundle.json comes near this size.
+_LARGEST_INFO_BYTES = 2**24
 _TRAIN = "make train CORPUS=my-texts/"
 # The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
 _OTHER_FOLDERS = (
@@ -53,6 +58,21 @@ def find_installed(digest: str) -> Path | None:
     return None
 
 
+def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
+    """Return the folder of the model with a digest that a task or an index (`owner`) names; None if it is not found.
+
+    It is looked for at the end of its path from each folder that holds the owner, so that both can be moved; among the
+    installed models; then where it was. The path may be a stranger's: nothing there is used without the right digest.
+    """
+    parts = path.relative_to(path.anchor).parts
+    beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
+    for folder in chain(beside, [find_installed(digest), path]):
+        info = BundleLayout(folder).info if folder else None
+        if info and info.is_file() and info.stat().st_size <= _LARGEST_INFO_BYTES and file_digest(info) == digest:
+            return folder
+    return None
+
+
 def starter_tokens() -> int:
     """Return the number of tokens that the installed starter model has trained on; 0 if none is installed."""
     if STARTER not in MODELS:
@@ -73,8 +93,16 @@ def default_bundle() -> Path:
     raise BundleError(f"{origin}: {explain_no_bundle(path)}")
 
 
+def explain_no_starter(path: Path) -> str:
+    """Return how to install the starter model if a path or name is that of it, and it is not installed; else nothing."""
+    is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
+    return f"{STARTER} is not installed. {starter_line()}" if is_starter and STARTER not in MODELS else ""
+
+
 def explain_no_bundle(path: Path) -> str:
     """Return the message for a path that holds no bundle: what is there instead, and the next step."""
+    if not path.exists() and (advice := explain_no_starter(path)):
+        return advice
     if is_run(path):
         return f"{path} is a run, not a model bundle. {next_step_of_run(path)}"
     if is_run(path.parent) and path == RunDir(path.parent).model and not path.exists():

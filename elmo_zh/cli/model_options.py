@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle, find_same_bundle
 from elmo_zh.cli.options import Common, Function
 from elmo_zh.config import EmbedConfig, config_names
 from elmo_zh.invocation import program
@@ -92,22 +92,10 @@ def model_path(given: Path | None) -> Path:
     return find_bundle(given) if given else default_bundle()
 
 
-# No bundle.json comes near this size.
-_LARGEST_INFO_BYTES = 2**24
-
-
 def model_of_index(index: "ContextIndex", given: Path | None) -> Path:
-    """Return the given model, else the one that made the index, else the default.
-
-    The index may be a stranger's, so nothing at the path that it names is used unless its digest is that of the model.
-    """
-    from elmo_zh.bundle.layout import BundleLayout
-    from elmo_zh.run.files import file_digest
-
-    own = Path(index.model["path"])
-    info = BundleLayout(own).info
-    is_candidate = given is None and info.is_file() and info.stat().st_size <= _LARGEST_INFO_BYTES
-    return own if is_candidate and file_digest(info) == index.model_digest else model_path(given)
+    """Return the given model, else the one that made the index, else the default."""
+    own = None if given else find_same_bundle(index.model_digest, Path(index.model["path"]), index.path)
+    return own or model_path(given)
 
 
 def load_embedder_of(

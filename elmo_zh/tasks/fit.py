@@ -248,7 +248,7 @@ class PreparedTask:
             alphabet=self.encoder.characters.characters if self.encoder.characters else "",
             mean=self.mean,
             scale=self.scale,
-            model={"path": str(bundle.path), "digest": bundle.digest, **reading},
+            model={"path": str(bundle.path.absolute()), "digest": bundle.digest, **reading},
             training={
                 **asdict(job.training),
                 "seeds": list(job.seeds()),
@@ -284,7 +284,7 @@ class PreparedTask:
             if trained[best].bilm_weights:
                 model = self._write_bilm(layout.model, trained[best].bilm_weights)
                 description = replace(description, model=model)
-            description.save(layout.description)
+            description.save(layout)
         return FitReport(output, description, self.metric)
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle, find_same_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
@@ -24,7 +24,7 @@ from elmo_zh.config.fields import problems_of_fields
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.run.files import atomic_path, claimed_output, write_json
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest, write_json
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Sizes
@@ -67,13 +67,14 @@ class TaskDescription:
     alphabet: str  # the characters with vectors of their own
     mean: float  # mean of the numbers in training, for regression
     scale: float  # their standard deviation
-    # The bundle: its path as it was given, its digest, the input for unknown words and the precision
+    # The bundle: where it was, its digest, the input for unknown words and the precision
     # (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of the
     # bundle in the folder, and of the one it started from as `started_from`.
     model: Mapping[str, Any]
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
     layer_weights: Mapping[str, list[float]]  # the factor of each layer of ELMo, where it goes in
+    digests: Mapping[str, str] = field(default_factory=dict)  # that of the network; older tasks have none
 
     @property
     def marks_spans(self) -> bool:
@@ -85,9 +86,10 @@ class TaskDescription:
         """The columns of the texts and the label of its data, which other files are read by; empty if unknown."""
         return tuple(self.training.get("columns", ()))
 
-    def save(self, path: Path) -> None:
-        """Write task.json."""
-        write_json(path, {"format": TASK_FORMAT, "elmo_zh": __version__, **asdict(self)})
+    def save(self, layout: TaskLayout) -> None:
+        """Write task.json, with the digest of the network, which is there."""
+        own = {**asdict(self), "digests": {layout.head.name: file_digest(layout.head)}}
+        write_json(layout.description, {"format": TASK_FORMAT, "elmo_zh": __version__, **own})
 
 
 def is_trained_task(path: Path) -> bool:
@@ -104,7 +106,8 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] != TASK_FORMAT:
             raise RunError(f"{path}: format {found['format']}, expected {TASK_FORMAT}. Update elmo-zh.")
-        values = {field.name: found[field.name] for field in fields(TaskDescription)}
+        values = {each.name: found[each.name] for each in fields(TaskDescription) if each.name != "digests"}
+        values["digests"] = dict(found.get("digests", {}))
         values["settings"] = HeadSettings(**{**found["settings"], "inputs": tuple(found["settings"]["inputs"])})
         values["sizes"] = Sizes(**found["sizes"])
         values["labels"] = tuple(str(label) for label in found["labels"])
@@ -233,7 +236,7 @@ class TaskModel:
             save_file({name: weights.contiguous() for name, weights in self._head.state_dict().items()}, layout.head)
             if "started_from" in self.description.model:
                 copytree(own, layout.model)
-            self.description.save(layout.description)
+            self.description.save(layout)
 
     def predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> list[Prediction]:
         """Return what the model predicts for raw texts.
@@ -319,13 +322,19 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
         if not BundleLayout(layout.model).info.is_file():
             raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy the folder again.")
         return layout.model
-    folder = find_bundle(given or description.model["path"])
-    if not BundleLayout(folder).info.is_file():
-        raise BundleError(
-            f"{folder}, the model that {layout.path} was trained on, is not there. Give its folder with --model, in"
-            " Python TaskModel.load(path, model=...)."
-        )
-    return folder
+    if given is not None:
+        return find_bundle(given)
+    path, digest = Path(description.model["path"]), description.model["digest"]
+    if found := find_same_bundle(digest, path, layout.path):
+        return found
+    if advice := explain_no_starter(path):
+        raise BundleError(f"{layout.path} was trained on the model {STARTER}. {advice}")
+    is_other = BundleLayout(path).info.is_file()
+    problem = "is another model now" if is_other else "is not there, nor beside the task, nor installed"
+    raise BundleError(
+        f"{path}, the model that {layout.path} was trained on, {problem}. Give its folder with --model, in Python"
+        " TaskModel.load(path, model=...)."
+    )
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
@@ -347,6 +356,11 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     # The sizes come from a file: memory is taken only for weights that are there.
     if num_bytes > layout.head.stat().st_size:
         raise RunError(f"{layout.head} has too few bytes for the network that task.json describes. {remedy}")
+    expected = description.digests.get(layout.head.name)
+    if expected is not None and file_digest(layout.head) != expected:
+        raise RunError(
+            f"{layout.head} is damaged or another one: its digest is not that in {layout.description.name}. {remedy}"
+        )
     head = build()
     try:
         head.load_state_dict(load_tensors(layout.head))

@@ -112,6 +112,12 @@ def index_folder(folder: Path) -> Folder:
     return Folder(folder, sorted((folder / "a.index").iterdir()), read)
 
 
+def without_digests(path: Path) -> None:
+    """Make a folder as earlier versions wrote it: digests would find every change before the readers see it."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**found, "digests": {}}), encoding="utf-8")
+
+
 def task_folder(folder: Path) -> Folder:
     settings = HeadSettings(kind="classify", hidden_dim=3, character_dim=5)
     sizes = Sizes(num_layers=3, elmo_dim=10, word2vec_dim=5, num_characters=7, num_outputs=2)
@@ -130,6 +136,7 @@ def task_folder(folder: Path) -> Folder:
         scores={},
         layer_weights={"elmo": [0.5]},
     )
-    description.save(layout.description)
     save_file(TaskHead(settings, sizes, description.labels, marks_spans=False).state_dict(), layout.head)
+    description.save(layout)
+    without_digests(layout.description)
     return Folder(folder, [layout.description, layout.head], lambda: _load_head(layout, load_description(layout)))

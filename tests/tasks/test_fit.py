@@ -325,10 +325,18 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f["model"].update(unknown=["unk"])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
-    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is not the network"),
-    (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "is not the model that"),
-    (lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")), BundleError, "is not there. Give its"),
+    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or another one"),
+    (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or another one: its digest is not that in"),
+    (lambda path: changed(path, lambda f: f.update(digests=["x"])), RunError, "is damaged"),
+    (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "is another model now. "),
+    (lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")), BundleError, "is not there, nor beside"),
+    (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
 ]
+
+
+def _zero(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:-400] + bytes(400))
 
 
 @pytest.mark.parametrize(("damage", "kind", "problem"), DAMAGES)
@@ -342,6 +350,34 @@ def test_a_damaged_task_is_one_line(
     path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
     damage(path)
     assert problem in message_of(kind, lambda: TaskModel.load(path))
+
+
+def test_a_task_finds_its_model(
+    trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "before"
+    model = shutil.copytree(embedder.bundle.path, before / "runs" / "mine" / "model")
+    job = replace(job_of(write_data(tmp_path, "classify"), "classify"), num_seeds=1)
+    job = replace(job, training=replace(job.training, epochs=1))
+    leave_out_pictures(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.chdir(before)
+        fit_task(job, ElmoEmbedder.load("runs/mine/model", "cpu"), Path("tasks/task"))
+    moved = Path(shutil.copytree(before / "tasks", tmp_path / "moved")) / "task"
+    assert TaskModel.load(moved).embedder.bundle.path == model
+    shutil.move(before, tmp_path / "after")
+    assert TaskModel.load(tmp_path / "after" / "tasks" / "task").predict(["我"])
+    assert "is not there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    # Another model of that name is not taken, and the right one beside the task is found.
+    write_model(moved.parent / "mine" / "model", TOKENS, words=WORDS, seed=5)
+    shutil.copytree(tmp_path / "after" / "runs" / "mine" / "model", moved.parent / "model")
+    assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
+
+
+def test_a_task_of_an_earlier_version_is_read(trained: Callable[[str], Path], tmp_path: Path) -> None:
+    path = copied(trained("classify"), tmp_path)
+    changed(path, lambda found: found.pop("digests"))
+    assert TaskModel.load(path).predict(["我"])
 
 
 def test_a_moved_model_is_given(trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path) -> None:
