@@ -46,7 +46,11 @@ class Registry:
         return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
 
     def load(self, name: str) -> Any:
-        """Import and return the module or object behind a name; ConfigError if it is unknown or cannot be imported."""
+        """Import and return the module or object behind a name.
+
+        Raises:
+            ConfigError: If it is unknown, several packages have it, or its package fails or exits when it is imported.
+        """
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
             loaded = importlib.import_module(module)
@@ -54,12 +58,19 @@ class Registry:
         point = self._plug_ins().get(name)
         if point is None:
             raise ConfigError(f"{name!r} is not one of the {self.kind}s {', '.join(self.names())}.{self.advice}")
+        packages = sorted({each.dist.name for each in self._points() if each.name == name and each.dist is not None})
+        if packages[1:]:
+            raise ConfigError(
+                f"The {self.kind} {name} is in the packages {' and '.join(packages)}. Keep one of them: pip uninstall"
+                f" {packages[-1]}"
+            )
         try:
             return point.load()
-        except (ImportError, AttributeError) as error:
+        except (Exception, SystemExit) as error:
             package = point.dist.name if point.dist is not None else point.value
+            reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise ConfigError(
-                f"The {self.kind} {name} of the package {package} cannot be loaded ({error}). Install it again with:"
+                f"The {self.kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
                 f" pip install --force-reinstall {package}"
             ) from None
 
@@ -69,12 +80,15 @@ class Registry:
         return " If another package adds it, install that package here (docs/adding.md)." if self.group else ""
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:
+        return {point.name: point for point in self._points()}
+
+    def _points(self) -> list["EntryPoint"]:
         if not self.group:
-            return {}
+            return []
         # It takes longer to import than everything else that `--help` needs.
         from importlib.metadata import entry_points
 
-        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.built_in}
+        return [point for point in entry_points(group=self.group) if point.name not in self.built_in]
 
 
 # Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.registry.SegmenterModule).

@@ -287,3 +287,27 @@ def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) 
         told
         == "other does not exist. Give a model, such as lost, starter, toy, or train one: make train CORPUS=my-texts/"
     )
+
+
+def test_a_package_of_a_model_that_exits_or_raises_or_is_one_of_two(plug_ins: Path, tmp_path: Path) -> None:
+    described = plug_ins / "toy_plug_ins-3.5.dist-info"
+    (plug_ins / "toy_exits.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
+    (plug_ins / "toy_raises.py").write_text("raise ZeroDivisionError('no')\n", encoding="utf-8")
+    with (described / "entry_points.txt").open("a") as file:
+        file.write("exits = toy_exits:MODEL\nraises = toy_raises:MODEL\n")
+    other = Path(shutil.copytree(described, plug_ins / "other_toys-1.dist-info"))
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-toys\nVersion: 1\n", encoding="utf-8")
+    (other / "entry_points.txt").write_text("[elmo_zh.models]\ntoy = toy_plug_ins:MODEL\n", encoding="utf-8")
+    for name, problem in (
+        ("exits", "The model exits of the package toy-plug-ins cannot be loaded (SystemExit: 3). Install it again"),
+        ("raises", "of the package toy-plug-ins cannot be loaded (ZeroDivisionError: no). Install it again"),
+        ("toy", "The model toy is in the packages other-toys and toy-plug-ins. Keep one of them: pip uninstall toy-pl"),
+    ):
+        told = elmo_zh("info", name).only_error()
+        assert told.startswith(f"The installed model {name} cannot be used: "), told
+        assert problem in told
+    # Another model is used without them, and by its name.
+    write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="whitespace"))
+    (tmp_path / "a.txt").write_text("我们\n", encoding="utf-8")
+    answer = elmo_zh("embed", tmp_path / "a.txt", "--model", "starter")
+    assert answer.stderr.startswith("Model: starter, "), answer.stderr

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.bundle.read import Bundle, History
 from elmo_zh.invocation import path_from_here
 from elmo_zh.run.reporter import counted, format_date
@@ -25,8 +26,9 @@ def describe_model(bundle: Bundle) -> dict[str, Any]:
 def model_line(bundle: Bundle) -> str:
     """Return the line that says which model a command uses."""
     found = describe_model(bundle)
-    path = bundle.path
-    place = f"{path} ({path_from_here(path.resolve())})" if path.resolve() != path.absolute() else f"{path}"
+    path, place = bundle.path, shown_model(bundle.path)
+    if path.resolve() != path.absolute():
+        place += f" ({path_from_here(path.resolve())})"
     if found["made_by"] != OWN_PROGRAM:
         return f"Model: {place}, converted from {found['made_by']}."
     return f"Model: {place}, {_describe_training(found, bundle.history)}."

@@ -3,6 +3,8 @@
 import json
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.extras import starter_line
-from elmo_zh.invocation import command, program
+from elmo_zh.invocation import command, path_from_here, program
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -38,10 +40,14 @@ def find_bundle(model: str | os.PathLike[str]) -> Path:
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path
+    return _load_installed(path.name)
+
+
+def _load_installed(name: str) -> Path:
     try:
-        return Path(MODELS.load(path.name))
+        return Path(MODELS.load(name))
     except (ConfigError, TypeError) as error:
-        raise BundleError(f"The installed model {path} cannot be used: {error}") from None
+        raise BundleError(f"The installed model {name} cannot be used: {error}") from None
 
 
 def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
@@ -51,11 +57,28 @@ def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
 
 def find_installed(digest: str) -> Path | None:
     """Return the folder of the installed model whose bundle.json has a digest; None if none has."""
-    for name in MODELS.names():
-        info = BundleLayout(find_bundle(name)).info
+    for _, folder in _iter_installed():
+        info = BundleLayout(folder).info
         if info.is_file() and file_digest(info) == digest:
-            return info.parent
+            return folder
     return None
+
+
+def shown_model(path: Path) -> str:
+    """Return the name of an installed model, else the path of a model, relative to the current folder if inside it."""
+    return installed_name(path) or str(path_from_here(path))
+
+
+def installed_name(path: Path) -> str | None:
+    """Return the name of the installed model in a folder; None if it is not one."""
+    return next((name for name, folder in _iter_installed() if folder == path), None)
+
+
+def _iter_installed() -> Iterator[tuple[str, Path]]:
+    """Yield name and folder of each installed model; one of a broken package is only an error if it is named."""
+    for name in MODELS.names():
+        with suppress(BundleError):
+            yield name, _load_installed(name)
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
@@ -94,7 +117,7 @@ def default_bundle() -> Path:
 
 
 def explain_no_starter(path: Path) -> str:
-    """Return how to install the starter model if a path or name is that of it, and it is not installed; else nothing."""
+    """Return how to install the starter model if a path is its name or folder and it is not installed, else nothing."""
     is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
     return f"{STARTER} is not installed. {starter_line()}" if is_starter and STARTER not in MODELS else ""
 

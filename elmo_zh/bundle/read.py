@@ -31,7 +31,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """The run, the first sources and the date (ISO 8601) of a training; empty values mean unknown.
+    """The run, the first sources as the user named them and the date (ISO 8601) of a training, empty if unknown.
 
     It has a file without a digest, since the date would make every bundle of the same weights different.
     """

@@ -62,6 +62,7 @@ def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits:
         if run_path:
             stack.enter_context(run.locked(create=True))
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
+        sources.report_skipped(common.console)
         dictionary = find_user_dictionary(run, config)
         found = make_plan(sources, config, dictionary, limits, common.console)
         if run_path:

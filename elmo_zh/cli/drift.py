@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.contexts import DriftOptions
@@ -84,7 +85,7 @@ def _report(
     options: DriftOptions,
 ) -> None:
     """Say what was compared; warn of equal texts, of words of --words left out, and of tests that cannot succeed."""
-    model = indexes[0].model["path"]
+    model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
         f"Model of both indexes: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in both,"
         f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."

@@ -24,7 +24,6 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.jobs import texts_to_embed
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, ThisProcess
@@ -53,9 +52,8 @@ class IndexReport:
 def texts_to_index(
     sources: Sources, config: TextConfig, *, segmented: bool, from_name: str | None = None
 ) -> list[InputText]:
-    """Return the texts of sources, without those in folders that `embed` or `index` has written."""
-    found = [source for source in texts_to_embed(sources) if source.is_named or not is_index(source.path.parent)]
-    return [input_text(source, config, segmented=segmented, from_name=from_name) for source in found]
+    """Return the sources as texts."""
+    return [input_text(source, config, segmented=segmented, from_name=from_name) for source in sources.sources]
 
 
 def build_index(

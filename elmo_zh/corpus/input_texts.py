@@ -227,7 +227,7 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
     """Yield the sources that files, folders, globs and - (standard input) name, sorted by path."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
-        _report_passed_over(sources, reporter)
+        sources.report_skipped(reporter)
         yield sources
         return
     if sys.stdin is None:
@@ -237,13 +237,4 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
         shutil.copyfileobj(sys.stdin.buffer, spool)
         spool.flush()
         source = Source(name="stdin", path=Path(spool.name), file_name="stdin", is_named=True, is_local=False)
-        yield Sources(sources=(source,), passed_over=())
-
-
-def _report_passed_over(sources: Sources, reporter: Reporter) -> None:
-    # A file whose name begins with a text's name is most likely an earlier command's output for it.
-    starts = tuple(f"{source.path}." for source in sources.sources)
-    others = [path for path in sources.passed_over if not str(path).startswith(starts)]
-    if others:
-        named = ", ".join(path.name for path in others[:3])
-        reporter.note(f"Skipped files whose names do not suggest text ({len(others):,}), such as {named}.")
+        yield Sources(sources=(source,))

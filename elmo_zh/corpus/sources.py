@@ -6,17 +6,18 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
+from elmo_zh.corpus.own_outputs import is_own_file, is_own_folder
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import make_folder, remove
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import Reporter, counted, first_ten
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
@@ -86,14 +87,35 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and the files in its folders whose names do not suggest text."""
+    """The sources of a corpus in reading order, and what its folders hold besides.
+
+    Attributes:
+        passed_over: Files whose names do not suggest text.
+        outputs: Files and folders that elmo-zh has written.
+        arguments: What the user named, as it was typed; of absolute paths the last part alone, which tells no folders.
+    """
 
     sources: tuple[Source, ...]
-    passed_over: tuple[Path, ...]
+    passed_over: tuple[Path, ...] = ()
+    outputs: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     def total_bytes(self) -> int:
         """Return the size on disk, compressed where the files are."""
         return sum(source.path.stat().st_size for source in self.sources)
+
+    def report_skipped(self, reporter: Reporter) -> None:
+        """Say what is not read."""
+        # A file whose name begins with a text's name is most likely an earlier command's output for it.
+        starts = tuple(f"{source.path}." for source in self.sources)
+        others = [path.name for path in self.passed_over if not str(path).startswith(starts)]
+        if others:
+            owner = "name does" if len(others) == 1 else "names do"
+            named = ", ".join(others[:3])
+            reporter.note(f"Skipped {counted(len(others), 'file')} whose {owner} not suggest text, such as {named}.")
+        if self.outputs:
+            named = first_ten(list(map(str, self.outputs)))
+            reporter.note(f"Skipped {counted(len(self.outputs), 'output')} of elmo-zh among the texts: {named}")
 
 
 @contextmanager
@@ -105,13 +127,15 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
     """
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
-    found = find_sources(local, leave_out) if local else Sources(sources=(), passed_over=())
+    found = find_sources(local, leave_out) if local else Sources(sources=())
     remove(fetched)
     try:
         remote = [_fetch(address, fetched / f"{number}") for number, address in enumerate(addresses)]
         if "-" in arguments:
             remote.append(_spool(fetched / "stdin"))
-        yield Sources(sources=(*found.sources, *remote), passed_over=found.passed_over)
+        names = (Path(argument).name if Path(argument).is_absolute() else argument for argument in arguments)
+        typed = tuple(STANDARD_INPUT if name == "-" else shown(name) for name in names)
+        yield replace(found, sources=(*found.sources, *remote), arguments=typed)
     finally:
         remove(fetched)
 
@@ -120,9 +144,11 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     """Return the files that paths and globs name, each once, sorted by path.
 
     A file named directly is always taken. A folder is searched to any depth for files whose names suggest text, except
-    hidden files and `leave_out`.
+    hidden files, outputs of elmo-zh and `leave_out`.
     """
-    paths, passed_over = _find_files(arguments, leave_out)
+    found = _find_files(arguments, leave_out)
+    # A file with two names (relative and absolute, or a link) is read once.
+    paths = sorted({path.resolve(): path for path in sorted(found.texts, reverse=True)}.values())
     named = {Path(argument) for argument in arguments}
     sources = tuple(
         Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in paths
@@ -133,14 +159,22 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
                 f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
                 f" standard input, with - as its name: - < {source.name}"
             )
-    return Sources(sources=sources, passed_over=tuple(passed_over))
+    passed_over, outputs = (tuple(sorted(each - found.texts)) for each in (found.others, found.outputs))
+    return Sources(sources=sources, passed_over=passed_over, outputs=outputs)
 
 
-def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[list[Path], list[Path]]:
-    """Return the files that are taken, and those in folders whose names do not suggest text, both sorted."""
+@dataclass(frozen=True)
+class _Found:
+    """Files that are taken; files in folders whose names do not suggest text; outputs of elmo-zh in folders."""
+
+    texts: set[Path] = field(default_factory=set)
+    others: set[Path] = field(default_factory=set)
+    outputs: set[Path] = field(default_factory=set)
+
+
+def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
     outside = leave_out.resolve() if leave_out else None
-    found: set[Path] = set()
-    passed_over: set[Path] = set()
+    found = _Found()
     for argument in arguments:
         for path in _expand(argument):
             if path.is_dir():
@@ -148,19 +182,19 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[list[
                     _require_glob(argument, path, leave_out)
                     continue
                 inside = _files_inside(path, outside)
-                text = {p for p in inside if is_corpus_name(p.name)}
-                if not text:
+                if not inside.texts:
+                    others = [counted(len(inside.others), "other file")]
+                    others += [counted(len(inside.outputs), "output") + " of elmo-zh"] if inside.outputs else []
                     raise CorpusError(
-                        f"{path} holds no text files ({kinds_shown()}; {counted(len(inside), 'other file')})."
+                        f"{path} holds no text files ({kinds_shown()}; {', '.join(others)})."
                         " Give files by name, or a folder with text."
                     )
-                found.update(text)
-                passed_over.update(inside - text)
+                found.texts.update(inside.texts)
+                found.others.update(inside.others)
+                found.outputs.update(inside.outputs)
             else:
-                found.add(path)
-    # A file with two names (relative and absolute, or a link) is read once.
-    paths = {path.resolve(): path for path in sorted(found, reverse=True)}
-    return sorted(paths.values()), sorted(passed_over - found)
+                found.texts.add(path)
+    return found
 
 
 def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
@@ -170,12 +204,29 @@ def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
         raise CorpusError(f"{folder} {where}, which is no part of the corpus. Give other text, or another --run.")
 
 
-def _files_inside(folder: Path, outside: Path | None) -> set[Path]:
-    found: set[Path] = set()
+def _files_inside(folder: Path, outside: Path | None) -> _Found:
+    found = _Found()
     for parent, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found.update(Path(parent, name) for name in names if not name.startswith("."))
-    return {path for path in found if path.is_file() and outside not in path.resolve().parents}
+        here = Path(parent).resolve()
+        if outside in (here, *here.parents):
+            folders.clear()
+        elif is_own_folder(Path(parent), {*folders, *names}):
+            found.outputs.add(Path(parent))
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            paths = [Path(parent, name) for name in names if not name.startswith(".")]
+            for path in paths:
+                if path.is_file() and outside not in path.resolve().parents:
+                    _kind_of(found, path).add(path)
+    return found
+
+
+def _kind_of(found: _Found, path: Path) -> set[Path]:
+    """Return which of the files found in a folder a file belongs to."""
+    if not is_corpus_name(path.name):
+        return found.others
+    return found.outputs if is_own_file(path) else found.texts
 
 
 def _raise(error: OSError) -> None:

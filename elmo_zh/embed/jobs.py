@@ -7,10 +7,7 @@ from pathlib import Path
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Source, Sources
-from elmo_zh.embed.formats import jsonl, npy
-from elmo_zh.errors import CorpusError, OutputError
-from elmo_zh.run.files import PARTS
-from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.errors import OutputError
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ def plan_jobs(
     if output is not None and output.exists() and not output.is_dir():
         raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
     jobs: dict[Path, Job] = {}
-    for source in texts_to_embed(sources):
+    for source in sources.sources:
         target = _place(source, arguments, output)
         target = target.with_name(source.file_name + suffix)
         text = input_text(source, config, segmented=segmented)
@@ -53,22 +50,7 @@ def plan_jobs(
                 f"{other.name} and {source.name} would both be written to {target}. Give their folder instead of the"
                 " files, or embed them one after the other."
             )
-    if not jobs:
-        raise CorpusError(f"{', '.join(arguments)}: no text besides outputs of embed. Give a folder with text.")
     return list(jobs.values())
-
-
-def texts_to_embed(sources: Sources) -> list[Source]:
-    """Return the sources without those in folders that embed itself has written."""
-    return [source for source in sources.sources if source.is_named or not _is_output(source.path)]
-
-
-def _is_output(path: Path) -> bool:
-    return (
-        npy.is_output(path.parent)
-        or (path.suffix == jsonl.SUFFIX and jsonl.is_output(path))
-        or (path.parent.suffix == PARTS and WorkFolder(path.parent).manifest.is_file())
-    )
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:

@@ -21,7 +21,7 @@ from elmo_zh.pictures.canvas import can_draw, name_corpus, save_picture
 from elmo_zh.pictures.coverage import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import corpus_files, finished_stages
+from elmo_zh.run.record import corpus_names, finished_stages
 from elmo_zh.run.reporter import Reporter, aligned, format_seconds
 from elmo_zh.training.verdict import describe_verdict
 from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines, coverage_of
@@ -111,7 +111,7 @@ def _draw_coverage(
     if survey is not None:
         curve = _curve_of_text(survey)
     detail = f"Training text: {survey.num_tokens:,} tokens in {survey.num_sentences:,} sentences" if survey else ""
-    title = f"Vocabulary coverage of {name_corpus(run.name, corpus_files(run))}"
+    title = f"Vocabulary coverage of {name_corpus(run.name, corpus_names(run))}"
     try:
         save_picture(coverage_figure(curve, vocabulary, title, [detail]), run.coverage_picture)
     except OSError as error:

@@ -7,7 +7,7 @@ from typing import Any
 from elmo_zh.run.files import folder_bytes, is_locked
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import corpus_files, ended_at, finished_stages, load_records
+from elmo_zh.run.record import corpus_names, ended_at, finished_stages, load_records
 from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
@@ -30,7 +30,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
     return {
         "run": str(path),
         "is_latest": is_latest,
-        "corpus": corpus_files(run),
+        "corpus": corpus_names(run),
         "train_tokens": _number(segmented, "train_tokens"),
         "bytes": folder_bytes(path),
         "is_in_use": is_locked(run.lock),

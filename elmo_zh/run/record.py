@@ -235,9 +235,13 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
     return {name: record for name, record in records.items() if record}
 
 
-def corpus_files(run: RunDir) -> list[str]:
-    """Return the names of the run's corpus files; none if the run was not segmented here."""
-    return sorted(load_record(run.stage_record("segment"), damaged_is_none=True).get("inputs", {}))
+def corpus_names(run: RunDir) -> list[str]:
+    """Return the files and folders of the run's corpus as the user named them; none if it was not segmented here.
+
+    Runs of earlier versions know the files alone.
+    """
+    record = load_record(run.stage_record("segment"), damaged_is_none=True)
+    return sorted(map(str, record.get("corpus") or record.get("inputs", {})))
 
 
 def unchanged_corpus(run: RunDir) -> list[Path]:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 from elmo_zh.config import CORPUS, TextConfig
@@ -12,6 +11,7 @@ from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.cleaning.examples import visible
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
+from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import Reporter, counted
@@ -29,14 +29,16 @@ def reading_settings(config: TextConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in CORPUS if getattr(config, name) != defaults[name]}
 
 
-def describe_reading(result: SegmentedCorpus, names: Sequence[str], other_names: Sequence[Path]) -> dict[str, Any]:
+def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
     """Return what was read, changed, dropped and passed over, in the form of the stage record.
 
-    Sources have `names`; files whose names do not look like text are `other_names`.
+    The `sources` have `names` in the record.
     """
     passed_over, lines = result.passed_over, result.lines
-    for path in other_names:
+    for path in sources.passed_over:
         passed_over.add("files that are no text by their names", str(path))
+    for path in sources.outputs:
+        passed_over.add("outputs of elmo-zh", str(path))
     return {
         "changed": {
             entry.step: {**entry._asdict(), "examples": lines.steps[entry.step].examples}

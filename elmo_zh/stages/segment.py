@@ -41,11 +41,7 @@ def segment_sources(
     reporter: Reporter,
 ) -> StageOutcome:
     """Split the sources of a corpus into sentences and tokens."""
-    if sources.passed_over:
-        names = ", ".join(path.name for path in sources.passed_over[:3])
-        number = len(sources.passed_over)
-        owner = "name does" if number == 1 else "names do"
-        reporter.note(f"Skipped {counted(number, 'file')} whose {owner} not suggest text, such as {names}.")
+    sources.report_skipped(reporter)
     dictionary = find_user_dictionary(run, config)
     settings = text_settings(config, dictionary) | reading_settings(config.text)
 
@@ -68,7 +64,8 @@ def segment_sources(
             outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
             counts=asdict(segmented.counts),
             details={
-                **describe_reading(segmented, list(inputs), sources.passed_over),
+                **describe_reading(segmented, list(inputs), sources),
+                "corpus": list(sources.arguments),
                 "folder": os.path.relpath(folder, run.path.resolve()),
             },
         )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.bundle.find_bundle import find_installed
+from elmo_zh.bundle.find_bundle import find_installed, shown_model
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config.task_settings import FitJob
@@ -149,7 +149,7 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
         return ancestor
     folder = find_installed(expected) if expected else None
     if folder is not None:
-        reporter.note(f"{bundle.path} was started from {folder}, which is compared too.")
+        reporter.note(f"{bundle.path} was started from {shown_model(folder)}, which is compared too.")
         return load(folder)
     if expected:
         reporter.note(
@@ -164,7 +164,7 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
     own = embedder.bundle.path
     if ancestor is None or BundleLayout(own).word2vec.is_file():
         return own
-    reporter.note(f"{own} has no word2vec vectors, so those of {ancestor.bundle.path} are taken.")
+    reporter.note(f"{own} has no word2vec vectors, so those of {shown_model(ancestor.bundle.path)} are taken.")
     return ancestor.bundle.path
 
 

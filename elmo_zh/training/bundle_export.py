@@ -26,7 +26,7 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.markdown import code_span, spelled, table
-from elmo_zh.run.record import ended_at, load_record
+from elmo_zh.run.record import corpus_names, ended_at, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_date, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.initial_weights import Start, load_start
@@ -129,9 +129,9 @@ def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArr
 
 def _history(run: RunDir) -> History:
     """Return the history of a run's model; if its training is not finished, with the date of its start."""
-    segmented, trained = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("segment", "train"))
+    trained = load_record(run.stage_record("train"), damaged_is_none=True)
     trained_at = ended_at(trained) if trained.get("started_at") else ""
-    return History.of(run.name, list(segmented.get("inputs", {})), trained_at)
+    return History.of(run.name, corpus_names(run), trained_at)
 
 
 def _epoch_tokens(counts: Sequence[int]) -> int:

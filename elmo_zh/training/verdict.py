@@ -18,7 +18,7 @@ from elmo_zh.invocation import program
 from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
 from elmo_zh.pictures.training import training_figure
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import corpus_files
+from elmo_zh.run.record import corpus_names
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.heldout import measure_baselines, measure_text
 from elmo_zh.training.metrics import MetricsFile
@@ -258,6 +258,6 @@ def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
             f"checkpoint of step {heldout['step']:,} on all held-out text: perplexity"
             f" {format_figure(heldout['perplexity'])}, {heldout['bits_per_character']:.3f} bits per character"
         )
-    title = f"biLM trained on {name_corpus(run.name, corpus_files(run))}"
+    title = f"biLM trained on {name_corpus(run.name, corpus_names(run))}"
     figure = training_figure(MetricsFile(run.metrics).lines(), counts["baselines"], title, details)
     save_picture(figure, run.training_picture)

@@ -4,14 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 from contract.command_line import elmo_zh
-from drawn_bundles import TOKENS, add_word2vec, write_model
 
-from elmo_zh import ContextIndex, ElmoClassifier, ElmoEmbedder
 from elmo_zh.cli import cli
 from elmo_zh.cli.options import Common, _given_paths
-from elmo_zh.config import TextConfig
 from elmo_zh.run.files import file_digest
 
 # What each command writes. Each of its other paths is read.
@@ -22,7 +18,6 @@ WRITTEN = {
     "drift": {"output"}, "explore": {"output"}, "task fit": {"output"}, "task compare": {"output"},
     "task predict": {"output"}, "task probe": {"output"},
 }  # fmt: skip
-TEXTS = ["我们吃苹果。", "今天吃苹果。"] * 4
 
 # The last words of each command, and the file at stake.
 ENDANGERED = (
@@ -65,25 +60,6 @@ def test_every_path_of_a_command_that_writes_is_read_or_written() -> None:
         }
         context.params = {each: Path(each) for each in paths}
         assert {*map(str, _given_paths(context))} == {*paths, "config"} - WRITTEN[name], name
-
-
-@pytest.fixture
-def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model, and with a task and an index that name it."""
-    monkeypatch.chdir(tmp_path)
-    text = TextConfig(segmenter="character")
-    words = ("我", "们", "吃", "苹", "果", "苹果", "。")
-    for name in ("model", "other"):
-        add_word2vec(write_model(tmp_path / name, TOKENS, words=words, text=text, with_softmax=True))
-    for name, content in {
-        "t.txt": "\n".join(TEXTS), "w.txt": "果\n", "v.txt": "1 1\n果 1\n", "c.toml": "",
-        "mix.json": '{"scalar_parameters": [0, 0, 0], "gamma": 1}',
-    }.items():  # fmt: skip
-        Path(name).write_text(content, encoding="utf-8")
-    ContextIndex.build(ElmoEmbedder.load("model", "cpu"), "t.txt", "index", min_count=1)
-    classifier = ElmoClassifier("model", hidden_dim=3, epochs=1, device="cpu")
-    classifier.fit(TEXTS, ["有" if "我" in each else "无" for each in TEXTS]).save("task")
-    return tmp_path
 
 
 def test_what_is_read_is_kept(used: Path) -> None:

@@ -27,7 +27,7 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (first["run"], first["is_latest"], second["run"], second["is_latest"]) == (
         "runs/copy", True, "runs/law/新闻 2", False,
     )  # fmt: skip
-    assert first["corpus"] == ["food.txt", "nature.txt"]
+    assert first["corpus"] == ["corpus"]
     assert first["perplexity"] == trained["heldout"]["perplexity"]
     assert first["bigram_perplexity"] == trained["baselines"]["bigram"]["perplexity"]
     assert first["train_tokens"] == second["train_tokens"] > 0
@@ -36,10 +36,10 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert second["perplexity"] is None
     header, *lines = elmo_zh("runs").stdout.splitlines()
     assert header.split() == ["run", "corpus", "tokens", "disk", "perplexity", "bigram", "date"]
-    assert lines[0].startswith("runs/copy        food.txt and 1 more  ")
+    assert lines[0].startswith("runs/copy        corpus  ")
     assert lines[0].endswith("  latest")
     assert f"{trained['heldout']['perplexity']:,.1f}" in lines[0]
-    assert lines[1].startswith("runs/law/新闻 2  food.txt and 1 more  ")
+    assert lines[1].startswith("runs/law/新闻 2  corpus  ")
     assert lines[1].endswith("  unfinished, done until encode; trained to step 100")
     # Its model changes nothing about that.
     answer = elmo_zh("export", "--run", "runs/law/新闻 2")

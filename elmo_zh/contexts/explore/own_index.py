@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
 
-from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle
+from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle, installed_name
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
@@ -61,17 +61,13 @@ class Subject:
         """Return the folder of the index: in the run, or beside the runs in a folder that only this model has."""
         if self.run is not None:
             return self.run.index
-        name = self._installed_name or self.model.resolve().name
+        name = installed_name(self.model) or self.model.resolve().name
         return RUNS / f"{name}-{digest.removeprefix('sha256:')[:_SHOWN_DIGITS]}.index"
 
     @property
     def arguments(self) -> tuple[str | Path, ...]:
         """The argument that names the subject in a command."""
-        return ("--model", self._installed_name or self.model) if self.run is None else (self.run.path,)
-
-    @property
-    def _installed_name(self) -> str | None:
-        return next((name for name in MODELS if find_bundle(name) == self.model), None)
+        return ("--model", installed_name(self.model) or self.model) if self.run is None else (self.run.path,)
 
 
 def _default_model() -> Path:

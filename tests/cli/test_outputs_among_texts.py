@@ -1,0 +1,82 @@
+"""What elmo-zh has written into a folder of texts is not read as text, but skipped and counted."""
+
+import shutil
+from pathlib import Path
+
+from contract.command_line import SampleRun, elmo_zh
+
+from elmo_zh.corpus.sources import find_sources
+
+# Commands, and the output of each in the folder of texts.
+WRITING = (
+    ("score t.txt --model model --output", "lines.tsv"),
+    ("score t.txt --model model --against other --output", "compared.tsv"),
+    ("score t.txt --model model --by token --output", "tokens.tsv"),
+    ("score t.txt --model model --format jsonl --output", "lines.jsonl"),
+    ("score t.txt --model model --by token --format jsonl --output", "tokens.jsonl"),
+    ("score t.zip --model model --output", "archive.tsv"),
+    ("score t.zip --model model --format jsonl --output", "archive.jsonl"),
+    ("embed t.txt --model model --format jsonl --output", "vectors.jsonl"),
+    ("embed t.txt --model model --format npy --output", "vectors"),
+    ("task predict t.txt --task task --format tsv --output", "labels.tsv"),
+    ("task predict t.txt --task task --output", "labels.jsonl"),
+    ("senses 果 --index index --output", "senses.tsv"),
+    ("drift index index --min-count 2 --output", "drift.tsv"),
+    ("explore index --word 果 --output", "page.html"),
+    ("convert model --layout safetensors --output", "published"),
+)
+# Data of users that looks a little like an output.
+KEPT = {
+    "index/index.json": '{"text": "今天吃苹果。"}',
+    "config.toml": "",
+    "labels.tsv": "label\ttext\n好\t今天吃苹果。\n",
+    "line.jsonl": '{"line": "今天吃苹果。"}\n',
+}
+
+
+def test_outputs_among_texts_are_skipped(used: Path, sample_run: SampleRun) -> None:
+    shutil.make_archive("t", "zip", ".", "t.txt")
+    corpus = Path("corpus")
+    (corpus / "deep").mkdir(parents=True)
+    (corpus / "deep" / "text.txt").write_text("今天我们吃苹果。\n", encoding="utf-8")
+    for words, name in WRITING:
+        answer = elmo_zh(*words.split(), corpus / "deep" / name, "--quiet")
+        assert answer.status == 0, answer.stderr
+    shutil.copytree("model", corpus / "model")
+    shutil.copytree("task", corpus / "task")
+    shutil.copytree("index", corpus / "deep" / "index")
+    shutil.copytree(sample_run.path, corpus / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    outputs = {f"deep/{name}" for _, name in WRITING} | {"model", "task", "deep/index", "run"}
+    found = find_sources([str(corpus)])
+    assert [source.name for source in found.sources] == ["corpus/deep/text.txt"]
+    assert {str(path.relative_to(corpus)) for path in found.outputs} == outputs
+    # A file that is named is always read.
+    assert not find_sources([str(path) for path in corpus.rglob("*.tsv")]).outputs
+
+    told = f"Skipped {len(outputs)} outputs of elmo-zh among the texts: corpus/deep/archive.jsonl,"
+    for command, result, number in (
+        (("evaluate", corpus, "--model", "model"), "num_predictions", 9),
+        (("score", corpus, "--model", "model", "--output", "s.tsv"), "lines", 1),
+        (("index", corpus, "--model", "model", "--min-count", "1", "--output", "new.index"), "kept_lines", 1),
+        (("embed", corpus, "--model", "model", "--output", "vectors"), "lines", 1),
+        (("plan", corpus, "--no-training"), "sources", 1),
+        (("segment", corpus, "--run", "new", "--set", "text.segmenter=character"), "characters", 8),
+    ):
+        answer = elmo_zh(*command, "--json")
+        assert told in answer.stderr, (command, answer)
+        if command[0] != "plan":
+            assert answer.result()[result] == number, command
+    assert elmo_zh("inspect", "new", "--json").result()["passed_over"]["outputs of elmo-zh"]["count"] == len(outputs)
+    told = elmo_zh("evaluate", corpus / "run", "--model", "model").only_error()
+    assert "corpus/run holds no text files" in told
+    assert "0 other files, 1 output of elmo-zh" in told
+
+
+def test_data_that_looks_like_an_output_is_read(tmp_path: Path) -> None:
+    for name, content in KEPT.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    found = find_sources([str(tmp_path)])
+    assert not found.outputs
+    assert len(found.sources) == len(KEPT) - 1
