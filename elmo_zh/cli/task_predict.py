@@ -78,7 +78,7 @@ def predict(
         if output is None:
             file: BinaryIO = sys.stdout.buffer
         else:
-            stack.enter_context(claimed_output(output, map(Path, files), Path.is_file, force=common.force))
+            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
         count = _write_predictions(common, task, files, replace(form, text_columns=columns), file)
     if output is None:

@@ -23,6 +23,7 @@ from elmo_zh.corpus.readers.records import BLANK_LINES
 from elmo_zh.corpus.sources import Source, Sources, find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter, counted
 
 
@@ -224,10 +225,12 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Yield the sources that files, folders, globs and - (standard input) name, sorted by path."""
+    """Yield the sources, by path, that files, folders, globs and - (standard input) name; no output may replace one."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)
+        for source in sources.sources:
+            note_input(source.path)
         yield sources
         return
     if sys.stdin is None:

@@ -18,14 +18,17 @@ _FOLDERS = (
     {"info.json", "vectors.npy"},
 )
 # How the files begin that have a suffix of texts: rows of `score` and `embed`; of `task predict`; of `senses` and
-# `drift`; the page of `explore`.
-_SUFFIXES, _HEAD_BYTES = (".tsv", ".jsonl", ".html"), 65_536
+# `drift`; of `concordance`, `frequencies`, `collocates` and `keywords`; the page of `explore`.
+_SUFFIXES, _HEAD_BYTES = (".tsv", ".csv", ".jsonl", ".html"), 65_536
 _HEADS = re.compile(
     rb"(file\t)?line\t(tokens\tunknown|place\tstart\tend)\t"
     rb'|\{("file": "[^\n]*", )?"line": \d+, "(tokens|place)": '
     rb"|(label\tprobability\ttext|line\tstart\tend\tlabel\t(probability\t)?text)"
     rb'|\{"text1?": "[^\n]*", ("label": "[^\n]*", "probabilities": \{|"units": \[[^\n]*, "offsets": \[\[)'
     rb"|occurrence\tusage\tcosine\t|word\told_count\tnew_count\t"
+    rb"|(\xef\xbb\xbf)?(number[\t,]source[\t,]line[\t,]start|name[\t,]part[\t,]count)[\t,]"
+    rb"|(\xef\xbb\xbf)?word[\t,](together[\t,]count|count[\t,]other_count)[\t,]"
+    rb'|\{"(number": \d+, "source|name": "[^\n]*", "part|word": "[^\n]*", "(together|count": \d+, "other_count))": '
     rb"|<!DOCTYPE html>.{,4096}<title>elmo-zh explore</title>",
     re.DOTALL,
 )

@@ -96,7 +96,7 @@ def dump_vectors(
     form = form or OutputForm()
     settings.check(embedder)
     check_form(form, layers=settings.layers, pool=settings.pool)
-    inputs = [job.text.source.path, *job.also_read, embedder.bundle.path]
+    inputs = [job.text.source.path, embedder.bundle.path]
     with claimed_output(job.output, inputs, partial(is_output, form=form), force=force):
         dump = _Dump(embedder, job, settings, form, reporter)
         stamp = dump.open(force=force)

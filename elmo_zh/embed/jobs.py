@@ -16,7 +16,6 @@ class Job:
 
     text: InputText
     output: Path
-    also_read: tuple[Path, ...] = ()  # Other files that the command reads, which no output may replace
 
 
 def is_single(arguments: Sequence[str]) -> bool:
@@ -36,7 +35,6 @@ def plan_jobs(
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
         return [Job(input_text(source, config, segmented=segmented), output or default)]
-    paths = tuple(source.path for source in sources.sources)
     if output is not None and output.exists() and not output.is_dir():
         raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
     jobs: dict[Path, Job] = {}
@@ -44,7 +42,7 @@ def plan_jobs(
         target = _place(source, arguments, output)
         target = target.with_name(source.file_name + suffix)
         text = input_text(source, config, segmented=segmented)
-        other = jobs.setdefault(target.absolute(), Job(text, target, paths)).text.source
+        other = jobs.setdefault(target.absolute(), Job(text, target)).text.source
         if other is not source:
             raise OutputError(
                 f"{other.name} and {source.name} would both be written to {target}. Give their folder instead of the"

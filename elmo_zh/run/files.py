@@ -56,7 +56,7 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
     beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
     replaced = [path for path in beside if path.exists()]
     noted, _ = _NOTED.get() or ([], [])
-    for each in filter(Path.exists, (*inputs, *noted)):
+    for each in filter(Path.exists, (*inputs, *noted) if replaced else ()):
         for path in replaced:
             if path.samefile(each):
                 relation = "is read"

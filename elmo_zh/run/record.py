@@ -96,7 +96,8 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         changes = ["no record says what its checkpoints were made from"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, changes)
-    _require_inputs_as_made(run, stage, inputs)
+    if stage.inputs_made_by:
+        require_as_made(run, stage.inputs_made_by, stage.inputs, inputs)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
     if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
@@ -156,16 +157,14 @@ def require_inputs(run: RunDir, paths: Any) -> None:
             raise RunError(f"{path} is missing. {hint}")
 
 
-def _require_inputs_as_made(run: RunDir, stage: Stage, inputs: Mapping[str, Any]) -> None:
-    """Raise RunError if an input is not as the stage that makes it has left it."""
-    if not stage.inputs_made_by:
-        return
-    made = load_record(run.stage_record(stage.inputs_made_by), damaged_is_none=True).get("outputs", {})
+def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], described: Mapping[str, Any]) -> None:
+    """Raise RunError if a file, described by `describe_files`, is not as the stage that makes it has left it."""
+    made = load_record(run.stage_record(maker), damaged_is_none=True).get("outputs", {})
     for name, entry in made.items():
-        if name in inputs and inputs[name]["digest"] != entry["digest"]:
+        if name in files and described[name]["digest"] != entry["digest"]:
             raise RunError(
-                f"{stage.inputs[name]} is not as {stage.inputs_made_by} has written it: it was damaged or replaced."
-                f" Make it again with: {command(stage.inputs_made_by, '--run', run.path, '--force')}"
+                f"{files[name]} is not as {maker} has written it: it was damaged or replaced."
+                f" Make it again with: {command(maker, '--run', run.path, '--force')}"
             )
 
 

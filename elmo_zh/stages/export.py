@@ -7,7 +7,16 @@ from elmo_zh.config import Config, preparation_settings, with_defaults
 from elmo_zh.errors import RunError
 from elmo_zh.run.changes import describe_settings
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, require_inputs, run_stage
+from elmo_zh.run.record import (
+    Stage,
+    StageOutcome,
+    StageResult,
+    describe_files,
+    load_record,
+    require_as_made,
+    require_inputs,
+    run_stage,
+)
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.inputs import text_settings
 
@@ -28,6 +37,10 @@ def export(
     from elmo_zh.training.checkpoint import CheckpointFolder
 
     _require_text_settings_of_training(run, config)
+    # Weights fit the vocabulary or are refused; nothing else would notice that these are of another run.
+    for maker, paths in (("vocab", (run.vocab_counts, run.character_counts)), ("word2vec", (run.word2vec,))):
+        files = {path.name: path for path in paths if path.is_file()}
+        require_as_made(run, maker, files, describe_files(files, {}))
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
         # An export to another place is not a stage of the run: it is never skipped, and leaves no record.

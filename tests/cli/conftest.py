@@ -21,7 +21,7 @@ def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         add_word2vec(write_model(tmp_path / name, TOKENS, words=words, text=text, with_softmax=True))
     for name, content in {
         "t.txt": "\n".join(TEXTS), "w.txt": "果\n", "v.txt": "1 1\n果 1\n", "c.toml": "",
-        "mix.json": '{"scalar_parameters": [0, 0, 0], "gamma": 1}',
+        "t.tsv": "text\n今天吃苹果。\n", "mix.json": '{"scalar_parameters": [0, 0, 0], "gamma": 1}',
     }.items():  # fmt: skip
         Path(name).write_text(content, encoding="utf-8")
     ContextIndex.build(ElmoEmbedder.load("model", "cpu"), "t.txt", "index", min_count=1)

@@ -16,7 +16,8 @@ WRITTEN = {
     "train": {"run_path"}, "pipeline": {"run_path"}, "export": {"run_path", "output"}, "convert": {"output"},
     "embed": {"output"}, "score": {"output"}, "index": {"output"}, "senses": {"output", "picture"},
     "drift": {"output"}, "explore": {"output"}, "task fit": {"output"}, "task compare": {"output"},
-    "task predict": {"output"}, "task probe": {"output"},
+    "task predict": {"output"}, "task probe": {"output"}, "concordance": {"output"}, "frequencies": {"output"},
+    "collocates": {"output"}, "keywords": {"output"},
 }  # fmt: skip
 
 # The last words of each command, and the file at stake.
@@ -36,6 +37,9 @@ ENDANGERED = (
     ("score t.txt --model model --against other --output", "other/options.json"),
     ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),
     ("index t.txt --model model --words w.txt --output", "w.txt"),
+    ("embed t.txt --model model --segmented --output", "t.txt"),
+    ("concordance 苹果 t.tsv --output", "t.tsv"),
+    ("frequencies t.tsv --output", "t.tsv"),
     ("convert other --warm-on t.txt --output", "other"),
 )
 

@@ -258,6 +258,18 @@ def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None
     )
 
 
+@pytest.mark.parametrize(("name", "maker"), [("character_counts.tsv", "vocab"), ("word2vec.txt", "word2vec")])
+def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
+    (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
+    for output in ((), ("--output", tmp_path / "bundle")):
+        assert elmo_zh("export", "--run", run, *output).only_error() == (
+            f"{run / name} is not as {maker} has written it: it was damaged or replaced. Make it again with:"
+            f" elmo-zh {maker} --run {run} --force"
+        )
+    assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
+    assert elmo_zh("export", "--run", run, "--output", tmp_path / "bundle", "--quiet").status == 0
+
+
 def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     """Blocks that changed places, after the time stamp was set back."""
     path = untrained_run / "ids" / "train-00000.ids"

@@ -352,31 +352,27 @@ def test_a_damaged_task_is_one_line(
     assert problem in message_of(kind, lambda: TaskModel.load(path))
 
 
-def test_a_task_finds_its_model(
-    trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = tmp_path / "before"
-    model = shutil.copytree(embedder.bundle.path, before / "runs" / "mine" / "model")
-    job = replace(job_of(write_data(tmp_path, "classify"), "classify"), num_seeds=1)
-    job = replace(job, training=replace(job.training, epochs=1))
-    leave_out_pictures(monkeypatch)
-    with monkeypatch.context() as patch:
-        patch.chdir(before)
-        fit_task(job, ElmoEmbedder.load("runs/mine/model", "cpu"), Path("tasks/task"))
-    moved = Path(shutil.copytree(before / "tasks", tmp_path / "moved")) / "task"
-    assert TaskModel.load(moved).embedder.bundle.path == model
-    shutil.move(before, tmp_path / "after")
-    assert TaskModel.load(tmp_path / "after" / "tasks" / "task").predict(["我"])
-    assert "is not there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    assert TaskModel.load(trained("classify")).embedder.bundle.path == embedder.bundle.path
+    model = shutil.copytree(embedder.bundle.path, tmp_path / "here" / "runs" / "mine" / "model")
+    path = Path(shutil.copytree(trained("classify"), tmp_path / "here" / "tasks" / "task"))
+    changed(path, lambda found: found["model"].update(path="/before/runs/mine/model"))
+    assert TaskModel.load(path).embedder.bundle.path == model
     # Another model of that name is not taken, and the right one beside the task is found.
-    write_model(moved.parent / "mine" / "model", TOKENS, words=WORDS, seed=5)
-    shutil.copytree(tmp_path / "after" / "runs" / "mine" / "model", moved.parent / "model")
+    moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
+    write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
+    assert "is not there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
 
 
-def test_a_task_of_an_earlier_version_is_read(trained: Callable[[str], Path], tmp_path: Path) -> None:
-    path = copied(trained("classify"), tmp_path)
+def test_a_task_of_an_earlier_version_is_read(
+    trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
+    monkeypatch.chdir(embedder.bundle.path.parent)
     changed(path, lambda found: found.pop("digests"))
+    changed(path, lambda found: found["model"].update(path="model"))
     assert TaskModel.load(path).predict(["我"])
 
 
