@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
-from elmo_zh.run.reporter import Progress
+from elmo_zh.run.reporter import Progress, steps_watched
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -79,10 +79,9 @@ class Console:
             disable=self._quiet or not on_terminal,
             dynamic_ncols=True,
         ) as bar:
-            if on_terminal or self._quiet:
-                yield _Bar(bar)
-            else:
-                yield _Lines(description, unit, total, initial)
+            shown = _Bar(bar) if on_terminal or self._quiet else _Lines(description, unit, total, initial)
+            with steps_watched(lambda num_tokens: shown.update(0, **{"tokens of this line": num_tokens})):
+                yield shown
 
 
 def _figure(value: float) -> str:
@@ -97,7 +96,8 @@ class _Bar:
     def update(self, amount: int, **figures: float) -> None:
         self._bar.update(amount)
         if figures:
-            self._bar.set_postfix({name: _figure(value) for name, value in figures.items()}, refresh=False)
+            shown = {name: _figure(value) for name, value in figures.items()}
+            self._bar.set_postfix(shown, refresh=not amount)
 
 
 class _Lines:

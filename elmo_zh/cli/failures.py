@@ -14,7 +14,8 @@ _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "tr
 _SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
 _NO_MEMORY = (
-    "There is not enough memory ({detail}). Lower train.batch_size, model.cell_dim, vocab.size or embed.batch_tokens."
+    "There is not enough memory ({detail}). To train, lower train.batch_size, model.cell_dim or vocab.size; to use a"
+    " model, lower embed.batch_tokens and put each paragraph on a line of its own."
 )
 _NO_PROCESSES = (
     "No more processes or threads can be started ({detail}). End other programs, raise the limit (ulimit -u), or lower"

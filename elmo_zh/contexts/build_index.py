@@ -33,6 +33,7 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest, link_or_copy, read_json, remove, write_json
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.text.sentences import LONGEST_SENTENCE
 from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
@@ -159,7 +160,9 @@ class _Build:
         made_from = {"format": INDEX_FORMAT, "source_digest": digest, **self._embedder.identity()}
         made_from |= {**reading, "reading": text.reading}
         tokens.folder.open(made_from, force=force)
-        counts = tokens.write(self._embedder, text, **reading, stamp=stamp, reporter=self._reporter)
+        counts = tokens.write(
+            self._embedder, text, **reading, longest=LONGEST_SENTENCE, stamp=stamp, reporter=self._reporter
+        )
         hint_at_long_lines(text, counts, self._hints)
         return digest, counts
 

@@ -13,6 +13,8 @@ from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
 UNDECODABLE = "bytes that do not decode"
+# A line that is read whole takes some hundred times its bytes of memory.
+_LONGEST_EXACT_LINE = 2**22
 _BYTE_ORDER_MARK = "\ufeff"
 # JSON can escape lone surrogates, which no file can hold.
 _UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")
@@ -65,17 +67,19 @@ class DecodedText:
 
     def exact_lines(self) -> Iterator[str]:
         """Yield the lines, which end at LF or CR LF only; none is split."""
-        return exact_lines_of_chunks(self.chunks())
+        advice = "which no line should be. Put each paragraph on a line of its own."
+        return self._bounded(exact_lines_of_chunks(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield the lines, none of them split."""
+        advice = "which no record should be. Check its format, or read it as plain text: --input-format text"
+        return self._bounded(whole_lines_of_chunks(self.chunks(), longest, keeps_ends=keeps_ends), longest, advice)
+
+    def _bounded(self, lines: Iterator[str], longest: int, advice: str) -> Iterator[str]:
         try:
-            yield from whole_lines_of_chunks(self.chunks(), longest, keeps_ends=keeps_ends)
+            yield from lines
         except ValueError as error:
-            raise CorpusError(
-                f"{self.name}: line {error} is longer than {longest:,} characters, which no record should be."
-                " Check its format, or read it as plain text: --input-format text"
-            ) from None
+            raise CorpusError(f"{self.name}: line {error} is longer than {longest:,} characters, {advice}") from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""

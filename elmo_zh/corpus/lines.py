@@ -1,9 +1,9 @@
 """Lines of text of any length, in bounded memory."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.sentences import pieces
 
 # Longer lines are split, after a sentence if possible, so that a book in one line gives the same sentences.
 LONGEST_LINE = 2**20
@@ -24,11 +24,9 @@ def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
             yield from lines
             continue
         for line in lines:
-            yield from _bounded(line)
-        while len(rest) > LONGEST_LINE:
-            cut = _cut(rest, 0)
-            yield rest[:cut]
-            rest = rest[cut:]
+            yield from pieces(line, LONGEST_LINE)
+        *whole, rest = pieces(rest, LONGEST_LINE)
+        yield from whole
     if rest:
         yield rest
 
@@ -48,12 +46,26 @@ def as_one_line(text: str) -> str:
 
 def whole_lines_of_chunks(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number."""
+    split = _LINE_START.split if keeps_ends else _at_line_feeds
+    return _whole_lines(_with_line_feeds(chunks, keeps_ends=keeps_ends), longest, split)
+
+
+def exact_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
+    """Yield the lines of a text as they are: they end at LF, with or without CR before it; else as above."""
+    return (line.removesuffix("\r") for line in _whole_lines(chunks, longest, _at_line_feeds))
+
+
+def _at_line_feeds(chunk: str) -> list[str]:
+    return chunk.split("\n")
+
+
+def _whole_lines(chunks: Iterable[str], longest: int, split: Callable[[str], list[str]]) -> Iterator[str]:
     # The unfinished line, joined only once.
     fragments: list[str] = []
     length = 0
     number = 1
-    for chunk in _with_line_feeds(chunks, keeps_ends=keeps_ends):
-        first, *lines = _LINE_START.split(chunk) if keeps_ends else chunk.split("\n")
+    for chunk in chunks:
+        first, *lines = split(chunk)
         fragments.append(first)
         length += len(first)
         if lines:
@@ -65,21 +77,6 @@ def whole_lines_of_chunks(chunks: Iterable[str], longest: int, *, keeps_ends: bo
             raise ValueError(number)
     if length:
         yield "".join(fragments)
-
-
-def exact_lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text as they are: they end at LF, with or without CR before it, and none is split."""
-    # The unfinished line, joined only once.
-    fragments: list[str] = []
-    for chunk in chunks:
-        first, *lines = chunk.split("\n")
-        fragments.append(first)
-        if lines:
-            yield "".join(fragments).removesuffix("\r")
-            yield from (line.removesuffix("\r") for line in lines[:-1])
-            fragments = [lines[-1]]
-    if last := "".join(fragments):
-        yield last.removesuffix("\r")
 
 
 def _with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
@@ -96,20 +93,3 @@ def _with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iter
         yield text
     if held:
         yield held if keeps_ends else "\n"
-
-
-def _bounded(line: str) -> Iterator[str]:
-    start = 0
-    while len(line) - start > LONGEST_LINE:
-        end = _cut(line, start)
-        yield line[start:end]
-        start = end
-    yield line[start:]
-
-
-def _cut(line: str, start: int) -> int:
-    """Return where to split a long line: after the last sentence that surely ends before the limit, else there."""
-    end = start + LONGEST_LINE
-    # Even if the last sentence seems complete, more closing characters may follow it.
-    *sentences, last = split_sentences(line[start:end])
-    return end - len(last) if sentences else end

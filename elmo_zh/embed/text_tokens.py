@@ -18,9 +18,9 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.run.files import written_once
-from elmo_zh.run.reporter import Hints, Reporter
+from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 from elmo_zh.run.work_folder import Region, WorkFolder
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.sentences import LONGEST_SENTENCE, pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -29,6 +29,8 @@ PART_TOKENS = WINDOW_TOKENS
 # A line counts as long if it has so many characters and so many sentences.
 _LONG_CHARACTERS = 100
 _LONG_SENTENCES = 4
+# The vectors of one line are in memory together.
+_MOST_LINE_BYTES = 2**31
 # The record of how many lines there are, and of the members of an archive, once all lines have their tokens.
 _ALL = "tokens"
 
@@ -40,6 +42,14 @@ class _Row(NamedTuple):
     line: int  # Number of its line in the text, from 0
     start: int  # Its first character in that line
     columns: Mapping[str, str]
+    is_rest: bool = False  # Whether it is a piece of a long sentence, but not the first
+
+    def cut(self, longest: int, *, segmented: bool) -> "Iterator[_Row]":
+        """Yield the row in pieces of at most so many characters."""
+        start = self.start
+        for piece in pieces(self.text, longest, segmented=segmented):
+            yield self._replace(text=piece, start=start, is_rest=start > self.start)
+            start += len(piece)
 
 
 def _iter_rows(text: InputText, *, split: bool, reporter: Reporter) -> Iterator[_Row]:
@@ -78,6 +88,7 @@ class TokenCounts:
     cut_tokens: int = 0  # Tokens longer than the character slots
     backed_off_tokens: int = 0  # Unknown tokens that were read as their parts (--unknown backoff)
     long_lines: int = 0  # Raw lines that consist of several sentences
+    cut_lines: int = 0  # Pieces of sentences that were cut because of their length, but the first
 
     def add(self, other: "TokenCounts") -> None:
         """Add the counts of another text."""
@@ -86,7 +97,7 @@ class TokenCounts:
 
     def reported(self) -> dict[str, int]:
         """Return the counts as results of commands have them."""
-        return {name: count for name, count in asdict(self).items() if name != "long_lines"}
+        return {name: count for name, count in asdict(self).items() if name not in ("long_lines", "cut_lines")}
 
 
 @dataclass(frozen=True)
@@ -96,10 +107,19 @@ class TextTokens:
     folder: WorkFolder
 
     def write(
-        self, embedder: ElmoEmbedder, text: InputText, *, segmented: bool, split: bool, stamp: Stamp, reporter: Reporter
+        self,
+        embedder: ElmoEmbedder,
+        text: InputText,
+        *,
+        segmented: bool,
+        split: bool,
+        stamp: Stamp,
+        reporter: Reporter,
+        longest: int = 0,
     ) -> TokenCounts:
         """Write the tokens that are not there yet, and return the counts of all.
 
+        Lines, or with `split` sentences, are cut into pieces of at most `longest` characters, unless that is 0.
         The stamp is that of the file before the digest of the work folder's manifest was taken: a text that changes
         meanwhile is refused, and so is a NUL character in a token.
         """
@@ -112,12 +132,18 @@ class TextTokens:
             return counts
         if counts.lines:
             reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
-        rows = islice(_iter_rows(text, split=split, reporter=reporter), counts.lines, None)
+        rows = _iter_rows(text, split=split, reporter=reporter)
+        if longest:
+            rows = chain.from_iterable(row.cut(longest, segmented=segmented) for row in rows)
+        rows = islice(rows, counts.lines, None)
         try:
             with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
                 prepared = _iter_prepared(embedder, text, rows, segmented=segmented)
                 for part in iter_windows(prepared, _num_tokens, most_items=PART_LINES, most_size=PART_TOKENS):
-                    counts.add(self._write_part(embedder, part, counts.lines, segmented=segmented, split=split))
+                    block = _block_of(embedder, part, counts.lines, segmented=segmented, is_part=split or longest > 0)
+                    found = _count(embedder, part, block, are_lines=not (segmented or split))
+                    self._write_part(block, found)
+                    counts.add(found)
                     progress.update(len(part))
             stamp.require(text.source)
         except CorpusError:
@@ -126,37 +152,11 @@ class TextTokens:
         self.folder.finish(_ALL, {"lines": counts.lines, "members": text.members.described()})
         return counts
 
-    def _write_part(
-        self, embedder: ElmoEmbedder, part: "Sequence[_PreparedRow]", first_line: int, *, segmented: bool, split: bool
-    ) -> TokenCounts:
-        tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
-        rows = [prepared.row for prepared in part]
-        unknown = embedder.find_unknown(tokens)
-        block = TextBlock(
-            first_line=first_line,
-            line_offsets=np.cumsum([0, *map(_num_tokens, part)], dtype=np.int64),
-            tokens=[token.encode() for token in tokens],
-            unknown=unknown,
-            character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
-            source_lines=np.array([row.line for row in rows], np.int64) if split else None,
-            texts=[row.text.replace("\0", "\ufffd").encode() for row in rows],
-            starts=np.array([row.start for row in rows], np.int32) if split else None,
-            columns=_columns_of(rows),
-        )
-        counts = TokenCounts(
-            lines=len(part),
-            empty_lines=sum(not prepared.tokens for prepared in part),
-            tokens=len(tokens),
-            unknown_tokens=int(unknown.sum()),
-            cut_tokens=embedder.count_cut(tokens),
-            backed_off_tokens=_count_backed_off(embedder, compress(tokens, unknown)),
-            long_lines=0 if segmented or split else sum(_is_long(row.text) for row in rows),
-        )
-        path = self.folder.path / f"text-{first_line:012d}.npz"
+    def _write_part(self, block: TextBlock, counts: TokenCounts) -> None:
+        path = self.folder.path / f"text-{block.first_line:012d}.npz"
         with written_once(path) as unfinished:
             block.save(unfinished)
         self.folder.finish(path.stem, asdict(counts), [Region.whole(path)])
-        return counts
 
     def paths(self) -> list[Path]:
         """Return the files of the finished parts, in order."""
@@ -175,6 +175,39 @@ class _PreparedRow(NamedTuple):
     row: _Row
 
 
+def _block_of(
+    embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
+) -> TextBlock:
+    """Return rows as they are kept, with their places in the lines of the text if they are parts of these."""
+    tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
+    rows = [prepared.row for prepared in part]
+    return TextBlock(
+        first_line=first_line,
+        line_offsets=np.cumsum([0, *map(_num_tokens, part)], dtype=np.int64),
+        tokens=[token.encode() for token in tokens],
+        unknown=embedder.find_unknown(tokens),
+        character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
+        source_lines=np.array([row.line for row in rows], np.int64) if is_part else None,
+        texts=[row.text.replace("\0", "\ufffd").encode() for row in rows],
+        starts=np.array([row.start for row in rows], np.int32) if is_part else None,
+        columns=_columns_of(rows),
+    )
+
+
+def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock, *, are_lines: bool) -> TokenCounts:
+    tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
+    return TokenCounts(
+        lines=len(part),
+        empty_lines=sum(not prepared.tokens for prepared in part),
+        tokens=len(tokens),
+        unknown_tokens=int(block.unknown.sum()),
+        cut_tokens=embedder.count_cut(tokens),
+        backed_off_tokens=_count_backed_off(embedder, compress(tokens, block.unknown)),
+        long_lines=sum(_is_long(prepared.row.text) for prepared in part) if are_lines else 0,
+        cut_lines=sum(prepared.row.is_rest for prepared in part),
+    )
+
+
 def _num_tokens(prepared: _PreparedRow) -> int:
     return len(prepared.tokens)
 
@@ -191,6 +224,14 @@ def _iter_prepared(
     """Yield the rows as tokens."""
     for row in rows:
         line = embedder.prepare(row.text, segmented=segmented)
+        num_bytes = len(line.tokens) * embedder.num_layers * embedder.dimension * 4
+        if num_bytes > _MOST_LINE_BYTES:
+            name, number = text.place(row.line)
+            raise CorpusError(
+                f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
+                f" {format_bytes(num_bytes)} of memory, expected at most {format_bytes(_MOST_LINE_BYTES)}. Put each"
+                " paragraph on a line of its own, or add: --split-sentences"
+            )
         if "\0" in row.text and any("\0" in token for token in line.tokens):
             name, number = text.place(row.line)
             raise CorpusError(f"{name}: line {number + 1} holds a NUL character, which HDF5 cannot store. Remove it.")
@@ -209,6 +250,12 @@ def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
     """Advise once to split lines that are much longer than the sentences that the model was trained on."""
+    if counts.cut_lines:
+        hints.give(
+            "cut lines",
+            f"{text.name} has sentences of more than {LONGEST_SENTENCE:,} characters. They are cut into pieces"
+            f" ({counts.cut_lines:,} cuts).",
+        )
     if counts.long_lines:
         hints.give(
             "long lines",

@@ -5,8 +5,9 @@ then the second one of every sentence that has two, and so on. The two direction
 all its layers on its own half of the cores.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,10 @@ from elmo_zh.model.kernels.products import build_inference_product
 from elmo_zh.model.kernels.torch_internals import scripted
 from elmo_zh.model.precision import Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
+from elmo_zh.run.reporter import report_steps
+
+# Longer sentences are read in blocks of so many steps, after which a signal takes effect and progress is shown.
+BLOCK_STEPS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +74,24 @@ class SentenceReader:
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)
         after = [LSTMState(carried.output.clone(), carried.cell.clone()) for carried in state]
+        blocks = list(_step_blocks(sentences.counts))
 
-        def run(direction: int) -> None:
-            words = torch.from_numpy(sentences.words[direction])
-            hidden = word_vectors.index_select(0, words)
-            half = layers[:, :, direction * P : (direction + 1) * P]
-            half[0] = hidden.index_select(0, places[direction])
+        def run(counts: list[int], first: int, last: int, direction: int) -> None:
+            half, rows = layers[:, :, direction * P : (direction + 1) * P], places[direction]
+            # The tokens, but the marks, whose rows are in this block.
+            tokens = slice(None) if len(blocks) == 1 else ((rows >= first) & (rows < last)).nonzero()[:, 0]
+            rows = rows[tokens] - first
+            hidden = word_vectors.index_select(0, torch.from_numpy(sentences.words[direction, first:last]))
+            half[0, tokens] = hidden.index_select(0, rows)
             for index, carried in enumerate(after):
                 own = LSTMState(carried.output[direction], carried.cell[direction])
-                hidden = self._run_layer(index, direction, hidden, sentences.counts, own)
-                half[index + 1] = hidden.index_select(0, places[direction])
+                hidden = self._run_layer(index, direction, hidden, counts, own)
+                half[index + 1, tokens] = hidden.index_select(0, rows)
 
-        side_by_side(run)
+        for block in blocks:
+            side_by_side(partial(run, *block))
+            if len(blocks) > 1:
+                report_steps(block[-1])
         return layers, after
 
     def _run_layer(self, index: int, direction: int, hidden: Tensor, counts: list[int], state: LSTMState) -> Tensor:
@@ -88,6 +99,15 @@ class SentenceReader:
         outputs = torch.empty(len(hidden), self._shape.projection_dim)
         scripted(infer_layer)(hidden, counts, weights, state, clips, outputs)
         return skip_connection(self._shape, index, hidden, outputs)
+
+
+def _step_blocks(counts: list[int]) -> Iterator[tuple[list[int], int, int]]:
+    """Yield the steps in blocks, each as its counts, its first row and the one after its last."""
+    first = 0
+    for start in range(0, len(counts), BLOCK_STEPS):
+        block = counts[start : start + BLOCK_STEPS]
+        yield block, first, first + sum(block)
+        first += sum(block)
 
 
 def _prepare(layer: ProjectedLSTM, direction: int, precision: Precision) -> InferenceWeights:

@@ -2,8 +2,9 @@
 
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Protocol
 
@@ -28,6 +29,25 @@ class Reporter(Protocol):
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> AbstractContextManager[Progress]:
         """Start a running count of `total` units (None: unknown), of which `initial` are already finished."""
+
+
+_watch_steps: ContextVar[Callable[[int], None] | None] = ContextVar("watch_steps", default=None)
+
+
+@contextmanager
+def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
+    """Have `watch` called with the number of tokens read so far while one very long line is computed here."""
+    token = _watch_steps.set(watch)
+    try:
+        yield
+    finally:
+        _watch_steps.reset(token)
+
+
+def report_steps(num_tokens: int) -> None:
+    """Tell whoever watches how many tokens of a very long line are read."""
+    if watch := _watch_steps.get():
+        watch(num_tokens)
 
 
 class _NoProgress:

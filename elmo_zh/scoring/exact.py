@@ -1,7 +1,8 @@
 """Exact perplexity: every prediction is scored once over the whole vocabulary, independent of the batches."""
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,10 +15,11 @@ from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentenc
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.run.reporter import Progress
+from elmo_zh.run.reporter import Progress, report_steps
 from elmo_zh.vocabulary.lexicon import Lexicon
 
-BATCH_TOKENS = 2048
+# A sentence of more steps than a block is the only one of its batch.
+BATCH_TOKENS = BLOCK_STEPS = 2048
 # exp of more overflows. Only a model that has diverged costs so much.
 _MOST_NATS = 700.0
 
@@ -198,22 +200,39 @@ class TopOutputs(NamedTuple):
 
 def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:
     """Read sentences of input ids from a state. The last mark of each is predicted but never read."""
+    [outputs] = _iter_outputs(bilm, lexicon, sentences, state, block_steps=sys.maxsize)
+    return outputs
+
+
+def _iter_outputs(
+    bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State, block_steps: int
+) -> Iterator[TopOutputs]:
+    """Yield what `top_outputs` returns in blocks of steps; each starts from the state after the one before."""
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = bilm.lstm_layers()[0].bias.device
     # (2, T, B): the backward LM reads each sentence from its end.
     read = read_both_ways(TokenInputs(ids), mask).ids
     targets = torch.from_numpy(lexicon.targets(read.numpy()))[:, 1:].to(device)
     predicts = mask.transpose(0, 1)[1:].to(device)
-    inputs = build_inputs(lexicon, read[:, :-1]).to(device)
-    activations, state = bilm(inputs, state, lengths=predicts.sum(dim=0))
-    return TopOutputs(activations[-1], targets, predicts, state)
+    for start in range(0, len(predicts), block_steps):
+        steps = slice(start, min(start + block_steps, len(predicts)))
+        inputs = build_inputs(lexicon, read[:, steps]).to(device)
+        activations, state = bilm(inputs, state, lengths=predicts[steps].sum(dim=0))
+        yield TopOutputs(activations[-1], targets[:, steps], predicts[steps], state)
 
 
 def _predict(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
 ) -> _Predictions:
-    hidden, targets, predicts, state = top_outputs(bilm, lexicon, sentences, state)
-    forward, backward = (
-        softmax.nats(hidden[direction][predicts], targets[direction][predicts]).double() for direction in range(2)
-    )
-    return _Predictions((forward, backward), predicts, state)
+    """Predict all words of a batch; a very long sentence is a batch of its own, and is read in blocks."""
+    nats: tuple[list[Tensor], list[Tensor]] = ([], [])
+    all_predicts: list[Tensor] = []
+    for hidden, targets, predicts, after in _iter_outputs(bilm, lexicon, sentences, state, BLOCK_STEPS):
+        state = after
+        for costs, top, rows in zip(nats, hidden, targets, strict=True):
+            costs.append(softmax.nats(top[predicts], rows[predicts]).double())
+        if all_predicts:
+            report_steps(sum(map(len, all_predicts)))
+        all_predicts.append(predicts)
+    forward, backward = map(torch.cat, nats)
+    return _Predictions((forward, backward), torch.cat(all_predicts), state)

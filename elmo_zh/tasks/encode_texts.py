@@ -12,13 +12,13 @@ from torch import Tensor
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.datasets import Dataset
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.sentences import LONGEST_SENTENCE, split_sentences
 
 # Only the first characters of a long word are read.
 _MOST_CHARACTERS = 16
@@ -54,7 +54,8 @@ class TextReader:
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
         """Return the units of a raw text, unless they are given."""
-        lines = [line for line in align_sentences(text, self._embedder.prepare, split=self._splits) if line.tokens]
+        found = align_sentences(text, self._embedder.prepare, split=self._splits, longest=LONGEST_SENTENCE)
+        lines = [line for line in found if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
         tokens = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
         if units is None:
@@ -113,7 +114,11 @@ def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> 
             progress.update(1)
             return reader.read_example(example)
 
-        return {part: [read(example) for example in examples] for part, examples in parts.items()}
+        found = {part: [read(example) for example in examples] for part, examples in parts.items()}
+    texts = (text for examples in parts.values() for example in examples for text in example.texts)
+    if num_cut := sum(len(sentence) > LONGEST_SENTENCE for text in texts for sentence in reader.sentences(text)):
+        reporter.note(f"{counted(num_cut, 'sentence')} of more than {LONGEST_SENTENCE:,} characters: cut into pieces.")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

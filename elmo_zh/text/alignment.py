@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.sentences import pieces, split_sentences
 
 
 class Edit(NamedTuple):
@@ -73,13 +74,17 @@ class TokenisedLine:
         return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
 
 
-def align_sentences(text: str, prepare: Callable[[str], TokenisedLine], *, split: bool) -> Iterator[TokenisedLine]:
+def align_sentences(
+    text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0
+) -> Iterator[TokenisedLine]:
     """Yield the tokens of each sentence of a text, with their offsets in the whole text.
 
     `prepare` returns the tokens of one sentence text, with their offsets in it. Without `split` the text is one.
+    Sentences are cut into `pieces` of at most `longest` characters, unless that is 0.
     """
     start = 0
-    for sentence in split_sentences(text) if split else [text]:
+    sentences = split_sentences(text) if split else [text]
+    for sentence in chain.from_iterable(pieces(each, longest or len(each)) for each in sentences):
         found = prepare(sentence)
         yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
         start += len(sentence)

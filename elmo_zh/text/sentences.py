@@ -19,6 +19,10 @@ _SENTENCE = re.compile(
 )
 
 
+# Longer ones are cut where vectors need not be those of a whole line: in indexes and tasks.
+LONGEST_SENTENCE = 2000
+
+
 def split_sentences(paragraph: str) -> list[str]:
     """Return the sentence texts of a paragraph; concatenated they are the paragraph.
 
@@ -32,6 +36,23 @@ def split_sentences(paragraph: str) -> list[str]:
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
     return _SENTENCE.findall(paragraph)
+
+
+def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
+    """Return a text in pieces of at most `longest` characters; concatenated they are the text.
+
+    Each ends after the last sentence that surely ends before the limit, else after the last space, else at the limit.
+    In `segmented` text a sentence end may be in a token, so that only spaces count.
+    """
+    found, start = [], 0
+    while len(text) - start > longest:
+        within = text[start : start + longest]
+        # Even if the last sentence seems complete, more closing characters may follow it.
+        *sentences, last = [within] if segmented else split_sentences(within)
+        size = longest - len(last) if sentences else within.rfind(" ") + 1 or longest
+        found.append(within[:size])
+        start += size
+    return [*found, text[start:]]
 
 
 def _iter_sentences(paragraph: str) -> Iterator[str]:

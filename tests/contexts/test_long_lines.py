@@ -1,0 +1,99 @@
+"""Very long lines: cut in indexes, read in blocks everywhere, refused where they would fill the memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn_bundles import TOKENS, write_model
+from messages import message_of
+
+from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import steps_watched
+
+WORDS = ("我们", "说", "今天", "天气", "很", "好")
+TEXT = TextConfig(segmenter="character")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "model"
+    return write_model(folder, TOKENS, words=WORDS, text=TEXT, with_softmax=True)
+
+
+@pytest.mark.parametrize("segmented", [False, True])
+def test_an_index_cuts_long_sentences(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segmented: bool
+) -> None:
+    for module in ("contexts.build_index", "embed.text_tokens"):
+        monkeypatch.setattr(f"elmo_zh.{module}.LONGEST_SENTENCE", 7)
+    line = "说 很 好 很 好 我们 好" if segmented else "说很好很好。好很好很说好很说"
+    path = tmp_path / "a.txt"
+    path.write_text(f"好\n{line}\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"a\.txt has sentences of more than 7 characters"):
+        index = ContextIndex.build(
+            ElmoEmbedder.load(model, "cpu"), path, tmp_path / "index", segmented=segmented, min_count=1
+        )
+    found = [index.occurrence(int(number)) for number in index.occurrences("好")]
+    lines = [index.line(each.line) for each in found]
+    pieces = ["好", "说 很 好 ", "很 好 我们 ", "好"] if segmented else ["好", *["说很好很好。"] * 2]
+    assert [each.text for each in lines][: len(pieces)] == pieces
+    in_raw_line = [line[each.start + row.start] for each, row in zip(found[1:], lines[1:], strict=True)]
+    assert in_raw_line == ["好"] * (line.count("好"))
+    assert max(len(each.text) for each in lines) <= 7
+
+
+def test_blocks_of_steps_change_no_vector_and_tell_how_far_they_are(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = [list("好很说") * 30, list("说很"), list("很" * 31)]
+    embedder = ElmoEmbedder.load(model, "cpu")
+    expected = embedder.embed_tokens(sentences)
+    monkeypatch.setattr("elmo_zh.model.sentence_reader.BLOCK_STEPS", 11)
+    told: list[int] = []
+    with steps_watched(told.append):
+        found = embedder.embed_tokens(sentences)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # 92 + 33 + 4 tokens, marks included.
+    assert told[-1] == 129
+    assert told == sorted(told)
+    assert len(told) == 9
+
+
+def test_a_long_line_is_scored_in_blocks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "好很说" * 30
+    scorer = LineScorer.load(model, "cpu", by_token=True)
+    [expected] = scorer.score([line])
+    monkeypatch.setattr("elmo_zh.scoring.exact.BLOCK_STEPS", 11)
+    told: list[int] = []
+    with steps_watched(told.append):
+        [found] = scorer.score([line])
+    assert told == list(range(11, 91, 11))
+    assert expected.tokens is not None
+    assert found.tokens is not None
+    for one, other in zip(found.tokens, expected.tokens, strict=True):
+        assert one.forward_nats == pytest.approx(other.forward_nats, abs=1e-5)
+        assert one.backward_nats == pytest.approx(other.backward_nats, abs=1e-5)
+
+
+def test_lines_that_would_fill_the_memory_are_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("好\n" + "好很说" * 30 + "\n", encoding="utf-8")
+    monkeypatch.setattr("elmo_zh.embed.text_tokens._MOST_LINE_BYTES", 1000)
+    embedder = ElmoEmbedder.load(model, "cpu")
+    told = message_of(CorpusError, lambda: ContextIndex.build(embedder, path, tmp_path / "index"))
+    assert told.startswith(f"{path}: line 2 has 90 tokens, whose vectors take ")
+    monkeypatch.setattr("elmo_zh.corpus.decoding._LONGEST_EXACT_LINE", 80)
+    monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", 30)
+    [source] = find_sources([str(path)]).sources
+    assert message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines())) == (
+        f"{path}: line 2 is longer than 80 characters, which no line should be."
+        " Put each paragraph on a line of its own."
+    )
