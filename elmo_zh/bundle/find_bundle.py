@@ -11,6 +11,7 @@ from pathlib import Path
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
+from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.extras import starter_line
 from elmo_zh.invocation import command, path_from_here, program
@@ -24,6 +25,8 @@ STARTER = "starter"
 _STARTER_PACKAGE = "elmo_zh_starter"
 # No bundle.json comes near this size.
 _LARGEST_INFO_BYTES = 2**24
+# Fraction of its training up to which a corpus is called small beside it.
+_LITTLE_BESIDE_STARTER = 0.1
 _TRAIN = "make train CORPUS=my-texts/"
 # The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
 _OTHER_FOLDERS = (
@@ -96,12 +99,19 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
     return None
 
 
-def starter_tokens() -> int:
-    """Return the number of tokens that the installed starter model has trained on; 0 if none is installed."""
-    if STARTER not in MODELS:
-        return 0
+def starter_advice(config: Config, num_tokens: float) -> list[str]:
+    """Return the advice to start from the installed starter model where it has seen far more text than a corpus has."""
+    if STARTER not in MODELS or config.train.init or config.vocab.init or config.model.mode != "token":
+        return []
     info = json.loads(BundleLayout(find_bundle(STARTER)).info.read_text(encoding="utf-8"))
-    return int(info["training"].get("tokens", 0))
+    seen = int(info["training"].get("tokens", 0))
+    if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
+        return []
+    return [
+        f"Recommended for so little text: start from the installed model starter, which has trained on {seen:,} tokens"
+        " (INIT=starter for make train, --init starter for pipeline). On news this lowered the held-out perplexity by"
+        " 63% with 200 kB, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
+    ]
 
 
 def default_bundle() -> Path:

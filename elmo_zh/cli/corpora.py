@@ -1,10 +1,8 @@
 """The commands that describe: plan (what a run will take), inspect (what a run contains) and runs (which there are)."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,12 +11,6 @@ from elmo_zh.inspection import Shown
 from elmo_zh.invocation import command
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
-
-if TYPE_CHECKING:
-    from elmo_zh.config import Config
-
-# Fraction of the starter model's training up to which a corpus is called small beside it.
-_LITTLE_BESIDE_STARTER = 0.1
 
 
 @click.command()
@@ -72,19 +64,9 @@ def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits:
     if run_path:
         again = command("pipeline", *corpus, "--run", run_path)
         saved = [f"Saved as {run.plan}. Next: {again}"]
-    common.finish(found, *describe_plan(found), *_advise_starter(config, found["figures"]["tokens"]["value"]), *saved)
+    from elmo_zh.bundle.find_bundle import starter_advice
 
-
-def _advise_starter(config: "Config", num_tokens: float) -> Iterator[str]:
-    """Yield the advice to start from the installed starter model where it has seen far more text than this corpus."""
-    from elmo_zh.bundle.find_bundle import starter_tokens
-
-    seen = 0 if config.train.init or config.vocab.init or config.model.mode != "token" else starter_tokens()
-    if num_tokens < _LITTLE_BESIDE_STARTER * seen:
-        yield (
-            f"Recommended: start from the installed model starter, which has trained on {seen:,} tokens: add"
-            " INIT=starter to make train, or --init starter to pipeline."
-        )
+    common.finish(found, *describe_plan(found), *starter_advice(config, found["figures"]["tokens"]["value"]), *saved)
 
 
 @click.command()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
+from elmo_zh.bundle.find_bundle import starter_advice
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
@@ -245,6 +246,8 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     if config.dropout == AUTOMATIC:
         config = choose_dropout(config, epoch_tokens)
         context.reporter.note(f"train.dropout is {config.dropout:g}, chosen by the number of epochs.")
+    for advice in starter_advice(context.config, store.train.num_tokens) if trainer.step == 0 else ():
+        context.reporter.note(advice)
 
 
 def _describe_resumption(step: int, num_steps: int) -> str:

@@ -32,7 +32,7 @@ def test_a_plan_of_a_small_corpus_is_exact() -> None:
 def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, recommended = write_corpus(), "Recommended: start from the installed model starter"
+    corpus, recommended = write_corpus(), "Recommended for so little text: start from the installed"
     assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
     model = install_model(empty_folder, "starter", monkeypatch)
     info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
