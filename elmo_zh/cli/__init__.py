@@ -11,9 +11,10 @@ from typing import TextIO, cast
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
-from elmo_zh.cli.concordance import collocates, concordance, frequencies, keywords
+from elmo_zh.cli.concordance import concordance
 from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
+from elmo_zh.cli.counts import collocates, frequencies, keywords
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.explore import explore

@@ -1,9 +1,9 @@
-"""The commands of a corpus linguist's desk: concordance, frequencies, collocates, keywords."""
+"""The command that shows words in their contexts, and how it and the commands that count read texts."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder_of
 from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes
-from elmo_zh.concordance import ConcordanceOptions, CountOptions, TextChoice
+from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
 
-# Columns of text in tables of counts.
-_LEFT = ("usage", "word", "name", "part")
-_files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
+files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 
 
 @dataclass(frozen=True)
-class _Read:
+class ReadTexts:
     """The texts that a command reads: their tokens, the index that they come from, and which lines count."""
 
     table: "TokenTable"
@@ -44,9 +42,9 @@ class _Read:
         return found.take(self.wanted[found.lines])
 
 
-def _read(
+def read_texts(
     common: Common, stack: ExitStack, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()
-) -> _Read:
+) -> ReadTexts:
     """Read an index or files; of files only lines that may match one of the queries, if there are any."""
     from elmo_zh.concordance.query import may_match, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
@@ -69,12 +67,12 @@ def _read(
         texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
         preparation = TextPreparation.build(config.text)
         table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
-    return _Read(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+    return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
 
 
 @click.command()
 @click.argument("query", metavar="QUERY")
-@_files_argument
+@files_argument
 @takes(TextChoice, "texts")
 @takes(ConcordanceOptions, "options")
 @input_options
@@ -114,9 +112,9 @@ def concordance(
         if options.output:
             require_suffix(options.output, is_concordance=True)
             stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
-        read = _read(common, stack, files, texts, [query])
+        read = read_texts(common, stack, files, texts, [query])
         found = read.find(query)
-        _require_matches(query, found, texts)
+        require_matches(query, found, texts)
         found = _chosen(read, query, found, options)
         found = _sorted(common, read, found, options, model, device)
         if options.output:
@@ -138,7 +136,7 @@ def concordance(
     )
 
 
-def _require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
+def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
     """Raise CorpusError if nothing matches."""
     if not len(found):
         among = f" in the lines where {texts.where}" if texts.where else ""
@@ -146,7 +144,7 @@ def _require_matches(query: str, found: "Concordance", texts: TextChoice) -> Non
         raise CorpusError(f"{query} does not occur{among}. A match begins and ends with a token. {advice}.")
 
 
-def _chosen(read: _Read, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches that the options leave: lines with an expression, a usage, a sample."""
     if options.containing is not None:
         found = found.containing(options.containing)
@@ -157,18 +155,19 @@ def _chosen(read: _Read, query: str, found: "Concordance", options: ConcordanceO
     return found
 
 
-def _with_usages(read: _Read, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches of one usage; those of which the index has no vectors are in none."""
     from elmo_zh.concordance.lines import match_usages
 
-    index = _require_index(read, "--usage")
+    index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
         raise ConfigError(f"--usage {options.usage}: {query} has the usages 1 to {int(max(usages[usages > 0]))}.")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 
-def _require_index(read: _Read, option: str) -> "ContextIndex":
+def require_index(read: ReadTexts, option: str) -> "ContextIndex":
+    """Return the index that is read; raise UsageError if files are."""
     if read.index is None:
         raise click.UsageError(f"{option} needs the vectors of an index. Give --index INDEX instead of files.")
     return read.index
@@ -176,7 +175,7 @@ def _require_index(read: _Read, option: str) -> "ContextIndex":
 
 def _sorted(
     common: Common,
-    read: _Read,
+    read: ReadTexts,
     found: "Concordance",
     options: ConcordanceOptions,
     model: Path | None,
@@ -188,14 +187,14 @@ def _sorted(
         from elmo_zh.concordance.lines import by_meaning
         from elmo_zh.contexts.usages import usage_layer
 
-        index = _require_index(read, "--like")
+        index = require_index(read, "--like")
         layer = usage_layer(index) if options.layer is None else options.layer
         found = by_meaning(index, found, options.like, layer)
         keys = keys or ["cosine"]
     if "surprisal" in [key.removeprefix("-") for key in keys]:
         from elmo_zh.concordance.lines import with_surprisal
 
-        index = _require_index(read, "--sort surprisal")
+        index = require_index(read, "--sort surprisal")
         embedder = load_embedder_of(common, index, model, common.resolve().embed, device)
         found = with_surprisal(embedder.bundle, found, common.console)
     elif model or device:
@@ -214,224 +213,3 @@ def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: C
         return f"Next, the lines most like the first in meaning: {similar}"
     read = shlex.quote(files[0]) if files else f"--index {shlex.quote(str(texts.index))}"
     return f"Next, what stands near it: {program()} collocates {word} {read}"
-
-
-@click.command()
-@_files_argument
-@click.option(
-    "--word",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="Count this, written as for concordance; may be repeated. Default: every word.",
-)
-@click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@common_options
-@click.pass_obj
-def frequencies(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    queries: tuple[str, ...],
-    column: str | None,
-    *,
-    texts: TextChoice,
-    options: CountOptions,
-) -> None:
-    """Count words and phrases, in all texts and in each part.
-
-    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised, from
-    0 (as evenly as possible) to 1. Parts are the sources, or the values of the column given with --by.
-
-    \b
-    Example:
-      elmo-zh frequencies data/sample --top 30
-      elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
-    """
-    from elmo_zh.concordance import counts
-    from elmo_zh.concordance.query import require_column
-
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = _read(common, stack, files, texts)
-        divided = require_column(read.table.columns, column or "source", "--by")
-        found = [
-            row
-            for query in queries
-            for row in counts.frequencies(
-                query, read.table, read.find(query).lines, divided, by_part=column is not None
-            )
-        ]
-        rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
-        _report(common, rows, options, counted(len(rows), "row"))
-
-
-@click.command()
-@click.argument("query", metavar="QUERY")
-@_files_argument
-@click.option(
-    "--window",
-    type=(click.IntRange(0), click.IntRange(0)),
-    default=(5, 5),
-    show_default=True,
-    metavar="LEFT RIGHT",
-    help="Tokens to the left and to the right that count.",
-)
-@click.option(
-    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Least number of co-occurrences."
-)
-@click.option(
-    "--by",
-    type=click.Choice(["log-likelihood", "log-dice"]),
-    default="log-likelihood",
-    show_default=True,
-    help="Measure by which words are sorted.",
-)
-@click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@common_options
-@click.pass_obj
-def collocates(
-    common: Common,
-    /,
-    query: str,
-    files: tuple[str, ...],
-    window: tuple[int, int],
-    min_count: int,
-    by: str,
-    usages: bool,
-    *,
-    texts: TextChoice,
-    options: CountOptions,
-) -> None:
-    """Find the words that stand near a word more often than chance.
-
-    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what
-    chance would give, log-likelihood (G2, negative if the two avoid one another) and logDice (14 at most, independent
-    of the size of the texts).
-
-    \b
-    Example:
-      elmo-zh collocates 苹果 --index sample.index --usages
-      elmo-zh collocates 改革 news/ --window 3 3 --by log-dice
-    """
-    from elmo_zh.concordance import counts
-
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = _read(common, stack, files, texts)
-        found = read.find(query)
-        _require_matches(query, found, texts)
-        parts = {"": found}
-        if usages:
-            from elmo_zh.concordance.lines import match_usages
-
-            of_match = match_usages(_require_index(read, "--usages"), query, found, layer=None, seed=1)
-            parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
-        rows: list[dict[str, Any]] = []
-        for usage, own in parts.items():
-            near = counts.collocates(own, window, least=min_count)
-            if by == "log-dice":
-                near.sort(key=lambda each: -each.log_dice)
-            rows += [{**({"usage": usage} if usages else {}), **asdict(each)} for each in near]
-        _report(common, rows, options, f"{counted(len(found), 'occurrence')} of {query}", by="usage")
-
-
-@click.command()
-@_files_argument
-@click.option(
-    "--against-where",
-    metavar="CONDITION",
-    help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
-)
-@click.option("--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with another index instead.")
-@click.option(
-    "--min-count",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Least number of occurrences in both together.",
-)
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@common_options
-@click.pass_obj
-def keywords(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    against_where: str | None,
-    against: Path | None,
-    min_count: int,
-    *,
-    texts: TextChoice,
-    options: CountOptions,
-) -> None:
-    """Find the words that are typical of some lines against others.
-
-    Each row has both counts, both per million tokens, the log ratio (1 is twice as frequent), log-likelihood (G2), its
-    p-value, and q, the false discovery rate among all compared words.
-
-    \b
-    Example:
-      elmo-zh keywords --index news.index --where 'year >= 2020'
-      elmo-zh keywords --index old.index --against new.index --output keywords.csv
-    """
-    from elmo_zh.concordance.counts import compare_words
-    from elmo_zh.concordance.query import wanted_lines
-
-    common.resolve()
-    if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
-        raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = _read(common, stack, files, texts)
-        other, lines = read.table, ~read.wanted
-        if against is not None:
-            other_read = _read(common, stack, (), replace(texts, index=against))
-            other, lines = other_read.table, other_read.wanted
-        elif against_where is not None:
-            lines = wanted_lines(other.columns, len(other.ends), against_where)
-        rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
-        _report(common, rows, options, counted(len(rows), "word"))
-
-
-def _claim(common: Common, stack: ExitStack, options: CountOptions) -> None:
-    """Reserve the output."""
-    if options.output:
-        from elmo_zh.concordance.tables import require_suffix
-        from elmo_zh.run.files import claimed_output
-
-        require_suffix(options.output)
-        stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
-
-
-def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
-    """Write the table, and print its first rows; with `by`, those of each value of that column."""
-    from elmo_zh.concordance.tables import cell, save_rows
-
-    found = [row if isinstance(row, dict) else asdict(row) for row in rows]
-    if options.output:
-        save_rows(found, options.output)
-    shown: list[dict[str, Any]] = []
-    for row in found:
-        num_before = sum(each.get(by) == row.get(by) for each in shown)
-        if not options.top or num_before < options.top:
-            shown.append(row)
-    cells = [
-        [f"{value:,.4g}" if isinstance(value, float) else str(cell(value)) for value in row.values()] for row in shown
-    ]
-    header = [name.replace("_", " ") for name in shown[0]] if shown else []
-    common.finish(
-        {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
-        *(aligned([header, *cells], left=[n for n, name in enumerate(header) if name in _LEFT]) if shown else []),
-        "",
-        title + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
-        *([f"Wrote {options.output}"] if options.output else []),
-    )

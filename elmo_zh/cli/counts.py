@@ -1,0 +1,238 @@
+"""The commands that count words: frequencies, collocates, keywords."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elmo_zh.cli.concordance import files_argument, read_texts, require_index, require_matches
+from elmo_zh.cli.options import Common, common_options, input_options, takes
+from elmo_zh.concordance import CountOptions, TextChoice
+from elmo_zh.run.reporter import aligned, counted
+
+# Columns of text in tables.
+_LEFT = ("usage", "word", "name", "part")
+
+
+@click.command()
+@files_argument
+@click.option(
+    "--word",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Count this, written as for concordance; may be repeated. Default: every word.",
+)
+@click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def frequencies(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    queries: tuple[str, ...],
+    column: str | None,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Count words and phrases, in all texts and in each part.
+
+    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised, from
+    0 (as evenly as possible) to 1. Parts are the sources, or the values of the column given with --by.
+
+    \b
+    Example:
+      elmo-zh frequencies data/sample --top 30
+      elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
+    """
+    from elmo_zh.concordance import counts
+    from elmo_zh.concordance.query import require_column
+
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = read_texts(common, stack, files, texts)
+        divided = require_column(read.table.columns, column or "source", "--by")
+        found = [
+            row
+            for query in queries
+            for row in counts.frequencies(
+                query, read.table, read.find(query).lines, divided, by_part=column is not None
+            )
+        ]
+        rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
+        _report(common, rows, options, counted(len(rows), "row"))
+
+
+@click.command()
+@click.argument("query", metavar="QUERY")
+@files_argument
+@click.option(
+    "--window",
+    type=(click.IntRange(0), click.IntRange(0)),
+    default=(5, 5),
+    show_default=True,
+    metavar="LEFT RIGHT",
+    help="Tokens to the left and to the right that count.",
+)
+@click.option(
+    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Least number of co-occurrences."
+)
+@click.option(
+    "--by",
+    type=click.Choice(["log-likelihood", "log-dice"]),
+    default="log-likelihood",
+    show_default=True,
+    help="Measure by which words are sorted.",
+)
+@click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def collocates(
+    common: Common,
+    /,
+    query: str,
+    files: tuple[str, ...],
+    window: tuple[int, int],
+    min_count: int,
+    by: str,
+    usages: bool,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Find the words that stand near a word more often than chance.
+
+    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what
+    chance would give, log-likelihood (G2, negative if the two avoid one another) and logDice (14 at most, independent
+    of the size of the texts).
+
+    \b
+    Example:
+      elmo-zh collocates 苹果 --index sample.index --usages
+      elmo-zh collocates 改革 news/ --window 3 3 --by log-dice
+    """
+    from elmo_zh.concordance import counts
+
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = read_texts(common, stack, files, texts)
+        found = read.find(query)
+        require_matches(query, found, texts)
+        parts = {"": found}
+        if usages:
+            from elmo_zh.concordance.lines import match_usages
+
+            of_match = match_usages(require_index(read, "--usages"), query, found, layer=None, seed=1)
+            parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
+        rows: list[dict[str, Any]] = []
+        for usage, own in parts.items():
+            near = counts.collocates(own, window, least=min_count)
+            if by == "log-dice":
+                near.sort(key=lambda each: -each.log_dice)
+            rows += [{**({"usage": usage} if usages else {}), **asdict(each)} for each in near]
+        _report(common, rows, options, f"{counted(len(found), 'occurrence')} of {query}", by="usage")
+
+
+@click.command()
+@files_argument
+@click.option(
+    "--against-where",
+    metavar="CONDITION",
+    help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
+)
+@click.option("--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with another index instead.")
+@click.option(
+    "--min-count",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Least number of occurrences in both together.",
+)
+@takes(TextChoice, "texts")
+@takes(CountOptions, "options")
+@input_options
+@common_options
+@click.pass_obj
+def keywords(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    against_where: str | None,
+    against: Path | None,
+    min_count: int,
+    *,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Find the words that are typical of some lines against others.
+
+    Each row has both counts, both per million tokens, the log ratio (1 is twice as frequent), log-likelihood (G2), its
+    p-value, and q, the false discovery rate among all compared words.
+
+    \b
+    Example:
+      elmo-zh keywords --index news.index --where 'year >= 2020'
+      elmo-zh keywords --index old.index --against new.index --output keywords.csv
+    """
+    from elmo_zh.concordance.counts import compare_words
+    from elmo_zh.concordance.query import wanted_lines
+
+    common.resolve()
+    if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
+        raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        read = read_texts(common, stack, files, texts)
+        other, lines = read.table, ~read.wanted
+        if against is not None:
+            other_read = read_texts(common, stack, (), replace(texts, index=against))
+            other, lines = other_read.table, other_read.wanted
+        elif against_where is not None:
+            lines = wanted_lines(other.columns, len(other.ends), against_where)
+        rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
+        _report(common, rows, options, counted(len(rows), "word"))
+
+
+def _claim(common: Common, stack: ExitStack, options: CountOptions) -> None:
+    """Reserve the output."""
+    if options.output:
+        from elmo_zh.concordance.tables import require_suffix
+        from elmo_zh.run.files import claimed_output
+
+        require_suffix(options.output)
+        stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
+
+
+def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
+    """Write the table, and print its first rows; with `by`, those of each value of that column."""
+    from elmo_zh.concordance.tables import cell, save_rows
+
+    found = [row if isinstance(row, dict) else asdict(row) for row in rows]
+    if options.output:
+        save_rows(found, options.output)
+    shown: list[dict[str, Any]] = []
+    for row in found:
+        num_before = sum(each.get(by) == row.get(by) for each in shown)
+        if not options.top or num_before < options.top:
+            shown.append(row)
+    cells = [
+        [f"{value:,.4g}" if isinstance(value, float) else str(cell(value)) for value in row.values()] for row in shown
+    ]
+    header = [name.replace("_", " ") for name in shown[0]] if shown else []
+    common.finish(
+        {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
+        *(aligned([header, *cells], left=[n for n, name in enumerate(header) if name in _LEFT]) if shown else []),
+        "",
+        title + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
+        *([f"Wrote {options.output}"] if options.output else []),
+    )
