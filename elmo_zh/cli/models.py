@@ -122,7 +122,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
         f" {count_parameters(found.bilm, found.softmax):,} parameters, {_count_rows(found.vocabulary)}.",
-        *(describe_readers(shape) if layout != "safetensors" else ()),
+        *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
 

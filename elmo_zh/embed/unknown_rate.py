@@ -10,7 +10,7 @@ from typing import Any
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.config.privacy import shown
-from elmo_zh.text.han import simplified_forms, traditional_forms
+from elmo_zh.text.han import HAN, simplified_forms, traditional_forms
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
 
@@ -27,6 +27,8 @@ _SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12
 
 # In text of the other script about half of the unknown words have a character that only this script has.
 _SCRIPT_FRACTION = 0.2
+# In text of another language, or of numbers, nearly all of them have no Han character.
+_WITHOUT_CHINESE = 0.95
 
 
 class UnknownWordsWarning(UserWarning):
@@ -106,6 +108,9 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
                 f"The text is in {script} characters ({named}), the model's was in {other} ones: convert it first, with"
                 f" OpenCC for example, or train a model with text.script={other}."
             )
+    fraction, named = matching(lambda word: not HAN.search(word))
+    if fraction > _WITHOUT_CHINESE:
+        return f"They have no Chinese ({named}), and the model has learned Chinese: give it Chinese text."
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:

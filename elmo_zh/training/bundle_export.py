@@ -78,7 +78,7 @@ def export_checkpoint(
             f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"
             " then export again."
         )
-    if form.layout != "safetensors":
+    if form.layout not in ("safetensors", "bundle"):
         for line in describe_readers(source.bilm.shape):
             reporter.note(line)
 

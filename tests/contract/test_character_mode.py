@@ -194,8 +194,9 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     assert expected in character_run.answer.stderr.splitlines()
 
 
-def test_export_tells_which_programs_read_the_model(character_run: SampleRun) -> None:
-    told = character_run.answer.stderr.splitlines()
+def test_info_tells_which_programs_read_the_model(character_run: SampleRun) -> None:
+    assert "read by" not in character_run.answer.stderr
+    told = elmo_zh("info", character_run.model).stdout.splitlines()
     assert "Also read by: bilm-tf, simple_elmo, pytorch-fast-elmo." in told
     assert "Not read by AllenNLP: it reads 50 character slots, not 13 (model.character_slots)." in told
 

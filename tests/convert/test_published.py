@@ -206,13 +206,14 @@ def test_clips_and_cut_words_are_within_reach(tmp_path: Path, out: Path) -> None
 @pytest.mark.parametrize("characters", MODES)
 def test_what_is_told_to_people(tmp_path: Path, out: Path, characters: bool) -> None:
     answer = convert(Published(characters=characters).write(tmp_path / "source"), out)
-    first, *others = answer.stdout.splitlines()
+    first, *_ = answer.stdout.splitlines()
     assert first.startswith(f"{out}: {MODES[characters]} mode, 2 layers of 13 / 5, ")
     # 2 (directions) x 2 (layers) x (10 x 52 + 52 + 13 x 5), and the token layer.
     cnn = 261 * 2 + (1 * 2 * 3 + 3) + (2 * 2 * 7 + 7) + (5 * 2 * 7 + 7) + 2 * (17 * 17 + 17) + 17 * 5 + 5
     total = 2 * 2 * (10 * 52 + 52 + 13 * 5) + (cnn if characters else 11 * 5)
     assert first.endswith(f" {total:,} parameters, 11 vocabulary rows.")
-    assert others[0] == f"Also read by: bilm-tf, {'simple_elmo, ' if characters else ''}pytorch-fast-elmo."
+    readers = f"Also read by: bilm-tf, {'simple_elmo, ' if characters else ''}pytorch-fast-elmo."
+    assert readers in elmo_zh("info", out).stdout.splitlines()
 
 
 # Token mode

@@ -114,7 +114,10 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
             "The text is in traditional characters (應, 記載, 條約), the model's was in simplified ones: convert it"
             " first, with OpenCC for example, or train a model with text.script=simplified.",
         ),
-        (["Hello"], "Most have only characters that its vocabulary lacks (Hello): another language or script."),
+        (
+            ["Hello", "2024"],
+            "They have no Chinese (Hello, 2024), and the model has learned Chinese: give it Chinese text.",
+        ),
         (
             ["今天天气", "我们说"],
             "Most consist of words that it knows (今天天气, 我们说): segment the text with character, as in its"
