@@ -1,7 +1,7 @@
 """Write a bundle, or the files of a model in the layout of another program."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
@@ -148,6 +149,13 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
 def write_bundle(folder: Path, source: BundleSource) -> None:
     """Write a float32 bundle into a new folder."""
     _write_files(folder, source, _golden_sentences(source), "float32")
+
+
+def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
+    """Write a bundle of a biLM that was trained further with another network; it predicts no words any more."""
+    start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
+    origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
+    write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
 
 
 def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSentence"], dtype: str) -> None:

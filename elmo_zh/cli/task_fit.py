@@ -91,6 +91,7 @@ def fit(
             "output": str(report.output),
             "metric": report.metric,
             "scores": report.description.scores,
+            "doubts": report.doubts,
             "layer_weights": report.description.layer_weights,
             "inputs": report.description.settings.inputs,
             "examples": {part: report.description.training[f"{part}_examples"] for part in ("train", "dev", "test")},
@@ -108,8 +109,8 @@ def _described(report: "FitReport") -> list[str]:
             shown = f" (seeds: {', '.join(f'{value:.4f}' for value in by_seed)})" if len(by_seed) > 1 else ""
             examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
             lines.append(f"{metric} {scores[part][metric]:.4f} on {examples}{shown}")
-    for place, weights in report.description.layer_weights.items():
-        lines.append(f"Weights of ELMo's layers at the {place}: {', '.join(f'{weight:.3f}' for weight in weights)}")
+    if report.doubts:
+        return [*lines, *(f"Not to be relied on: {doubt}" for doubt in report.doubts), f"Written: {report.output}"]
     lines.append(f"Trained task: {report.output}")
     lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
     return lines

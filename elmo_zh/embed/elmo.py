@@ -3,7 +3,9 @@
 Unlike AllenNLP's, it carries no state from call to call: the same sentence always has the same vectors.
 """
 
+import copy
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,15 +15,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
-from elmo_zh.checks import check_token_sentences, refusal
+from elmo_zh.bundle.write import write_tuned
+from elmo_zh.checks import check_path, check_token_sentences, refusal
 from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.errors import BundleError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.run.files import atomic_path, claimed_output
 from elmo_zh.vocabulary.alphabet import BYTES
 from elmo_zh.vocabulary.lexicon import Lexicon
 
@@ -129,6 +134,7 @@ class Elmo(nn.Module):
             )
             self.add_module(f"scalar_mix_{index}", mix)
         self._lexicon: Lexicon | None = None
+        self._bundle_path: Path | None = None
 
     @classmethod
     def from_bundle(
@@ -159,8 +165,34 @@ class Elmo(nn.Module):
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
-        elmo._lexicon = lexicon.without_other_words()
+        elmo._lexicon, elmo._bundle_path = lexicon.without_other_words(), bundle.path
         return elmo
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the biLM as it is now, such as fine-tuned, as a bundle, which `from_bundle` and all commands read.
+
+        The scalar mixes are not in it: they belong to the downstream model and its `state_dict`. It has no softmax,
+        since a biLM that was trained with another network predicts no words.
+
+        Args:
+            path: The folder, which appears when it is complete.
+            force: Replace a bundle.
+
+        Raises:
+            TypeError: If it is no path.
+            ValueError: If this model was not loaded with `from_bundle`.
+            OutputError: If the folder exists and `force` is not given, or it holds something else.
+            BundleError: If the bundle that it was loaded from is gone.
+        """
+        output = check_path(path, "save", "path", "a folder")
+        if self._bundle_path is None:
+            raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
+        bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()
+        with (
+            claimed_output(output, [self._bundle_path], _is_bundle, force=force, kind="a bundle"),
+            atomic_path(output) as unfinished,
+        ):
+            write_tuned(unfinished, load_bundle(self._bundle_path), bilm)
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
         """Return the ids of segmented sentences, as `forward` takes them, in the mode of the bundle.
@@ -246,6 +278,10 @@ class Elmo(nn.Module):
                 "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
             )
         return bilm.shape.characters.num_slots
+
+
+def _is_bundle(folder: Path) -> bool:
+    return BundleLayout(folder).info.is_file()
 
 
 def _check_sources(options_file: object, weight_file: object, module: object) -> None:

@@ -6,9 +6,7 @@ vectors: always the most frequent label, and a linear model on characters weight
 """
 
 import hashlib
-import importlib.util
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -28,6 +26,7 @@ from elmo_zh.extras import install_line
 from elmo_zh.run.files import claimed_output, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly
 from elmo_zh.run.work_folder import WorkFolder
+from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
@@ -42,14 +41,12 @@ from elmo_zh.tasks.comparison import (
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_texts, sentences_of
-from elmo_zh.tasks.examples import OUTSIDE, Example
+from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
-from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, tag_prediction
+from elmo_zh.tasks.predictions import Prediction
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vectors import VectorCache
 
-# The inverse strength of the linear model's penalty; the best one on the development examples is taken.
-_PENALTIES = (1.0, 10.0, 100.0)
 DEFAULT_FOLDS = 5
 _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"), ANCESTOR: ("word2vec", "elmo")}
 
@@ -365,47 +362,3 @@ class _Study:
                 "vectors_seconds": self.vectors[ELMO].seconds,
             },
         )
-
-
-def can_fit_tfidf() -> bool:
-    """Return whether scikit-learn is installed."""
-    return importlib.util.find_spec("sklearn") is not None
-
-
-def predict_majority(
-    train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
-) -> list[Prediction]:
-    """Return the most frequent label of the training examples for all; for numbers their mean, for spans none."""
-    if regression:
-        mean = float(np.mean([float(example.labels[0]) for example in train]))
-        return [NumberPrediction(mean) for _ in test]
-    counts = Counter(label for example in train for label in example.labels)
-    label = OUTSIDE if marks_spans else max(sorted(counts), key=lambda each: counts[each])
-    return [_prediction(example, label, marks_spans) for example in test]
-
-
-def _prediction(example: Example, label: str, marks_spans: bool) -> Prediction:
-    if example.units is None:
-        return ClassPrediction(label, {label: 1.0})
-    tags = [label] * len(example.labels)
-    return tag_prediction(example.texts[0], example.units, tags, "BIOES" if marks_spans else "")
-
-
-def predict_tfidf(train: Sequence[Example], dev: Sequence[Example], test: Sequence[Example]) -> list[Prediction]:
-    """Return the classes that logistic regression predicts from the characters and pairs of characters of each text."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-
-    if len({example.labels for example in train}) < 2 or not any(example.texts[0] for example in train):
-        return predict_majority(train, test, regression=False, marks_spans=False)
-    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
-    (texts, labels), (dev_texts, dev_labels) = _columns(train), _columns(dev)
-    features, dev_features = vectorizer.fit_transform(texts), vectorizer.transform(dev_texts)
-    models = [LogisticRegression(C=penalty, max_iter=1000).fit(features, labels) for penalty in _PENALTIES]
-    best = max(models, key=lambda model: float(model.score(dev_features, dev_labels)))
-    found: list[Any] = best.predict(vectorizer.transform(_columns(test)[0])).tolist()
-    return [ClassPrediction(label, {label: 1.0}) for label in found]
-
-
-def _columns(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
-    return [example.texts[0] for example in examples], [example.labels[0] for example in examples]

@@ -16,12 +16,17 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.examples import Example, Labelled
 from elmo_zh.tasks.read_labelled import read_labelled
+from elmo_zh.text.han import HAN
 
 # Fraction of the texts that a split takes for each.
 DEV_FRACTION = TEST_FRACTION = 0.1
 _WORDS = re.compile(r"[^\W_]+")
 _SHOWN_FILES = 5
 _SHOWN_CLASSES = 10
+_LEAST_EXAMPLES = 20
+# Fraction of texts without a Han character in data of another language, or of numbers.
+_WITHOUT_CHINESE = 0.95
+_SORTED = " The data seems to be cut from a file that is sorted by label. Shuffle that before it is cut."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,15 +247,25 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
                 f"There are no {part} examples. Give more data, or a file of {part} examples"
                 f"{': --dev FILE' if part == 'dev' else '.'}"
             )
+    texts = [text for example in dataset.train for text in example.texts]
+    if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
+        reporter.warn(f"The texts have no Chinese ({texts[0][:40]!r}), and models have learned Chinese.")
     if not reading.regression:
         classes = dataset.labels()
         if len(classes) < 2:
             raise CorpusError(
-                f"All {len(dataset.train):,} training examples have the label {classes[0]!r}. At least two are needed."
+                f"All {len(dataset.train):,} training examples have the label {classes[0]!r}. At least two are"
+                f" needed.{_SORTED}"
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)
     _report_copies(dataset, reporter)
+
+
+def has_ids_as_labels(examples: Sequence[Example]) -> bool:
+    """Return whether most texts have a label that no other one has, as ids are."""
+    counts = Counter(example.labels[0] for example in examples if example.units is None)
+    return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
 
 
 def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: Reporter) -> None:
@@ -261,7 +276,10 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
             "never occurs in training and so counts" if new.total() == 1 else "never occur in training and so count"
         )
         scheme = " Spans are marked by BIOES tags here: S- is a span of one unit." if dataset.scheme == "BIO" else ""
-        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.{scheme}")
+        num_labels = sum(len(each.labels) for each in dataset.parts()[part])
+        are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
+        cause = _SORTED if are_most and part in dataset.files else scheme
+        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.{cause}")
 
 
 def _report_copies(dataset: Dataset, reporter: Reporter) -> None:

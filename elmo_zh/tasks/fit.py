@@ -2,7 +2,8 @@
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,10 +14,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
-from elmo_zh.bundle.write import source_of, write_bundle
+from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
@@ -25,7 +25,7 @@ from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figur
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.examples import OUTSIDE, Example
 from elmo_zh.tasks.layers import Sizes
@@ -44,11 +44,12 @@ TRAININGS = "seed-*"
 
 @dataclass(frozen=True)
 class FitReport:
-    """The result of a training: its folder, what its task.json says, and the name of the main score."""
+    """The result of a training: its folder, what its task.json says, the main score, and why not to rely on it."""
 
     output: Path
     description: TaskDescription
     metric: str
+    doubts: Sequence[str]
 
 
 def fit_task(
@@ -285,17 +286,34 @@ class PreparedTask:
                 model = self._write_bilm(layout.model, trained[best].bilm_weights)
                 description = replace(description, model=model)
             description.save(layout)
-        return FitReport(output, description, self.metric)
+        return FitReport(output, description, self.metric, [*self._doubts(chosen_scores)])
+
+    def _doubts(self, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Yield why a network should not be used: labels that are ids, or scores that need no network."""
+        settings, part = self.job.settings, self._scored_parts()[-1]
+        examples, value = self.dataset.parts()[part], float(scores[part][self.metric])
+        reached = f"{self.metric} {value:.4f} on {counted(len(examples), f'{part} example')}"
+        if not settings.regression and has_ids_as_labels(self.dataset.train):
+            yield (
+                f"The {len(self.labels):,} labels of {len(self.dataset.train):,} training examples look like ids, from"
+                " which nothing can be learned. Name another column: --label-column NAME"
+            )
+        elif self.metric == "accuracy":
+            counts = Counter(label for example in self.dataset.train for label in example.labels)
+            usual = max(self.labels, key=lambda label: counts[label])
+            given = [label for example in examples for label in example.labels]
+            share = given.count(usual) / len(given)
+            if value <= share:
+                yield f"{reached} is no better than always answering {usual[:40]!r} ({share:.4f})."
+        elif value <= 0:
+            yield f"{reached}: it has learned nothing that shows there."
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
         """Write the biLM that was trained with the network as a bundle; return what task.json says of the model."""
         bundle = self.embedder.bundle
         bilm = copy.deepcopy(bundle.bilm).cpu()
         bilm.load_state_dict(weights)
-        start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
-        origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
-        # It gives vectors for the task and predicts no words any more.
-        write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
+        write_tuned(folder, bundle, bilm)
         digest = file_digest(BundleLayout(folder).info)
         return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
@@ -36,6 +36,8 @@ _FORMAT_OF_SUFFIX = {
 }  # fmt: skip
 # The label of examples on which annotators did not agree, in data of inference.
 _NO_LABEL = "-"
+# A file of fewer examples may be in the order of its labels by chance.
+_LEAST_EXAMPLES = 20
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
@@ -170,6 +172,9 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if wrong is not None:
         raise CorpusError(f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number.")
     examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
+    changes = sum(before.labels != after.labels for before, after in pairwise(examples))
+    if len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2:
+        notes.append("sorted by label")
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
         notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from drawn_bundles import CHARACTERS, SHAPES, TOKENS, L, P, oracle_layers, write_model
+from messages import refusal_of
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmo_zh import Elmo, ElmoEmbedder, batch_to_ids
 from elmo_zh.embed.batch_bilm import BatchBiLM
-from elmo_zh.errors import BundleError
+from elmo_zh.errors import BundleError, OutputError
 
 # 齉龘 and 桃 are outside the vocabulary; the last word is longer than 48 bytes.
 SENTENCES = (["今天", "吃", "齉龘", "。"], [], ["苹果"], ["<S>", "吃", "我们", "桃", "，", "很" * 17])
@@ -513,3 +514,26 @@ def test_options_of_another_architecture(bundles: dict[str, Path], tmp_path: Pat
     (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
     with pytest.raises(BundleError, match="ELMoForManyLangs; load the whole bundle with from_bundle"):
         Elmo(folder / "options.json", folder / "weights.hdf5", 1)
+
+
+def test_a_fine_tuned_model_is_saved_as_a_bundle(bundle: Path, tmp_path: Path) -> None:
+    elmo = Elmo.from_bundle(bundle, requires_grad=True, dropout=0.0)
+    optimizer = torch.optim.SGD(elmo.parameters(), lr=0.5)
+    ids = elmo.batch_to_ids(SENTENCES)
+    elmo(ids)["elmo_representations"][0].square().sum().backward()
+    optimizer.step()
+    elmo.save(tmp_path / "tuned")
+    saved = ElmoEmbedder.load(tmp_path / "tuned")
+    for found, before, sentence in zip(saved.embed_tokens(SENTENCES), layers_of(bundle), SENTENCES, strict=True):
+        again = Elmo.from_bundle(tmp_path / "tuned", scalar_mix_parameters=[-1e9, 0, -1e9], dropout=0.0)
+        own = elmo._elmo_lstm(elmo.batch_to_ids([sentence]), None)["activations"][1][0, 1:-1]
+        assert_close(own, found[1])
+        assert_close(again(again.batch_to_ids([sentence]))["elmo_representations"][0][0], found[1])
+        assert not sentence or np.abs(found - before).max() > 1e-4
+    info = json.loads((tmp_path / "tuned" / "bundle.json").read_text(encoding="utf-8"))
+    assert info["origin"]["started_from"]["digest"] == ElmoEmbedder.load(bundle).bundle.digest
+    told = refusal_of(OutputError, lambda: elmo.save(tmp_path / "tuned"))
+    assert "exists already" in told
+    elmo.save(tmp_path / "tuned", force=True)
+    published = Elmo(bundle / "options.json", bundle / "weights.hdf5", 1)
+    assert "load it with from_bundle" in refusal_of(ValueError, lambda: published.save(tmp_path / "other"))

@@ -150,6 +150,7 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
     if max(columns) >= len(first):
         raise _short_row(f"{text.name}: row {number}", len(first), columns)
     fields = [names[column] for column in columns]
+    _require_different(text.name, "column", fields)
     note = f"columns {', '.join(shown[field] for field in fields)}{'' if is_named else ', no header'}"
     return _Opened(
         what="row",
@@ -161,6 +162,14 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
         records=table.records(has_header=is_named),
         note=note,
     )
+
+
+def _require_different(name: str, kind: str, fields: Sequence[str]) -> None:
+    if twice := next((field for field in fields if fields.count(field) > 1), ""):
+        raise CorpusError(
+            f"{name}: the {kind} {twice!r} cannot be a text and something else too. Name another: --text-column,"
+            " --label-column"
+        )
 
 
 def _name_or_number(name: str, column: int) -> str:
@@ -265,6 +274,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
     fields = [
         name or names[_chosen(text.name, "field", rows, known, place, num_texts)] for place, name in enumerate(wanted)
     ]
+    _require_different(text.name, "field", fields)
     return _Opened(
         what="record",
         shown={name: name for name in names},
