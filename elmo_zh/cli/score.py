@@ -199,19 +199,27 @@ def _score_pairs(
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
     found = accuracies(scores)
-    right = sum(each for each, _ in found.values())
-    rows = [[group, f"{own:,}", f"{total:,}", f"{own / total:.1%}"] for group, (own, total) in found.items()]
+    right, by_perplexity = (sum(each[name] for each in found.values()) for name in ("right", "right_by_perplexity"))
+    rows = [
+        [
+            kind,
+            f"{each['pairs']:,}",
+            *(f"{each[name] / each['pairs']:.1%}" for name in ("right", "right_by_perplexity")),
+        ]
+        for kind, each in found.items()
+    ]
     common.finish(
         {
             "pairs": len(scores),
             "right": right,
-            "groups": {group: {"right": own, "pairs": total} for group, (own, total) in found.items()},
+            "right_by_perplexity": by_perplexity,
+            "groups": found,
             "output": str(output) if output else None,
             "model": describe_model(bundle),
         },
-        *(aligned([["kind", "right", "pairs", "accuracy"], *rows]) if len(rows) > 1 else ()),
+        *(aligned([["kind", "pairs", "by probability", "by perplexity"], *rows]) if len(rows) > 1 else ()),
         f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
-        + (f": {right / len(scores):.1%}" if scores else ""),
+        + (f": {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)" if scores else ""),
         *([f"Wrote {output}"] if output else []),
     )
 

@@ -1,11 +1,12 @@
 """Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from elmo_zh.contexts.line_scorer import LineScore, LineScorer
+from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import parse_fields
@@ -27,6 +28,8 @@ class PairScore:
         group: The kind of pair, such as a phenomenon of grammar; empty if there are no kinds.
         first_nats: Cost of the first sentence.
         second_nats: Cost of the second.
+        first_perplexity: Perplexity of the first sentence; neither its length nor the spelling of unknown words counts.
+        second_perplexity: Perplexity of the second.
     """
 
     first: str
@@ -34,11 +37,18 @@ class PairScore:
     group: str
     first_nats: float
     second_nats: float
+    first_perplexity: float
+    second_perplexity: float
 
     @property
     def is_right(self) -> bool:
         """Whether the first sentence is more probable; equal sentences are not."""
         return self.first_nats < self.second_nats
+
+    @property
+    def is_right_by_perplexity(self) -> bool:
+        """Whether the first sentence has the smaller perplexity, as SLING compares them."""
+        return self.first_perplexity < self.second_perplexity
 
 
 def parse_pair_columns(given: str) -> tuple[str, ...]:
@@ -58,8 +68,15 @@ def iter_pair_scores(
         for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
             scores = scorer.score([sentence for first, second, _ in window for sentence in (first, second)])
             for (first, second, group), own, other in zip(window, scores[::2], scores[1::2], strict=True):
-                costs = {"first_nats": _nats(own), "second_nats": _nats(other)}
-                yield PairScore(first=first, second=second, group=group, **costs)
+                yield PairScore(
+                    first=first,
+                    second=second,
+                    group=group,
+                    first_nats=own.mean_nats + own.spelling_nats,
+                    second_nats=other.mean_nats + other.spelling_nats,
+                    first_perplexity=own.perplexity or math.inf,
+                    second_perplexity=other.perplexity or math.inf,
+                )
             progress.update(len(window))
 
 
@@ -85,11 +102,12 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
     return own
 
 
-def _nats(score: LineScore) -> float:
-    return score.mean_nats + score.spelling_nats
-
-
-def accuracies(scores: Sequence[PairScore]) -> dict[str, tuple[int, int]]:
-    """Return for each group, in the order of their first pairs, how many pairs are right, and how many there are."""
-    totals, right = Counter(each.group for each in scores), Counter(each.group for each in scores if each.is_right)
-    return {group: (right[group], total) for group, total in totals.items()}
+def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
+    """Return for each group, in the order of their first pairs, how many pairs it has and how many are right."""
+    totals = Counter(each.group for each in scores)
+    right = Counter(each.group for each in scores if each.is_right)
+    by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)
+    return {
+        group: {"pairs": total, "right": right[group], "right_by_perplexity": by_perplexity[group]}
+        for group, total in totals.items()
+    }

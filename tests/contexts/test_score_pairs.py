@@ -50,7 +50,11 @@ def test_costs_are_those_of_the_lines(scored_model: Path, kind: str) -> None:
     right = [first < second for first, second in costs]
     assert [bool(row["is_right"]) for row in rows] == right
     assert (result["pairs"], result["right"]) == (3, sum(right))
-    assert result["groups"]["order"] == {"right": int(right[0]), "pairs": 2}  # equal sentences are not right
+    perplexities = [[s.perplexity or 0 for s in scorer.score(list(pair[:2]))] for pair in PAIRS]
+    lower = [first < second for first, second in perplexities]
+    expected = {"pairs": 2, "right": int(right[0]), "right_by_perplexity": int(lower[0])}
+    assert result["groups"]["order"] == expected  # equal sentences are not right
+    assert result["right_by_perplexity"] == sum(lower)
 
 
 @pytest.mark.parametrize(
