@@ -92,8 +92,11 @@ class Bundle:
             )
         return self.softmax, self.vocabulary
 
-    def build_preparation(self) -> TextPreparation:
-        """Return the preparation that turns raw text into tokens exactly as in training; BundleError if it cannot."""
+    def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
+        """Return the preparation that turns raw text into tokens exactly as in training; BundleError if it cannot.
+
+        With a given user dictionary the segmenter also keeps the words in it whole.
+        """
         if self.text is None:
             raise BundleError(
                 f"{self.path}: it is not known how this model's text was segmented. Segment yours yourself and use"
@@ -115,7 +118,21 @@ class Bundle:
                 f" {spell_segmenter(here, self.info['segmenter'])}. Install that version, or segment the text yourself"
                 " and use --segmented."
             )
-        return TextPreparation.build(self.text, user_dictionary)
+        if given_dictionary is not None:
+            self._require_place_for(given_dictionary, user_dictionary)
+        return TextPreparation.build(self.text, given_dictionary or user_dictionary)
+
+    def _require_place_for(self, given: Path, own: Path | None) -> None:
+        """Raise BundleError if the model's segmenter cannot take a user dictionary besides its own."""
+        assert self.text is not None
+        problem = f"it was trained with one of its own, {own}" if own else ""
+        if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
+            problem = f"its segmenter {self.text.segmenter} takes none"
+        if problem:
+            raise BundleError(
+                f"{self.path} cannot use the user dictionary {given}: {problem}. Leave the dictionary out, or segment"
+                " the text yourself."
+            )
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:

@@ -14,7 +14,7 @@ from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
 from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
-from elmo_zh.cli.counts import collocates, frequencies, keywords
+from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed, merge
 from elmo_zh.cli.explore import explore
@@ -44,6 +44,7 @@ SECTIONS = {
         frequencies,
         collocates,
         keywords,
+        words,
         index,
         neighbours,
         senses,

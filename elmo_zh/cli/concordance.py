@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import load_embedder_of
-from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes
+from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes, user_dictionary_option
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
@@ -60,12 +60,14 @@ def read_texts(
     if choice.index is not None:
         if choice.from_name is not None:
             raise click.UsageError("--from-name has no effect on --index, which has its columns. Leave it out.")
+        if common.user_dictionary is not None:
+            raise click.UsageError("--user-dictionary has no effect on --index, which is segmented. Leave it out.")
         index = ContextIndex.load(choice.index)
         table = TokenTable.of_index(index)
     else:
         index, sources = None, stack.enter_context(opened_inputs(files, common.console))
         texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
-        preparation = TextPreparation.build(config.text)
+        preparation = TextPreparation.build(config.text, common.user_dictionary)
         table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
     return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
 
@@ -76,6 +78,7 @@ def read_texts(
 @takes(TextChoice, "texts")
 @takes(ConcordanceOptions, "options")
 @input_options
+@user_dictionary_option
 @click.option("--model", type=click.Path(path_type=Path), metavar="BUNDLE", help="Model for --sort surprisal.")
 @device_option
 @common_options

@@ -1,4 +1,4 @@
-"""The commands that count words: frequencies, collocates, keywords."""
+"""The commands that count words: frequencies, collocates, keywords, and candidates for new words."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from elmo_zh.cli.concordance import files_argument, read_texts, require_index, require_matches
-from elmo_zh.cli.options import Common, common_options, input_options, takes
-from elmo_zh.concordance import CountOptions, TextChoice
+from elmo_zh.cli.options import Common, common_options, input_argument, input_options, takes, user_dictionary_option
+from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.run.reporter import aligned, counted
 
 # Columns of text in tables.
@@ -30,6 +30,7 @@ _LEFT = ("usage", "word", "name", "part")
 @takes(TextChoice, "texts")
 @takes(CountOptions, "options")
 @input_options
+@user_dictionary_option
 @common_options
 @click.pass_obj
 def frequencies(
@@ -95,6 +96,7 @@ def frequencies(
 @takes(TextChoice, "texts")
 @takes(CountOptions, "options")
 @input_options
+@user_dictionary_option
 @common_options
 @click.pass_obj
 def collocates(
@@ -161,6 +163,7 @@ def collocates(
 @takes(TextChoice, "texts")
 @takes(CountOptions, "options")
 @input_options
+@user_dictionary_option
 @common_options
 @click.pass_obj
 def keywords(
@@ -201,6 +204,50 @@ def keywords(
             lines = wanted_lines(other.columns, len(other.ends), against_where)
         rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
         _report(common, rows, options, counted(len(rows), "word"))
+
+
+@click.command()
+@input_argument
+@takes(NewWordOptions, "limits")
+@takes(CountOptions, "options")
+@input_options
+@user_dictionary_option
+@common_options
+@click.pass_obj
+def words(
+    common: Common,
+    /,
+    files: tuple[str, ...],
+    *,
+    limits: NewWordOptions,
+    options: CountOptions,
+) -> None:
+    """Find candidates for words that the segmenter does not know.
+
+    They are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the two
+    parts, in bits) and stand in many surroundings (entropy of the characters beside them, in bits). Words of the
+    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are no words from the table, and
+    give it to segment, index, embed and concordance as a user dictionary.
+
+    \b
+    Example:
+      elmo-zh words news/ --output words.tsv
+      elmo-zh concordance 负载均衡 news/ --user-dictionary words.tsv
+      elmo-zh pipeline news/ --run runs/news --set text.user_dictionary=words.tsv
+    """
+    from elmo_zh.concordance.new_words import find_new_words, iter_runs, word_finder
+    from elmo_zh.corpus.input_texts import input_text, opened_inputs
+
+    config = common.resolve()
+    with ExitStack() as stack:
+        _claim(common, stack, options)
+        sources = stack.enter_context(opened_inputs(files, common.console))
+        texts = [input_text(source, config.text) for source in sources.sources]
+        is_known = word_finder(config.text, common.user_dictionary)
+        rows = find_new_words(
+            lambda reporter: iter_runs(texts, config.text, reporter), is_known, limits, common.console
+        )
+        _report(common, rows, options, counted(len(rows), "candidate"))
 
 
 def _claim(common: Common, stack: ExitStack, options: CountOptions) -> None:

@@ -32,6 +32,7 @@ from elmo_zh.cli.options import (
     input_argument,
     input_options,
     takes,
+    user_dictionary_option,
 )
 from elmo_zh.config import EmbedConfig
 from elmo_zh.config.fields import option
@@ -144,6 +145,7 @@ class EmbedOptions:
 @model_option
 @segmented_option
 @input_options
+@user_dictionary_option
 @takes(EmbedOptions, "options")
 @stateful_option
 @device_option

@@ -23,6 +23,7 @@ from elmo_zh.cli.options import (
     input_argument,
     input_options,
     takes,
+    user_dictionary_option,
 )
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.invocation import program
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 )
 @segmented_option
 @input_options
+@user_dictionary_option
 @takes(IndexOptions, "options")
 @click.option(
     "--precision",

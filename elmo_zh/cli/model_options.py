@@ -82,9 +82,13 @@ def refuse_reading_of_segmented(common: Common, *, segmented: bool, split_senten
     if split_sentences and segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     names = config_names(None, [*common.assignments, *common.reading])
-    for name, option in (("text.format", "--input-format"), ("text.field", "--field")):
+    for name, option, problem in (
+        ("text.format", "--input-format", "is always plain text"),
+        ("text.field", "--field", "is always plain text"),
+        ("text.user_dictionary", "--user-dictionary", "has its tokens already"),
+    ):
         if segmented and name in names:
-            raise click.UsageError(f"--segmented text is always plain text. Leave out {option} or --segmented.")
+            raise click.UsageError(f"--segmented text {problem}. Leave out {option} or --segmented.")
 
 
 def model_path(given: Path | None) -> Path:
@@ -104,7 +108,9 @@ def load_embedder_of(
     """Load the model that computed an index, to compute as it did then."""
     path, made_with = model_of_index(index, given), index.model
     precision, unknown = made_with["precision"], made_with["unknown"]
-    embedder = load_embedder(common, path, config, device, precision=precision, unknown=unknown)
+    embedder = load_embedder(
+        common, path, config, device, precision=precision, unknown=unknown, user_dictionary=index.user_dictionary
+    )
     index.require_model(embedder.bundle.digest, embedder.bundle.path)
     return embedder
 
@@ -134,6 +140,7 @@ def load_embedder(
     stateful: bool = False,
     precision: str | None = None,
     unknown: str | None = None,
+    user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
     """Load the model, say which one it is, and warn of what makes its vectors worse or slower."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
@@ -150,6 +157,7 @@ def load_embedder(
         stateful=stateful,
         batch_tokens=config.batch_tokens,
         unknown=unknown or config.unknown,
+        user_dictionary=user_dictionary or common.user_dictionary,
     )
     if advice := embedder.precision_advice():
         common.console.warn(f"{advice}. --precision float32 is as fast or faster, and exact.")

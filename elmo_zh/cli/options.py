@@ -82,6 +82,13 @@ class Common:
         choices=BAD_BYTES,
     )
     document: str | None = option(None, "Unit of plain text that is one document. Default file.", choices=DOCUMENTS)
+    user_dictionary: Path | None = option(
+        None,
+        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command"
+        " words has written.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
     engine: str = option(
         "local",
         "Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md).",
@@ -101,7 +108,7 @@ class Common:
     @property
     def reading(self) -> list[str]:
         """The settings of section text that options of reading set."""
-        names = ("format", "field", "encoding", "bad_bytes", "document")
+        names = ("format", "field", "encoding", "bad_bytes", "document", "user_dictionary")
         return [f"text.{name}={value}" for name in names if (value := getattr(self, name)) is not None]
 
     def resolve(self, run: RunDir | None = None) -> Config:
@@ -215,7 +222,8 @@ def common_options(function: Callable[..., Any]) -> Any:
 def _given_paths(context: click.Context) -> Iterator[Path]:
     """Yield the files and folders that the arguments and options of a command name for reading."""
     given = [value for name, value in context.params.items() if name not in _OUTPUTS]
-    for value in (*given, context.ensure_object(Common).config_path):
+    common = context.ensure_object(Common)
+    for value in (*given, common.config_path, common.user_dictionary):
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
 
 
@@ -246,6 +254,7 @@ def engine_options(function: Function) -> Function:
 
 
 encoding_option = _kept("encoding")
+user_dictionary_option = _kept("user_dictionary")
 
 
 def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:

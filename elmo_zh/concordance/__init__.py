@@ -73,3 +73,14 @@ class CountOptions:
         metavar="FILE",
         path={"dir_okay": False},
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWordOptions:
+    """The options of `words`: least values of a candidate."""
+
+    min_count: int = option(5, "Leave out strings that occur less often.", least=2)
+    min_pmi: float = option(4.0, "Leave out strings whose parts have less mutual information, in bits.", metavar="BITS")
+    min_entropy: float = option(
+        1.5, "Leave out strings beside which the characters have less entropy, in bits.", least=0, metavar="BITS"
+    )

@@ -12,6 +12,7 @@ that other machines have computed; a `part-*.json` after each part of the vector
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,11 @@ class _Build:
                 found.pop("backed_off_tokens", None)
             self._make_room(layout, found)
             save_npy(unfinished / KEPT_ROWS, rows)
-            sizes = {path.name: path.stat().st_size for path in layout.files(settings.layers)}
+            files = layout.files(settings.layers)
+            if dictionary := self._embedder.user_dictionary:
+                copyfile(dictionary, layout.user_dictionary)
+                files.append(layout.user_dictionary)
+            sizes = {path.name: path.stat().st_size for path in files}
             missing = sorted(word for word in settings.words or () if word.encode() not in words.numbers)
             made_of = self._manifest(read)
             for described, text in zip(made_of["texts"], self._texts, strict=True):

@@ -50,6 +50,7 @@ class ContextIndex:
         layers: Numbers of the layers whose vectors it has, ascending.
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were segmented.
+        user_dictionary: File of words that the segmenter kept whole besides the model's; None without one.
         info: The content of index.json.
         sources: The names of its files; archives are listed by member, such as texts.zip/old/1.txt.
         archives: The names of its archives.
@@ -66,6 +67,7 @@ class ContextIndex:
         self._layout = IndexLayout(path)
         self._arrays = IndexArrays(self._layout, info, self.layers)
         self._array = self._arrays.read
+        self.user_dictionary = self._arrays.user_dictionary(self.model)
         self._texts = IndexedTexts(info)
         self.sources, self.archives = self._texts.sources, self._texts.archives
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import command, program
-from elmo_zh.run.files import read_json
+from elmo_zh.run.files import file_digest, read_json
 
 # Bump it when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 3
@@ -80,6 +80,8 @@ class IndexLayout:
         self.column_values, self.columns = path / "columns.json", path / "columns.npy"
         # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
         self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
+        # Copy of the words that the segmenter kept whole besides the model's, if there were any.
+        self.user_dictionary = path / "user_dictionary.txt"
 
     def vectors(self, layer: int) -> Path:
         """Vectors of the occurrences in a layer, float16, shape (N, 2P)."""
@@ -202,6 +204,13 @@ class IndexArrays:
                 raise damaged(path)
             self._opened[path] = array
         return self._opened[path]
+
+    def user_dictionary(self, model: Mapping[str, str]) -> Path | None:
+        """Return the copy of the user dictionary that the index was made with; None if it was made without one."""
+        path, digest = self.layout.user_dictionary, model.get("user_dictionary")
+        if digest is not None and not (path.is_file() and file_digest(path) == digest):
+            raise damaged(path)
+        return None if digest is None else path
 
     def columns(self) -> dict[str, Column]:
         """Return the columns of the lines by name."""

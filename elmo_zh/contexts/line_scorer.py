@@ -133,13 +133,20 @@ class LineScorer:
         num_cut: Number of words so far that are longer than the model reads.
     """
 
-    def __init__(self, bundle: Bundle, device: str = "auto", reading: LineReading | None = None) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        device: str = "auto",
+        reading: LineReading | None = None,
+        user_dictionary: Path | None = None,
+    ) -> None:
         """Prepare a model for scoring.
 
         Args:
             bundle: The model.
             device: auto (a GPU if there is one), cpu or cuda.
             reading: How a line becomes sentences; default: a raw line is one sentence.
+            user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
             TypeError: If it is no loaded bundle.
@@ -152,7 +159,8 @@ class LineScorer:
         self._softmax, self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:
             require_sentences(bundle)
-        self._preparation = None if self.reading.segmented else bundle.build_preparation()
+        self._user_dictionary = user_dictionary
+        self._preparation = None if self.reading.segmented else bundle.build_preparation(user_dictionary)
         bundle.bilm.to(self._device)
         self._softmax.to(self._device)
         self._unknown = UnknownWords[str]()
@@ -197,7 +205,8 @@ class LineScorer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder, the kind of device and the reading, without the weights and the counts."""
-        return _load_same, (self.bundle.path.absolute(), self.bundle.digest, self._device.type, self.reading)
+        place = self.bundle.path.absolute(), self.bundle.digest
+        return _load_same, (*place, self._device.type, self.reading, self._user_dictionary)
 
     def score(self, lines: Iterable[str]) -> list[LineScore]:
         """Return the cost of each line; equal lines are scored once.
@@ -279,6 +288,6 @@ class LineScorer:
                 yield TokenScore(token, start, end, float(forward[place]), float(backward[place]), is_unknown)
 
 
-def _load_same(path: Path, digest: str, device: str, reading: LineReading) -> LineScorer:
+def _load_same(path: Path, digest: str, *settings: Any) -> LineScorer:
     """Rebuild a pickled scorer."""
-    return LineScorer(load_same_bundle(path, digest), device, reading)
+    return LineScorer(load_same_bundle(path, digest), *settings)

@@ -40,6 +40,7 @@ from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch, known_forms
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.model.precision_choice import advise_against
+from elmo_zh.run.files import file_digest
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.windows import iter_windows
 
@@ -65,6 +66,7 @@ class ElmoEmbedder(SentenceTokens):
         unknown: Input for a word outside the vocabulary: unk or backoff.
         dtype: Number type of the vectors: float32 or float16.
         batch_tokens: Tokens computed together; affects only speed and memory.
+        user_dictionary: File of words that the segmenter keeps whole, besides its own; None without one.
         is_stateful: Whether the state is carried from sentence to sentence.
     """
 
@@ -78,6 +80,7 @@ class ElmoEmbedder(SentenceTokens):
         batch_tokens: int = 4096,
         unknown: str = "auto",
         dtype: str = "float32",
+        user_dictionary: str | Path | None = None,
     ) -> None:
         bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
         self._device = choose_device(device)
@@ -85,7 +88,8 @@ class ElmoEmbedder(SentenceTokens):
         check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
         check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
-        super().__init__(bundle, ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms"))
+        lock = ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms")
+        super().__init__(bundle, lock, None if user_dictionary is None else Path(user_dictionary).absolute())
         self.precision, self.dtype = precision, dtype
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
@@ -107,6 +111,7 @@ class ElmoEmbedder(SentenceTokens):
         stateful: bool = False,
         unknown: str = "auto",
         dtype: str = "float32",
+        user_dictionary: str | Path | None = None,
     ) -> "ElmoEmbedder":
         """Load a bundle.
 
@@ -120,18 +125,21 @@ class ElmoEmbedder(SentenceTokens):
                 the known words in it (`Composition`), and auto is the same; unk is the vector of <UNK>, as in all other
                 programs. In character mode no word is unknown.
             dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
+            user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format; only for a model that
+                has no such dictionary itself.
 
         Raises:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
             ElmoZhError: If an argument has no allowed value, or int8 is asked for on a GPU.
         """
         bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
-        return cls(bundle, device, precision, stateful=stateful, unknown=unknown, dtype=dtype)
+        chosen: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
+        return cls(bundle, device, precision, stateful=stateful, **chosen)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
         settings: dict[str, Any] = {"stateful": self.is_stateful, "batch_tokens": self.batch_tokens}
-        settings |= {"unknown": self.unknown, "dtype": self.dtype}
+        settings |= {"unknown": self.unknown, "dtype": self.dtype, "user_dictionary": self.user_dictionary}
         place = self.bundle.path.absolute(), self.bundle.digest
         return _load_same, (*place, self.device, self.precision, *settings.items())
 
@@ -151,8 +159,9 @@ class ElmoEmbedder(SentenceTokens):
         return self._device.type
 
     def identity(self) -> dict[str, str]:
-        """Return what vectors depend on besides the text: the model's digest, the precision, and `unknown`."""
-        return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown}
+        """Return what vectors depend on besides the text: the model's digest, the precision, `unknown`, own words."""
+        own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
+        return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
 
     def known_parts(self, word: str) -> list[str]:
         """Return the known words by which a word outside the vocabulary is read; none where it is read as <UNK>."""

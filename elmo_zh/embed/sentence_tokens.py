@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +63,8 @@ class SentenceTokens:
     The segmenter is loaded when it is first needed; the lock is held then.
     """
 
-    def __init__(self, bundle: Bundle, lock: ForkSafeLock) -> None:
-        self.bundle, self._lock = bundle, lock
+    def __init__(self, bundle: Bundle, lock: ForkSafeLock, user_dictionary: Path | None = None) -> None:
+        self.bundle, self._lock, self.user_dictionary = bundle, lock, user_dictionary
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
 
@@ -99,7 +100,7 @@ class SentenceTokens:
     def _text_preparation(self) -> TextPreparation:
         with self._lock:
             if self._preparation is None:
-                self._preparation = self.bundle.build_preparation()
+                self._preparation = self.bundle.build_preparation(self.user_dictionary)
             return self._preparation
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:

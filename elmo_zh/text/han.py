@@ -10,7 +10,7 @@ import numpy as np
 _RANGES = ((0x3007, 0x3007), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 HAN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _RANGES)}]")
 
-_HAN_RUN = re.compile(f"{HAN.pattern}+")
+HAN_RUN = re.compile(f"{HAN.pattern}+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -25,7 +25,7 @@ def han_share(line: str) -> float:
 
     Punctuation does not count, so “嗯。” is all Chinese.
     """
-    others = _HAN_RUN.sub("", line)
+    others = HAN_RUN.sub("", line)
     num_han = len(line) - len(others)
     num_letters = num_han + len(_NO_LETTERS.sub("", others))
     return num_han / num_letters if num_letters else 0.0

@@ -55,6 +55,7 @@ concordance: 的 {heldout}
 frequencies: {heldout}
 collocates: 的 {heldout}
 keywords: {heldout} --where {where} --against-where {where}
+words: {heldout}
 convert: {model} --output {new}
 info: {model}
 selftest: {model}

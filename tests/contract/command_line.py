@@ -21,7 +21,7 @@ OF_MODELS = (
     "embed", "evaluate", "score", "substitutes", "index", "neighbours", "senses", "drift", "explore",
     "convert", "info", "selftest",
 )  # fmt: skip
-OF_TEXTS = ("concordance", "frequencies", "collocates", "keywords")
+OF_TEXTS = ("concordance", "frequencies", "collocates", "keywords", "words")
 OF_CORPORA = ("plan", "inspect", "runs")
 COMMANDS = ("pipeline", *STAGES, *OF_MODELS, *OF_TEXTS, *OF_CORPORA)
 # Groups of commands, each with its own.

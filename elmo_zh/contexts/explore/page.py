@@ -230,7 +230,7 @@ class TokenReader:
         self._scorer: LineScorer | None = None
         if has_probabilities(embedder):
             reading = LineReading(segmented=segmented, by_token=True)
-            self._scorer = LineScorer(embedder.bundle, device, reading)
+            self._scorer = LineScorer(embedder.bundle, device, reading, embedder.user_dictionary)
 
     def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
         """Return the tokens of lines; their surprisal is NaN if the model has no softmax."""

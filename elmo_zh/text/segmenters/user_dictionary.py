@@ -9,13 +9,16 @@ from elmo_zh.errors import CorpusError
 AddWord = Callable[[str, int | None, str | None], object]
 
 _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
+# Beginning of the first line of a table that the command `words` has written.
+_TABLE = "word\t"
 
 
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     """Add every word of a user dictionary to a segmenter, with its count and tag if it has them.
 
-    Lines are read as jieba's own `load_userdict` reads them. `add_word` raises ValueError for a word that the segmenter
-    cannot take.
+    Lines are read as jieba's own `load_userdict` reads them. Of a table of the command `words` only the words are read:
+    its counts are those of one corpus, which jieba must not compare with its own. `add_word` raises ValueError for a
+    word that the segmenter cannot take.
     """
     try:
         for word, count, tag in _iter_words(path):
@@ -28,13 +31,18 @@ def load_user_dictionary(path: Path, add_word: AddWord) -> None:
 
 
 def _iter_words(path: Path) -> Iterator[tuple[str, int | None, str | None]]:
+    is_table = False
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             try:
                 line = raw.strip().decode("utf-8").lstrip("\ufeff")
             except UnicodeDecodeError:
                 raise ValueError(f"line {number} is not UTF-8") from None
-            if line:
+            if number == 1 and line.startswith(_TABLE):
+                is_table = True
+            elif line and is_table:
+                yield line.partition("\t")[0], None, None
+            elif line:
                 match = _LINE.fullmatch(line)
                 assert match is not None  # a non-empty line has at least a word
                 word, count, tag = match.groups()

@@ -1,0 +1,159 @@
+"""Candidates for new words of a corpus: strings of characters that stick together and stand in many surroundings.
+
+Both measures are the usual ones: pointwise mutual information of the two parts (Church and Hanks 1990), and branching
+entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). A border
+of a run of Han characters counts as another neighbour each time, as in Feng et al. 2004, "Accessor Variety Criteria for
+Chinese Word Extraction".
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import log2
+from pathlib import Path
+
+from elmo_zh.concordance import NewWordOptions
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.text.han import HAN_RUN
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.segmenters.registry import build_segmenter
+
+# Lengths of candidates in characters.
+LENGTHS = (2, 3, 4)
+# Distinct strings that are counted; the rare ones go when there are more.
+MOST_STRINGS = 3_000_000
+# Candidates whose neighbours are counted: the most frequent ones.
+MOST_CANDIDATES = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWord:
+    """A string that may be a word.
+
+    Attributes:
+        word: The string.
+        count: How often it occurs.
+        pmi: Pointwise mutual information of its two parts in bits, divided where this is lowest.
+        entropy: Entropy of the characters beside it in bits, on the side where this is lower.
+    """
+
+    word: str
+    count: int
+    pmi: float
+    entropy: float
+
+
+def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:
+    """Yield the runs of Han characters of texts, normalised; files in a folder that are no text are skipped."""
+    normalise = build_normaliser(config)
+    with reporter.progress("lines", unit="lines") as progress:
+        for text in texts:
+            for line in text.lines_if_text(reporter):
+                yield from HAN_RUN.findall(normalise(line))
+                progress.update(1)
+
+
+def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
+    """Return the function that says whether the segmenter's dictionary, or the user's, has a word."""
+    # With its hidden Markov model jieba would also take strings for words that it has never seen.
+    segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
+    return lambda word: segment(word) == [word]
+
+
+def find_new_words(
+    runs: Callable[[Reporter], Iterable[str]],
+    is_known: Callable[[str], bool],
+    limits: NewWordOptions,
+    reporter: Reporter,
+) -> list[NewWord]:
+    """Return candidates, the best first: those with the highest sum of PMI and entropy.
+
+    Args:
+        runs: Returns the runs of Han characters of a corpus, which is read twice: with the reporter, and silently.
+        is_known: Says which words are left out.
+        limits: Least values of a candidate.
+        reporter: Receives messages and progress.
+    """
+    counts = count_strings(runs(reporter), limits.min_count)
+    frequent = (text for text, count in counts.most_common() if len(text) > 1 and count >= limits.min_count)
+    total = sum(count for text, count in counts.items() if len(text) == 1)
+    scores = {text: score for text in frequent if (score := split_information(text, counts, total)) >= limits.min_pmi}
+    chosen = dict([(text, score) for text, score in scores.items() if not is_known(text)][:MOST_CANDIDATES])
+    entropies = branching_entropies(runs(SilentReporter()), chosen)
+    found = [
+        NewWord(word=text, count=counts[text], pmi=score, entropy=entropies[text])
+        for text, score in chosen.items()
+        if entropies[text] >= limits.min_entropy
+    ]
+    return sorted(found, key=lambda each: (-each.pmi - each.entropy, each.word))
+
+
+def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
+    """Return how often each character, and each string of the lengths of candidates, occurs; rare strings are dropped.
+
+    When there are more than MOST_STRINGS, the rarest go, from those that occur once on. So the count of a string may be
+    too low by the few times that it occurred before.
+    """
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update(run)
+        for length in LENGTHS:
+            counts.update(_strings(run, length))
+        if len(counts) > MOST_STRINGS:
+            _prune(counts, MOST_STRINGS // 2)
+    for text in [text for text, count in counts.items() if count < least and len(text) > 1]:
+        del counts[text]
+    return counts
+
+
+def _strings(run: str, length: int) -> list[str]:
+    return [run[start : start + length] for start in range(len(run) - length + 1)]
+
+
+def _prune(counts: Counter[str], most: int) -> None:
+    """Drop the rarest strings until so many are left at most; characters stay."""
+    least = 1
+    while len(counts) > most and least < max(counts.values()):
+        for text in [text for text, count in counts.items() if count <= least and len(text) > 1]:
+            del counts[text]
+        least += 1
+
+
+def split_information(text: str, counts: Mapping[str, int], total: int) -> float:
+    """Return the pointwise mutual information of the two parts of a string in bits, divided where it is lowest.
+
+    >>> split_information("ab", {"a": 4, "b": 2, "ab": 2}, total=8)
+    1.0
+    """
+    parts = ((text[:place], text[place:]) for place in range(1, len(text)))
+    # A part may have been dropped; it occurs at least as often as the whole.
+    products = (
+        max(counts.get(left, 0), counts[text]) * max(counts.get(right, 0), counts[text]) for left, right in parts
+    )
+    return log2(counts[text] * total / max(products))
+
+
+def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str, float]:
+    """Return the entropy of the characters beside each chosen string, in bits, on the side where it is lower."""
+    beside: dict[str, tuple[Counter[str], Counter[str]]] = {}
+    for run in runs:
+        for start, text in _chosen_strings(run, chosen):
+            before, after = beside.setdefault(text, (Counter(), Counter()))
+            end = start + len(text)
+            before[run[start - 1] if start else ""] += 1
+            after[run[end] if end < len(run) else ""] += 1
+    return {text: min(map(_entropy, sides)) for text, sides in beside.items()}
+
+
+def _chosen_strings(run: str, chosen: Container[str]) -> Iterator[tuple[int, str]]:
+    for length in LENGTHS:
+        yield from ((start, text) for start, text in enumerate(_strings(run, length)) if text in chosen)
+
+
+def _entropy(neighbours: Mapping[str, int]) -> float:
+    """Return the entropy of neighbours in bits; each border, which is the empty string, is a neighbour of its own."""
+    total = sum(neighbours.values())
+    counts = [*[1] * neighbours.get("", 0), *(count for text, count in neighbours.items() if text)]
+    return -sum(count / total * log2(count / total) for count in counts)
