@@ -19,7 +19,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def embedder(model: Path) -> ElmoEmbedder:
-    return ElmoEmbedder.load(model, "cpu")
+    return ElmoEmbedder.load(model, "cpu", unknown="unk")  # as --fine-tune needs it
 
 
 @pytest.fixture
