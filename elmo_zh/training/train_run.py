@@ -24,7 +24,7 @@ from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation, predict_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.heldout import evaluate_heldout
+from elmo_zh.training.heldout import evaluate_heldout, share_of_copies
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
 from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents, NoMetrics
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
@@ -304,6 +304,8 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
+    if heldout:
+        counts["heldout_share_of_copies"] = round(share_of_copies(context.store), 4)
     verdict = asdict(judge(_gather_figures(context, start, counts)))
     for line in describe_verdict(verdict, run.path):
         reporter.note(line)
@@ -320,5 +322,6 @@ def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str,
         unknown_rate=heldout["oov_rate"] if heldout else 0.0,
         num_rows=len(context.vocabulary),
         started_from_model=start is not None,
+        share_of_copies=counts.get("heldout_share_of_copies", 0.0),
         config=context.config,
     )

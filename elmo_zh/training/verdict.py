@@ -20,12 +20,15 @@ from elmo_zh.pictures.training import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
-from elmo_zh.training.heldout import measure_baselines, measure_text
+from elmo_zh.training.heldout import RUN_TOKENS, measure_baselines, measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 # Changes of the held-out perplexity that are more than noise: in the second half of training, and above the lowest.
 _FALL, _RISE = 0.03, 0.02
+# A fraction of held-out sentences with runs of the training text above which perplexity flatters, and a perplexity
+# that only text of few patterns has.
+_MANY_COPIES, _PATTERN_PERPLEXITY = 0.3, 10.0
 # A fraction of unknown words above which they spoil many sentences.
 _MANY_UNKNOWN = 0.05
 # Perplexity of a training that has diverged, in vocabulary sizes.
@@ -58,6 +61,7 @@ class TrainingFigures:
     unknown_rate: float  # Fraction of the held-out tokens that are outside the vocabulary
     num_rows: int  # Number of vocabulary rows
     started_from_model: bool  # Whether training started from another model
+    share_of_copies: float = 0.0  # Fraction of the held-out sentences with a run of tokens of the training text
     config: Config  # The run's settings
 
     @property
@@ -79,6 +83,21 @@ class TrainingFigures:
     def has_diverged(self) -> bool:
         """Whether the model predicts far worse than equal chances for all words, as an untrained one about does."""
         return self.perplexity is not None and self.perplexity > _DIVERGED * self.num_rows
+
+    @property
+    def flattery(self) -> str:
+        """Why the perplexity says little about new text; "" if nothing shows that."""
+        if self.share_of_copies > _MANY_COPIES:
+            return (
+                f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
+                " training text, so this perplexity flatters: on other text it will be higher."
+            )
+        if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
+            return (
+                "So low a perplexity is that of text made of few patterns, whose held-out part is hardly new."
+                " On other text it will be higher."
+            )
+        return ""
 
     def trend(self) -> tuple[Trend, float]:
         """Return the trend, with the fraction of the fall, or the tokens at which the perplexity was lowest."""
@@ -118,7 +137,9 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
         yield f"The training has diverged: held-out perplexity {figures.perplexity:.3g}, far worse than guessing."
         return
     else:
-        yield _compare(figures.perplexity, figures.baselines)
+        yield _compare(figures.perplexity, figures.baselines, ", as it should be" if not figures.flattery else "")
+        if figures.flattery:
+            yield figures.flattery
     trend, value = figures.trend()
     if trend is Trend.FALLING:
         yield f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
@@ -137,10 +158,10 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
         yield f"{figures.train_tokens:,} tokens are little text; a good model needs millions."
 
 
-def _compare(perplexity: float, baselines: Mapping[str, float]) -> str:
+def _compare(perplexity: float, baselines: Mapping[str, float], praise: str) -> str:
     unigram, bigram = baselines["unigram"], baselines["bigram"]
     if perplexity < bigram:
-        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, as it should be."
+        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}{praise}."
     if perplexity < unigram:
         return f"Above the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet."
     return (
@@ -169,9 +190,13 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
         return "A larger vocabulary helps most", _new_run({"vocab.size": 2 * config.vocab.size})
     if may_fall:
         return _train_longer(figures)
-    if figures.is_below_bigram:
-        return "The model is ready to use", "{program} embed file.txt --model {run}/model"
-    return _MORE_TEXT
+    return _use(figures) if figures.is_below_bigram else _MORE_TEXT
+
+
+def _use(figures: TrainingFigures) -> tuple[str, str]:
+    if figures.flattery:
+        return "Measure it on other text, which it has not seen", "{program} evaluate other.txt --model {run}/model"
+    return "The model is ready to use", "{program} embed file.txt --model {run}/model"
 
 
 def _train_longer(figures: TrainingFigures) -> tuple[str, str]:

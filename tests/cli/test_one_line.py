@@ -52,8 +52,8 @@ NO_PROCESSES = (
     " (ulimit -u), or lower text.num_workers and train.num_threads."
 )
 NO_MEMORY = (
-    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). Lower train.batch_size, model.cell_dim, vocab.size or"
-    " embed.batch_tokens."
+    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). To train, lower train.batch_size, model.cell_dim or"
+    " vocab.size; to use a model, lower embed.batch_tokens and put each paragraph on a line of its own."
 )
 
 

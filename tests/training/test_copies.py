@@ -1,0 +1,81 @@
+"""Held-out text that is not new: how much of it is, and what the verdict says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from training.test_verdict import GOOD, STOPPED
+
+from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.training import heldout
+from elmo_zh.training.heldout import share_of_copies
+from elmo_zh.training.verdict import judge
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+
+
+def store_of(train: Sequence[Sequence[int]], held_out: Sequence[Sequence[int]]) -> IdStore:
+    def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+        ids = np.array([row for sentence in sentences for row in sentence], np.uint16)
+        return ids, np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
+
+    nothing = np.zeros(len(held_out), np.uint32), np.zeros(len(held_out))
+    return IdStore(
+        train=EncodedSentences.in_memory(*arrays(train)),
+        heldout=HeldoutSentences.measured(*arrays(held_out), *nothing),
+        lexicon=Lexicon(Vocabulary(SPECIALS), None),
+    )
+
+
+RUN = list(range(10, 18))
+
+
+@pytest.mark.parametrize("sentences_read", [1, 50_000])
+def test_sentences_that_share_a_run_of_eight_are_counted(monkeypatch: pytest.MonkeyPatch, sentences_read: int) -> None:
+    monkeypatch.setattr(heldout, "_SENTENCES_READ", sentences_read)
+    train = [[3, *RUN, 4], list(range(30, 50)), [5] * 7, RUN[:4], RUN[4:]]
+    held_out = [
+        [*RUN, 60],  # a run
+        [60, 61, *range(42, 50)],  # a run at the end
+        [*RUN[:7], 60, 61],  # only seven
+        RUN[::-1],
+        [5] * 7,  # too short to count
+    ]
+    assert share_of_copies(store_of(train, held_out)) == 2 / 4
+
+
+def test_runs_do_not_cross_sentences() -> None:
+    assert share_of_copies(store_of([RUN[:4], RUN[4:]], [RUN])) == 0
+
+
+def test_without_long_sentences_nothing_is_known() -> None:
+    assert share_of_copies(store_of([RUN], [[10, 11], []])) == 0
+    assert share_of_copies(store_of([RUN], [])) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "flattered"),
+    [
+        (
+            {"share_of_copies": 0.41},
+            "41% of the held-out sentences share a run of 8 tokens with the training text, so this perplexity flatters:"
+            " on other text it will be higher.",
+        ),
+        (
+            {"perplexity": 3.0},
+            "So low a perplexity is that of text made of few patterns, whose held-out part is hardly new. On other text"
+            " it will be higher.",
+        ),
+    ],
+)
+def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered: str) -> None:
+    verdict = judge(replace(GOOD, **changes))
+    assert verdict.findings[1:] == (flattered, STOPPED)
+    assert verdict.findings[0].endswith(" against 200.0.")
+    assert verdict.advice == "Measure it on other text, which it has not seen"
+    assert verdict.command == "{program} evaluate other.txt --model {run}/model"
+
+
+def test_a_few_formulas_are_no_copies() -> None:
+    assert judge(replace(GOOD, share_of_copies=0.26)) == judge(GOOD)
