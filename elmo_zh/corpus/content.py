@@ -38,32 +38,22 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-_SAVE_AS_TEXT = "Save it as plain text, or a table as CSV, and give that file"
-_RECOGNISE = "Give text; a program for OCR reads it from images"
-_UNPACK = "Unpack it and give the folder"
+_IMAGE = "an image", "Give text; a program for OCR reads it from images"
+_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text, or a table as CSV, and give that file"
 _PROGRAM = "a program", "Give text"
 # The first bytes of files that are no text, each with what the file is and what to do.
 _FOREIGN = {
-    b"%PDF-": ("a PDF", "Convert it to text, for example with pdftotext, and give that file"),
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an office document (.doc, .xls)", _SAVE_AS_TEXT),
-    b"{\\rtf": ("a document in RTF", _SAVE_AS_TEXT),
-    b"\x89PNG\r\n\x1a\n": ("an image", _RECOGNISE),
-    b"\xff\xd8\xff": ("an image", _RECOGNISE),
-    b"GIF8": ("an image", _RECOGNISE),
-    b"II*\0": ("an image", _RECOGNISE),
-    b"MM\0*": ("an image", _RECOGNISE),
-    b"\x7fELF": _PROGRAM,
-    b"\xcf\xfa\xed\xfe": _PROGRAM,
-    b"\xca\xfe\xba\xbe": _PROGRAM,
-    b"SQLite format 3\0": (
+    (b"%PDF-",): ("a PDF", "Convert it to text, for example with pdftotext, and give that file"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): _OFFICE,
+    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): _IMAGE,
+    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): _PROGRAM,
+    (b"SQLite format 3\0",): (
         "an SQLite database",
-        "Export the text as CSV: sqlite3 -header -csv FILE 'SELECT ...' > text.csv",
+        "Export a table: sqlite3 -header -csv FILE 'SELECT ...' > text.csv",
     ),
-    b"\x89HDF\r\n\x1a\n": ("an HDF5 file of arrays", "Give text"),
-    b"\x93NUMPY": ("a NumPy array", "Give text"),
-    b"PAR1": ("a Parquet table", "Export its text as CSV or JSON lines"),
-    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", _UNPACK),
-    b"Rar!\x1a\x07": ("a RAR archive", _UNPACK),
+    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("a file of arrays", "Give text"),
+    (b"PAR1",): ("a Parquet table", "Export its text as CSV or JSON lines"),
+    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): ("an archive of 7z or RAR", "Unpack it and give the folder"),
 }
 
 
@@ -71,10 +61,10 @@ def refuse_foreign(content: Content) -> None:
     """Raise UnsuitableError for a file whose first bytes show that it is no text, whatever its name."""
     with content.open() as stream:
         head = stream.read(64)
-    found = next((told for start, told in _FOREIGN.items() if head.startswith(start)), None)
+    found = next((told for starts, told in _FOREIGN.items() if head.startswith(starts)), None)
     # Text may begin with these letters.
-    if head[:4] == b"RIFF" and head[8:12] in (b"WEBP", b"WAVE", b"AVI "):
-        found = "an image or a recording", _RECOGNISE
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        found = _IMAGE
     elif head[:2] == b"MZ" and b"\0" in head:
         found = _PROGRAM
     if found:
