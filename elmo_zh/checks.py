@@ -34,7 +34,8 @@ def refusal(kind: type[Exception], call: str, name: str, value: object, expected
 
 def _show(value: object) -> str:
     # The items of a table would be the names of its columns.
-    return "a whole table" if hasattr(value, "columns") else " ".join(_REPR.repr(value).split())
+    is_table = hasattr(value, "columns") and hasattr(value, "shape")
+    return "a whole table" if is_table else " ".join(_REPR.repr(value).split())
 
 
 def one_of(known: Iterable[object]) -> str:

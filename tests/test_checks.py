@@ -172,12 +172,14 @@ find_senses(index, "苹果", num_usages="2") => ValueError: find_senses: num_usa
 find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0, expected a whole number of 1 or
 find_senses(index, "苹果", seed=-1) => ValueError: find_senses: seed is -1, expected a whole number from 0 to 4294967295
 find_senses(index, "苹果", top="x") => ValueError: find_senses: top is 'x', expected a whole number of 0 or more
-measure_drift("a.index", index) => TypeError: measure_drift: old is 'a.index', expected a ContextIndex
-measure_drift(index, None) => TypeError: measure_drift: new is None, expected a ContextIndex; ContextIndex.load opens
+measure_drift("a.index", index) => TypeError: measure_drift: indexes[0] is 'a.index', expected a ContextIndex
+measure_drift(index, None) => TypeError: measure_drift: indexes[1] is None, expected a ContextIndex; ContextIndex.load
+measure_drift() => ValueError: measure_drift: 0 indexes, expected several, or one with the column of periods
+measure_drift(index, index, periods="year") => ValueError: measure_drift: 2 indexes, expected several, or one with the
 measure_drift(index, index, min_count="2") => ValueError: measure_drift: min_count is '2', expected a whole number of 2
 measure_drift(index, index, permutations=2.5) => ValueError: measure_drift: permutations is 2.5, expected a whole number
 measure_drift(index, index, seed="x") => ValueError: measure_drift: seed is 'x', expected a whole number of 0 or more
-measure_drift(index, index, by=5) => ValueError: measure_drift: by is 5, expected excess, apd or prt
+measure_drift(index, index, by=5) => ValueError: measure_drift: by is 5, expected excess, apd, prt or jsd
 measure_drift(index, index, words="苹果") => TypeError: measure_drift: words is '苹果', expected a list of strings
 
 make(embedder="model") => TypeError: build: embedder is 'model', expected an ElmoEmbedder; ElmoEmbedder.load takes a

@@ -54,7 +54,7 @@ def frequencies(
       elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
     """
     from elmo_zh.concordance import counts
-    from elmo_zh.concordance.query import require_column
+    from elmo_zh.contexts.index_files import require_column
 
     with ExitStack() as stack:
         _claim(common, stack, options)

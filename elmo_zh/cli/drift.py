@@ -1,7 +1,9 @@
-"""The command that compares the uses of words in two indexes."""
+"""The command that compares the uses of words in periods."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import click
 from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, takes
+from elmo_zh.cli.senses import require_matplotlib
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted, first_ten
@@ -19,89 +22,123 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import NeighbourLine
 
-# The level at which a change counts as found.
-_LEVEL = 0.05
-
 
 @click.command()
-@click.argument("old", type=IndexPath(), metavar="OLD")
-@click.argument("new", type=IndexPath(), metavar="NEW")
+@click.argument("indexes", type=IndexPath(), nargs=-1, required=True, metavar="INDEX...")
 @takes(DriftOptions, "options")
 @common_options
 @click.pass_obj
-def drift(common: Common, /, old: Path, new: Path, *, options: DriftOptions) -> None:
-    """Find words that two texts use differently.
+def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions) -> None:
+    """Find words that periods, or kinds of text, use differently.
 
-    Use it to compare periods or kinds of text. OLD and NEW are indexes that one model has made. The words that changed
-    most come first, each with the old and new lines that show it best, and the cosine of each line to the mean of the
-    other text. p is the share of random divisions of the word's occurrences into two groups at least as far apart as
-    the texts; q is the expected share of false discoveries among the words with this p or a smaller one.
-    docs/contexts.md describes the columns.
+    Give an index of each period, in their order, all made by one model; or one index, and with --periods the column
+    that says the period of each line. The words that changed most between the first and the last period come first,
+    each with the lines of both that show it best, and the cosine of each line to the mean of the other period. p is the
+    share of random divisions of the documents into two groups at least as far apart as the periods; q is the expected
+    share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the columns.
 
     \b
     Example:
       elmo-zh index data/sample/stories.txt --split-sentences --output old.index
       elmo-zh index data/sample/news.txt --split-sentences --output new.index
       elmo-zh drift old.index new.index --output drift.tsv
+      elmo-zh drift news.index --periods year --picture drift.png
       elmo-zh drift old.index new.index --vectors runs/old/word2vec.txt runs/new/word2vec.txt
     """
     common.resolve()
     refuse_settings_of_the_model(common, "drift")
+    if options.periods is not None and len(indexes) > 1:
+        raise click.UsageError("--periods divides one index. Leave it out, or give one INDEX.")
+    if options.picture:
+        require_matplotlib()
     from elmo_zh.contexts.drift import measure_drift, moved_lines, save_drift
     from elmo_zh.contexts.drift_statistics import procrustes_distances
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.run.files import claimed_output
 
-    indexes = ContextIndex.load(old), ContextIndex.load(new)
+    loaded = [ContextIndex.load(path) for path in indexes]
     with ExitStack() as stack:
-        if options.output:
-            stack.enter_context(claimed_output(options.output, (), Path.is_file, force=common.force))
+        for path in filter(None, (options.output, options.picture)):
+            stack.enter_context(claimed_output(path, (), Path.is_file, force=common.force))
         words = load_word_list(options.words) if options.words else None
         distances = procrustes_distances(*options.vectors) if options.vectors else {}
         found = measure_drift(
-            *indexes,
+            *loaded,
+            periods=options.periods,
             layer=options.layer,
             min_count=options.min_count,
             words=words,
             by=options.by,
+            with_fragments=options.with_fragments,
             permutations=options.permutations,
             seed=options.seed,
             reporter=common.console,
         ).with_procrustes(distances)
         if options.output:
             save_drift(options.output, found)
-    _report(common, found, indexes, words, options)
-    shown = found.words[: options.top]
-    lines = [moved_lines(*indexes, each.word, found.layer, options.lines) for each in shown]
-    _finish(common, found, list(zip(shown, lines, strict=True)), (old, new), options.output)
+        shown = found.words[: options.top]
+        if options.picture:
+            _draw(found, shown, options.picture)
+    _report(common, found, loaded, words, options)
+    ends = found.periods[0], found.periods[-1]
+    lines = [moved_lines(*ends, each.word, found.layer, options.lines) for each in shown]
+    _finish(common, found, list(zip(shown, lines, strict=True)), options)
+
+
+def _draw(found: "Drift", shown: "Sequence[WordDrift]", picture: Path) -> None:
+    from elmo_zh.contexts.drift import LEVEL
+    from elmo_zh.pictures.canvas import save_picture
+    from elmo_zh.pictures.drift import Point, drift_figure
+
+    curves = {
+        each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in shown
+    }
+    boundaries = [step.boundary for step in shown[0].steps]
+    save_picture(drift_figure(curves, boundaries, f"{found.by}, layer {found.layer}"), picture)
 
 
 def _report(
     common: Common,
     found: "Drift",
-    indexes: tuple["ContextIndex", "ContextIndex"],
+    indexes: "Sequence[ContextIndex]",
     words: frozenset[str] | None,
     options: DriftOptions,
 ) -> None:
     """Say what was compared; warn of equal texts, of words of --words left out, and of tests that cannot succeed."""
+    from elmo_zh.contexts.drift import LEVEL
+    from elmo_zh.contexts.periods import LEAST_DOCUMENTS
+
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
-        f"Model of both indexes: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in both,"
-        f" layer {found.layer}; {sum(each.q < _LEVEL for each in found.words):,} with q below {_LEVEL}."
+        f"Model: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in"
+        f" every period, layer {found.layer}; {sum(each.q < LEVEL for each in found.words):,} with q below {LEVEL}."
     )
-    if _texts_of(indexes[0]) == _texts_of(indexes[1]):
-        common.console.warn("Both indexes are of the same text, so no word can have changed. Give those of two texts.")
-    if missing := sorted((words or frozenset()) - {each.word for each in found.words}):
+    if by_lines := [period.name for period in found.periods if period.by_lines]:
+        common.console.note(
+            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: the test takes raw lines as documents,"
+            " so that a topic of one document may pass for a change."
+        )
+    if found.fragments:
+        pairs = [f"{word} of {whole}" for word, whole in found.fragments.items()]
+        common.console.note(
+            f"{counted(len(pairs), 'fragment')} left out: {first_ten(pairs)}. --with-fragments compares them."
+        )
+    if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
+        common.console.warn(
+            "All indexes are of the same text, so no word can have changed. Give those of several texts."
+        )
+    left_out = {each.word for each in found.words} | found.fragments.keys()
+    if missing := sorted((words or frozenset()) - left_out):
         common.console.warn(
             f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must be in"
-            f" {options.min_count} different sentences of both indexes (--min-count)."
+            f" {options.min_count} different sentences (--min-count) and two documents of every period."
         )
     least = 1 / (options.permutations + 1)
-    if any(each.p <= least for each in found.words) and all(each.q >= _LEVEL for each in found.words):
+    if any(each.p <= least for each in found.words) and all(each.q >= LEVEL for each in found.words):
         common.console.warn(
             f"{counted(options.permutations, 'permutation')} are too few for {counted(len(found.words), 'word')}:"
-            f" no q can fall below {_LEVEL} here. Use --permutations {round(len(found.words) / _LEVEL) + 1}"
+            f" no q can fall below {LEVEL} here. Use --permutations {round(len(found.words) / LEVEL) + 1}"
         )
 
 
@@ -114,39 +151,48 @@ def _finish(
     common: Common,
     found: "Drift",
     shown: "list[tuple[WordDrift, tuple[list[NeighbourLine], list[NeighbourLine]]]]",
-    indexes: tuple[Path, Path],
-    output: Path | None,
+    options: DriftOptions,
 ) -> None:
-    from dataclasses import asdict
-
-    from elmo_zh.contexts.drift import moved_line_rows, table_lines
+    from elmo_zh.contexts.drift import LEVEL, moved_line_rows, step_lines, table_lines
 
     lines = table_lines([word for word, _ in shown])
-    for word, (old, new) in shown:
-        if old or new:
-            lines += ["", word.word, *moved_line_rows(old, new)]
+    for word, moved in shown:
+        if any(moved) or len(word.steps) > 1:
+            lines += ["", word.word, *step_lines(word), *moved_line_rows((word.old, word.new), moved)]
     lines.append("")
-    if output:
-        lines.append(f"{counted(len(found.words), 'word')}: {output}")
-    first = typed_word(shown[0][0].word)
-    lines.append(f"Next: {program()} neighbours {first} --in SENTENCE --index {shlex.quote(str(indexes[1]))}")
+    if options.output:
+        lines.append(f"{counted(len(found.words), 'word')}: {options.output}")
+    if options.picture:
+        lines.append(f"Wrote {options.picture}")
+    first, index = typed_word(shown[0][0].word), found.periods[-1].index.path
+    lines.append(f"Next: {program()} neighbours {first} --in SENTENCE --index {shlex.quote(str(index))}")
     results = [
         {
-            **{name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(word).items()},
+            **_rounded(asdict(word)),
+            "change": word.change,
             "old_lines": [each.described() for each in old],
             "new_lines": [each.described() for each in new],
         }
         for word, (old, new) in shown
     ]
+    written = {"output": options.output, "picture": options.picture}
     common.finish(
         {
             "layer": found.layer,
             "by": found.by,
+            "periods": [{"name": period.name, "by_lines": period.by_lines} for period in found.periods],
             "compared_words": len(found.words),
             "shared_words": found.num_shared,
-            "changed_words": sum(each.q < _LEVEL for each in found.words),
+            "changed_words": sum(each.q < LEVEL for each in found.words),
+            "fragments": dict(found.fragments),
             "words": results,
-            "output": str(output) if output else None,
+            **{name: str(path) if path else None for name, path in written.items()},
         },
         *lines,
     )
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a word, and of its steps, with six digits after the point."""
+    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+    return rounded | ({"steps": [*map(_rounded, rounded["steps"])]} if "steps" in rounded else {})

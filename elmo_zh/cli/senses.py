@@ -64,7 +64,7 @@ def senses(
     if options.no_substitutes and (model or device):
         raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
     if options.picture:
-        _require_matplotlib()
+        require_matplotlib()
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_substitutes
     from elmo_zh.run.files import claimed_output
@@ -90,7 +90,8 @@ def senses(
     _finish(common, index, found, substitutes, embedder, options)
 
 
-def _require_matplotlib() -> None:
+def require_matplotlib() -> None:
+    """Raise OutputError if no picture can be drawn."""
     from elmo_zh.errors import OutputError
     from elmo_zh.pictures.canvas import can_draw
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.concordance.query import as_number, require_column
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import Column, IndexedLine
+from elmo_zh.contexts.index_files import IndexedLine, require_column
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.senses import find_senses
@@ -141,7 +140,8 @@ class Concordance:
             return np.unique(spelled, return_inverse=True)[1] if spelled else np.empty(0, np.int64)
         if key in self.figures:
             return -self.figures[key] if key in _DESCENDING else self.figures[key]
-        return _rank(require_column(self.table.columns, key, "--sort"))[self.lines]
+        column = require_column(self.table.columns, key, "--sort")
+        return column.ranks()[column.codes[self.lines]]
 
     def _ranks_beside(self, distance: int, side: str) -> NDArray[Any]:
         """Return the rank of the token at a distance; -1 where the line has none."""
@@ -172,15 +172,6 @@ class Concordance:
 
     def _ends(self) -> tuple[list[int], list[int]]:
         return self.first.tolist(), self.end.tolist()
-
-
-def _rank(column: Column) -> NDArray[Any]:
-    """Return the rank of the value of each line: as numbers if all values are, otherwise by spelling."""
-    numbers = [as_number(value) for value in column.values if value]
-    if numbers and None not in numbers:
-        values = [as_number(value) if value else -np.inf for value in column.values]
-        return np.array(values, np.float64)[column.codes]
-    return np.argsort(np.argsort(np.array(column.values, np.str_), kind="stable"))[column.codes]
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.concordance.token_table import LINE_END, TokenTable
-from elmo_zh.contexts.index_files import Column
+from elmo_zh.contexts.index_files import Column, as_number, require_column
 from elmo_zh.errors import ConfigError
 
 # Tokens are searched in a string in which each has a NUL before and after it.
@@ -124,13 +124,6 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
     return found
 
 
-def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
-    """Return a column; raise ConfigError, which lists the columns, if it is not there."""
-    if name not in columns:
-        raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
-    return columns[name]
-
-
 def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
     if sign == "~":
         try:
@@ -144,8 +137,3 @@ def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
             raise ConfigError(f"--where: the values of this column are numbers, and {value!r} is none.")
         return lambda cell: compare(cell, value)
     return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)
-
-
-def as_number(cell: str) -> float | None:
-    """Return the number that a cell holds, None if it holds something else."""
-    return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None

@@ -138,20 +138,26 @@ class SenseOptions:
 class DriftOptions:
     """The options of `drift`."""
 
-    layer: int | None = option(None, "Layer whose vectors are compared. Default: the top one of both.", least=0)
+    periods: str | None = option(
+        None, "Column of the one index whose values are the periods, such as year.", metavar="COLUMN"
+    )
+    layer: int | None = option(None, "Layer whose vectors are compared. Default: the highest of all.", least=0)
     by: str = option(
         "excess",
-        "Measure to test and to sort by: average pairwise distance between the texts (apd), the same minus that within"
-        " each text (excess), or the distance of the means (prt).",
-        choices=("excess", "apd", "prt"),
+        "Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus that"
+        " within each (excess), the distance of the means (prt), or the Jensen-Shannon divergence of usages (jsd).",
+        choices=("excess", "apd", "prt", "jsd"),
     )
     min_count: int = option(
-        10, "Compare words that are in at least this many different sentences of each index.", least=2
+        10,
+        "Compare words that are in at least this many different sentences, and in two documents, of each period.",
+        least=2,
     )
     words: Path | None = option(None, "Compare only the words of this file, one per line.", metavar="FILE", path=_FILE)
     vectors: tuple[Path, Path] | None = option(
         None,
-        "Also compare word2vec vectors trained on each text, in its text format, such as word2vec.txt of a run.",
+        "Also compare word2vec vectors trained on the first and the last period, in its text format, such as"
+        " word2vec.txt of a run.",
         metavar="OLD.txt NEW.txt",
         path=_FILE,
         nargs=2,
@@ -159,10 +165,17 @@ class DriftOptions:
     permutations: int = option(
         10_000, "Permutations of each word at most; the smallest p-value is about 1 divided by this.", least=1
     )
-    seed: int = option(1, "Seed of the tests.", least=0, most=2**63 - 1)
+    with_fragments: bool = option(
+        False, "Compare also words that stand beside the same word in at least 80% of their sentences."
+    )
+    seed: int = option(1, "Seed of the tests, intervals and clusters.", least=0, most=2**63 - 1)
     top: int = option(10, "Number of words to show at most.", least=1)
-    lines: int = option(3, "Lines of each text to show for each word.", least=0)
+    lines: int = option(3, "Lines of the first and the last period to show for each word.", least=0)
     output: Path | None = option(None, "Write all compared words to this TSV file.", metavar="FILE")
+    picture: Path | None = option(
+        None, "Draw the distances of the shown words between the periods to this PNG file.", metavar="FILE",
+        path=_NEW_FILE,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

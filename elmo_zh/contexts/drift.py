@@ -1,8 +1,10 @@
-"""Find words that two texts use differently: two indexes made with one model, compared word by word."""
+"""Find words that periods use differently: parts of one index or indexes made with one model, compared word by word."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,79 +12,142 @@ from numpy.typing import NDArray
 from elmo_zh.checks import check_choice, check_instance, check_strings, check_whole_number
 from elmo_zh.contexts.drift_statistics import (
     MEASURES,
+    DocumentSums,
     Vectors,
+    bootstrap_interval,
     compare_groups,
-    distinct_unit_rows,
-    permutation_p,
+    distinct_rows,
+    permutation_test,
 )
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
+from elmo_zh.contexts.periods import Period, periods_of
+from elmo_zh.contexts.usages import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, SilentReporter, aligned, counted
 
+# The level at which a change counts as found.
+LEVEL = 0.05
 # Words that `repr` shows.
 _SHOWN_WORDS = 5
 # The name of each measure in the header of the table.
-_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT"}
+_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
+# Clusters of a word's occurrences whose shares the Jensen-Shannon divergence compares.
+_NUM_USAGES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordDrift:
-    """The distance between the uses of a word in two texts.
+class Comparison:
+    """The distance between the uses of a word in two periods.
 
     Attributes:
-        word: The word.
-        old_count: How often it occurs in the old text.
-        new_count: How often it occurs in the new text.
-        old_compared: Its different sentences in the old index, which are compared.
-        new_compared: Those in the new index.
+        old: Name of the earlier period.
+        new: Name of the later one.
+        old_count: How often the word occurs in the earlier period.
+        new_count: How often it occurs in the later one.
+        old_compared: Its different sentences in the earlier period, which are compared.
+        new_compared: Those in the later one.
+        old_documents: The documents that these sentences are from.
+        new_documents: Those of the later ones.
         apd: Average pairwise cosine distance between old and new occurrences.
         old_spread: Average pairwise cosine distance among the old ones: how varied its uses are.
         new_spread: The same among the new ones.
         excess: apd minus the mean of the spreads; 0 on average if nothing has changed.
         prt: Cosine distance of the mean old and the mean new unit vector.
-        p: Share of random divisions of its occurrences into groups at least as far apart, by the chosen measure.
+        jsd: Jensen-Shannon divergence of the shares of its usages, in bits; None unless it was chosen.
+        by: The measure that the following figures are of.
+        low: Lower end of its 95% interval.
+        high: Upper end.
+        baseline: Its mean over random divisions of the documents: the distance of two parts of one text.
+        p: Share of random divisions of the documents into groups at least as far apart.
         q: False discovery rate among the words that have no larger p (Benjamini and Hochberg).
-        procrustes: Distance of its vectors in two aligned word2vec models, if given and both have it.
     """
 
-    word: str
+    old: str
+    new: str
     old_count: int
     new_count: int
     old_compared: int
     new_compared: int
+    old_documents: int
+    new_documents: int
     apd: float
     old_spread: float
     new_spread: float
     excess: float
     prt: float
+    jsd: float | None
+    by: str
+    low: float
+    high: float
+    baseline: float
     p: float
     q: float = 1.0
+
+    @property
+    def distance(self) -> float:
+        """The chosen measure."""
+        return float(getattr(self, self.by))
+
+    @property
+    def boundary(self) -> str:
+        """The names of both periods: 2015 → 2020."""
+        return f"{self.old} → {self.new}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordDrift(Comparison):
+    """A word in two or more periods: the first compared with the last, and each with the next.
+
+    Attributes:
+        word: The word.
+        steps: The comparisons of consecutive periods; for two periods one, which is that of the word itself.
+        fragment: The word with the token that is nearly always beside it, such as 卢 拉 for 拉; None for other words.
+        procrustes: Distance of its vectors in two aligned word2vec models, if given and both have it.
+    """
+
+    word: str
+    steps: tuple[Comparison, ...]
+    fragment: str | None = None
     procrustes: float | None = None
+
+    @property
+    def change(self) -> str | None:
+        """The boundary with the largest distance, if there are three periods or more and its q is below 0.05."""
+        largest = max(self.steps, key=lambda step: step.distance)
+        return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
+
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Return the comparisons of consecutive periods and, if there are several, that of the first and the last."""
+        return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The words of two indexes, compared.
+    """The words of two or more periods, compared.
 
     Attributes:
-        words: The compared words, those that changed most first.
+        words: The compared words, those that changed most between the first and the last period first.
         layer: The layer whose vectors were compared.
-        by: The measure that is tested and by which they are sorted: excess, apd or prt.
-        num_shared: Number of words that both indexes have.
+        by: The measure that is tested and by which they are sorted: excess, apd, prt or jsd.
+        num_shared: Number of words that all periods have.
+        periods: The periods.
+        fragments: The words that were left out as fragments, each with what it is a fragment of.
     """
 
     words: tuple[WordDrift, ...]
     layer: int
     by: str
     num_shared: int
+    periods: tuple[Period, ...] = field(default=(), compare=False)
+    fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Show the number of words, and those that changed most."""
-        first = ", ".join(f"{each.word} {getattr(each, self.by):.3f}" for each in self.words[:_SHOWN_WORDS])
+        first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
 
@@ -92,65 +157,93 @@ class Drift:
 
 
 def measure_drift(
-    old: ContextIndex,
-    new: ContextIndex,
-    *,
+    *indexes: ContextIndex,
+    periods: str | None = None,
     layer: int | None = None,
     min_count: int = 10,
     words: Collection[str] | None = None,
     by: str = "excess",
+    with_fragments: bool = False,
     permutations: int = 10_000,
     seed: int = 1,
     reporter: Reporter | None = None,
 ) -> Drift:
-    """Compare the uses of each word in two indexes.
+    """Compare the uses of each word in two or more periods.
 
         drift = measure_drift(ContextIndex.load("old.index"), ContextIndex.load("new.index"))
         for word in drift.words[:10]:
             print(word.word, word.excess, word.q)
 
     Args:
-        old: Index of the old text.
-        new: Index of the new text, made with the same model.
-        layer: The layer to compare. Default: the highest that both have.
-        min_count: Least number of different sentences with the word in each index, at least 2.
-        words: Compare only these. Default: all words of both.
-        by: Measure that is tested and by which words are sorted: excess, apd or prt.
+        indexes: An index of each period, in their order, all made with one model; or one index that has `periods`.
+        periods: A column of the index whose values are the periods, such as year.
+        layer: The layer to compare. Default: the highest that all have.
+        min_count: Least number of different sentences with the word in each period, at least 2.
+        words: Compare only these. Default: all words that all periods have.
+        by: Measure that is tested and by which words are sorted: excess, apd, prt or jsd, which needs scikit-learn.
+        with_fragments: Compare also words that nearly always stand beside the same token.
         permutations: Permutations of each word at most.
-        seed: Seed of the permutations; a word's permutations do not depend on other words.
+        seed: Seed of permutations, bootstrap samples and clusters; those of a word do not depend on other words.
         reporter: Where progress goes.
 
     Raises:
-        ElmoZhError: If the indexes were made in different ways, a layer is missing, or no word can be compared.
-        TypeError: If `old` or `new` is not a ContextIndex, or `words` is not a collection of words.
+        ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is one period
+            only, or no word can be compared.
+        TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
-    for name, index in (("old", old), ("new", new)):
-        check_instance(index, ContextIndex, "measure_drift", name, "a ContextIndex; ContextIndex.load opens one")
+    for number, index in enumerate(indexes):
+        described = "a ContextIndex; ContextIndex.load opens one"
+        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
+    if not indexes or (periods is not None and len(indexes) > 1):
+        raise ValueError(f"measure_drift: {len(indexes)} indexes, expected several, or one with the column of periods")
     check_choice(by, MEASURES, "measure_drift", "by")
     for name, value, least in (("min_count", min_count, 2), ("permutations", permutations, 1), ("seed", seed, 0)):
         check_whole_number(value, "measure_drift", name, least)
     if words is not None:
         words = check_strings(words, "measure_drift", "words")
-    chosen = require_comparable(old, new, layer)
-    shared = sorted(set(old.words) & set(new.words))
+    chosen = require_comparable(indexes, layer)
+    comparing = _Comparing(periods_of(indexes, periods), chosen, by, min_count, permutations, seed)
+    shared = sorted(set.intersection(*(set(period.counts) for period in comparing.periods)))
     asked = shared if words is None else sorted(set(words).intersection(shared))
-    found = []
+    found, fragments = [], {}
     with (reporter or SilentReporter()).progress("drift", unit="words", total=len(asked)) as progress:
         for word in asked:
-            groups = _group(old, word, chosen, min_count), _group(new, word, chosen, min_count)
-            if min(map(len, groups)) >= min_count:
-                generator = np.random.default_rng([seed, *word.encode()])
-                p = permutation_p(*groups, by, permutations, generator)
-                found.append(_compare(word, (old.count(word), new.count(word)), groups, p))
+            uses = comparing.uses(word)
+            whole = comparing.whole_of(word, uses)
+            if whole and not with_fragments:
+                fragments[word] = whole
+            elif uses:
+                found.append(replace(comparing.compare(word, uses), fragment=whole))
             progress.update(1)
     if not found:
-        raise ElmoZhError(_why_none(old, new, asked, min_count))
-    return Drift(words=_ranked(found, by), layer=chosen, by=by, num_shared=len(shared))
+        raise ElmoZhError(_why_none(comparing, asked, fragments))
+    return Drift(
+        words=_ranked(found), layer=chosen, by=by, num_shared=len(shared), periods=comparing.periods,
+        fragments=fragments,
+    )  # fmt: skip
 
 
-def require_comparable(old: ContextIndex, new: ContextIndex, layer: int | None) -> int:
+def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:
     """Return the layer to compare."""
+    old = indexes[0]
+    for new in indexes[1:]:
+        _require_one_model(old, new)
+    both = sorted(set.intersection(*(set(each.layers) for each in indexes)))
+    if layer is None and not both:
+        names = " and ".join(str(each.path) for each in indexes)
+        raise ElmoZhError(f"{names} have no layer in common. Make one again with: index --layers")
+    chosen = both[-1] if layer is None else layer
+    for index in indexes:
+        index.vectors(chosen)
+    if chosen == 0:
+        raise ElmoZhError(
+            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose --layer 1 or higher."
+        )
+    return chosen
+
+
+def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
     if old.model_digest != new.model_digest:
         raise ElmoZhError(
             f"{old.path} was made with the model {old.model['path']}, {new.path} with another one, {new.model['path']};"
@@ -162,60 +255,114 @@ def require_comparable(old: ContextIndex, new: ContextIndex, layer: int | None) 
                 f"{old.path} was made with --{name} {old.model[name]}, {new.path} with --{name} {new.model[name]}."
                 " Make one of them again as the other, with: index"
             )
-    both = sorted(set(old.layers) & set(new.layers))
-    if layer is None and not both:
-        raise ElmoZhError(f"{old.path} and {new.path} have no layer in common. Make one again with: index --layers")
-    chosen = both[-1] if layer is None else layer
-    for index in (old, new):
-        index.vectors(chosen)
-    if chosen == 0:
-        raise ElmoZhError(
-            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose --layer 1 or higher."
+
+
+class _Uses(NamedTuple):
+    """The different occurrences of a word in a period: their numbers, unit vectors and documents."""
+
+    numbers: NDArray[np.int64]
+    units: Vectors
+    documents: NDArray[np.int64]
+
+
+class _Comparing(NamedTuple):
+    """Compares the uses of words in periods."""
+
+    periods: tuple[Period, ...]
+    layer: int
+    by: str
+    min_count: int
+    permutations: int
+    seed: int
+
+    def uses(self, word: str) -> list[_Uses]:
+        """Return the uses of a word in each period; none if it is too rare in one, or in one document only."""
+        found = []
+        for period in self.periods:
+            numbers = period.occurrences(word)
+            if len(numbers) < self.min_count:
+                return []
+            vectors = period.index.vectors_of(numbers, self.layer)
+            kept = distinct_rows(vectors)
+            uses = _Uses(numbers[kept], unit_rows(vectors[kept]), period.documents_of(numbers[kept]))
+            if len(kept) < self.min_count or len(np.unique(uses.documents)) < 2:
+                return []
+            found.append(uses)
+        return found
+
+    def whole_of(self, word: str, uses: Sequence[_Uses]) -> str | None:
+        """Return what the word is a fragment of, in one of the periods at least."""
+        pairs = zip(self.periods, uses, strict=False)
+        return next(filter(None, (period.whole_of(word, own.numbers) for period, own in pairs)), None)
+
+    def compare(self, word: str, uses: Sequence[_Uses]) -> WordDrift:
+        """Compare each period with the next, and the first with the last."""
+        labels = np.zeros(sum(len(own.units) for own in uses), np.int64)
+        if self.by == "jsd":
+            labels = find_clusters(np.concatenate([own.units for own in uses]), _NUM_USAGES, self.seed).labels
+        ends = np.cumsum([len(own.units) for own in uses])[:-1]
+        sums = [
+            DocumentSums.of(own.units, own.documents, labelled, _NUM_USAGES)
+            for own, labelled in zip(uses, np.split(labels, ends), strict=True)
+        ]
+        generator = np.random.default_rng([self.seed, *word.encode()])
+        last = len(sums) - 1
+        whole = self._compare(word, uses, sums, (0, last), generator)
+        pairs = pairwise(range(len(sums))) if last > 1 else ()
+        steps = [self._compare(word, uses, sums, pair, generator) for pair in pairs]
+        return WordDrift(word=word, steps=tuple(steps or [whole]), **asdict(whole))
+
+    def _compare(
+        self,
+        word: str,
+        uses: Sequence[_Uses],
+        sums: Sequence[DocumentSums],
+        pair: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> Comparison:
+        groups = sums[pair[0]], sums[pair[1]]
+        distances = compare_groups(*groups)
+        figures = {name: float(distances.of(name)[0]) for name in (*MEASURES, "old_spread", "new_spread")}
+        tested = permutation_test(*groups, self.by, self.permutations, generator)
+        low, high = bootstrap_interval(*groups, self.by, generator)
+        described: dict[str, Any] = {}
+        for side, number in zip(("old", "new"), pair, strict=True):
+            described[side], described[f"{side}_count"] = self.periods[number].name, self.periods[number].counts[word]
+            described[f"{side}_compared"] = len(uses[number].units)
+            described[f"{side}_documents"] = len(sums[number])
+        if self.by != "jsd":
+            described["jsd"] = None
+        return Comparison(
+            **{**figures, **described}, by=self.by, low=low, high=high, baseline=tested.baseline, p=tested.p
         )
-    return chosen
 
 
 def moved_lines(
-    old: ContextIndex, new: ContextIndex, word: str, layer: int, top: int
+    old: Period, new: Period, word: str, layer: int, top: int
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
-    """Return the old and the new lines that show the change of a word best, at most `top` different ones of each.
+    """Return the lines of two periods that show the change of a word best, at most `top` different ones of each.
 
-    They are the occurrences that are most typical of their own text and least of the other: the cosine to the mean of
-    their own text exceeds most that to the mean of the other, which is the one shown.
+    They are the occurrences that are most typical of their own period and least of the other: the cosine to the mean of
+    their own period exceeds most that to the mean of the other, which is the one shown.
     """
     numbers = old.occurrences(word), new.occurrences(word)
-    units = [unit_rows(index.vectors_of(own, layer)) for index, own in zip((old, new), numbers, strict=True)]
+    units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]
     directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
-    first = _distinct(old, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
-    return first, _distinct(new, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+    first = _distinct(old.index, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
+    return first, _distinct(new.index, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
 
 
-def _group(index: ContextIndex, word: str, layer: int, min_count: int) -> Vectors:
-    """Return the unit vectors of a word's different sentences; none if it occurs too rarely anyway."""
-    numbers = index.occurrences(word)
-    return distinct_unit_rows(index.vectors_of(numbers[: len(numbers) if len(numbers) >= min_count else 0], layer))
-
-
-def _compare(word: str, counts: tuple[int, int], groups: tuple[Vectors, Vectors], p: float) -> WordDrift:
-    distances = compare_groups(*groups)
-    return WordDrift(
-        word=word,
-        old_count=counts[0],
-        new_count=counts[1],
-        old_compared=len(groups[0]),
-        new_compared=len(groups[1]),
-        **asdict(distances),
-        excess=distances.excess,
-        p=p,
-    )
-
-
-def _ranked(found: Sequence[WordDrift], by: str) -> tuple[WordDrift, ...]:
+def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
+    """Return words with their q, those of all steps corrected together, by falling distance."""
     from scipy.stats import false_discovery_control
 
-    corrected = false_discovery_control([each.p for each in found])
-    complete = (replace(each, q=float(q)) for each, q in zip(found, corrected, strict=True))
-    return tuple(sorted(complete, key=lambda each: (-getattr(each, by), each.word)))
+    corrected = false_discovery_control([each.p for each in found]).tolist()
+    of_steps = iter(false_discovery_control([step.p for each in found for step in each.steps]).tolist())
+    complete = [
+        replace(each, q=q, steps=tuple(replace(step, q=next(of_steps)) for step in each.steps))
+        for each, q in zip(found, corrected, strict=True)
+    ]
+    return tuple(sorted(complete, key=lambda each: (-each.distance, each.word)))
 
 
 def _distinct(
@@ -235,42 +382,84 @@ def _distinct(
     return list(found.values())
 
 
-def _why_none(old: ContextIndex, new: ContextIndex, asked: Sequence[str], min_count: int) -> str:
+def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
+    names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"{old.path} and {new.path} have none of the words in common. Index more text, or give other words."
+        return f"The periods {names} have none of the words in common. Index more text, or give other words."
+    if fragments:
+        return (
+            f"Only fragments could be compared, such as {next(iter(fragments))} of {next(iter(fragments.values()))}."
+            " Compare them with --with-fragments, or give other words."
+        )
     return (
-        f"No word is in {min_count} different sentences of both {old.path} and {new.path}. Lower --min-count, or index"
-        " more text."
+        f"No word is in {comparing.min_count} different sentences of at least two documents in each of the periods"
+        f" {names}. Lower --min-count, or index more text."
     )
 
 
 def save_drift(path: Path, drift: Drift) -> None:
-    """Write all compared words as TSV: a header with the attributes of `WordDrift`, then a row for each word."""
+    """Write all compared words as TSV: a header, then a row for each comparison of a word, as `rows` returns them."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("\t".join(field.name for field in fields(WordDrift)) + "\n")
-        for word in drift.words:
-            file.write("\t".join(map(_cell, asdict(word).values())) + "\n")
+        for number, row in enumerate(row for word in drift.words for row in rows(word)):
+            if not number:
+                file.write("\t".join(row) + "\n")
+            file.write("\t".join(map(_cell, row.values())) + "\n")
+
+
+def rows(word: WordDrift) -> list[dict[str, Any]]:
+    """Return the comparisons of a word by the names of the attributes, those of the word itself in each."""
+    names = [each.name for each in fields(Comparison)]
+    own = {"change": word.change, "fragment": word.fragment, "procrustes": word.procrustes}
+    return [{"word": word.word, **{name: getattr(each, name) for name in names}, **own} for each in word.comparisons()]
 
 
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
-    """Return the lines of a table: word, counts, measures, spreads, p, q, and word2vec's distance if it is known."""
-    with_vectors = any(each.procrustes is not None for each in words)
-    header = ["word", "old", "new", *_TITLES.values(), "old spread", "new spread", "p", "q"]
-    rows = [header + ["word2vec"] * with_vectors]
-    for each in words:
+    """Return the lines of a table: the first and the last period of each word, compared, and what is known besides."""
+    optional = {
+        "change": [each.change for each in words],
+        "fragment": [each.fragment for each in words],
+        "word2vec": [None if each.procrustes is None else f"{each.procrustes:.4f}" for each in words],
+    }
+    more = {name: cells for name, cells in optional.items() if any(cells)}
+    measures = [name for name in _TITLES if getattr(words[0], name) is not None]
+    header = ["word", words[0].old, words[0].new, *(_TITLES[name] for name in measures), "interval", "baseline"]
+    found = [[*header, "old spread", "new spread", "p", "q", *more]]
+    for number, each in enumerate(words):
         row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
-        row += [f"{getattr(each, name):.4f}" for name in (*_TITLES, "old_spread", "new_spread")]
-        row += [f"{each.p:.2g}", f"{each.q:.2g}"]
-        if with_vectors:
-            row.append("-" if each.procrustes is None else f"{each.procrustes:.4f}")
-        rows.append(row)
-    return list(aligned(rows))
+        row += [f"{getattr(each, name):.4f}" for name in measures]
+        row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
+        row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
+        found.append(row)
+    return list(aligned(found))
 
 
-def moved_line_rows(old: Sequence[NeighbourLine], new: Sequence[NeighbourLine]) -> list[str]:
-    """Return old and new lines below one another, aligned at the word."""
-    names = ["old"] * len(old) + ["new"] * len(new)
-    return [f"  {name}  {line}" for name, line in zip(names, keyword_lines([*old, *new]), strict=True)]
+def step_lines(word: WordDrift) -> list[str]:
+    """Return the distance between consecutive periods below one another; nothing for two periods."""
+    if len(word.steps) < 2:
+        return []
+    cells = [
+        [
+            step.boundary,
+            f"{step.distance:.4f}",
+            f"({_interval(step)})",
+            f"baseline {step.baseline:.4f}",
+            f"p {step.p:.2g}",
+            f"q {step.q:.2g}",
+        ]
+        for step in word.steps
+    ]
+    return [f"  {line}" for line in aligned(cells)]
+
+
+def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
+    """Return the lines of two periods below one another, aligned at the word, each after the name of its period."""
+    names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
+    shown = keyword_lines([line for own in lines for line in own])
+    return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]
+
+
+def _interval(compared: Comparison) -> str:
+    return f"{compared.low:.4f} to {compared.high:.4f}"
 
 
 def _cell(value: str | float | None) -> str:

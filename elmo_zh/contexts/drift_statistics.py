@@ -1,12 +1,14 @@
-"""The distance between two groups of vectors: three measures and their permutation test; and word2vec's distances.
+"""The distance between two groups of documents: four measures, their test and interval; and word2vec's distances.
 
-The measures follow from the sums of the two groups' unit vectors, so a permutation costs one product with a vector of
-zeros and ones, and many permutations one product of matrices.
+The measures follow from the sums of the unit vectors of each document, and the number of its occurrences in each
+cluster. So a division of the documents costs one product with a vector of zeros and ones, and many divisions one
+product of matrices.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from elmo_zh.word2vec.vectors import load_word_vectors
 
 Vectors = NDArray[np.float64]
 
-MEASURES = ("excess", "apd", "prt")
+MEASURES = ("excess", "apd", "prt", "jsd")
 # Numbers of a block of permutations, which bounds its memory.
 _BLOCK_NUMBERS = 2_000_000
 _LARGEST_BLOCK = 1000
@@ -27,91 +29,182 @@ _LARGEST_BLOCK = 1000
 _ENOUGH = 100
 # Permutations that split the vectors alike have the same distance but for rounding.
 _ROUNDING = 1e-10
+# Bootstrap samples, and the quantiles of the interval.
+_DRAWS, _QUANTILES = 200, (0.025, 0.975)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distances:
-    """Distances of two groups of vectors, described in `WordDrift`; for several divisions, an array of each."""
+class Distances(NamedTuple):
+    """Distances of two groups, described in `Comparison`: an array of one number for each division."""
 
-    apd: Any
-    prt: Any
-    old_spread: Any
-    new_spread: Any
+    apd: Vectors
+    prt: Vectors
+    jsd: Vectors
+    old_spread: Vectors
+    new_spread: Vectors
 
     @property
-    def excess(self) -> Any:
+    def excess(self) -> Vectors:
         """APD minus the mean of the two spreads: 0 on average if both groups come from one distribution."""
         return self.apd - (self.old_spread + self.new_spread) / 2
 
+    def of(self, measure: str) -> Vectors:
+        """Return a measure by its name."""
+        return np.asarray(getattr(self, measure))
 
-def distinct_unit_rows(vectors: NDArray[np.float16]) -> Vectors:
-    """Return the distinct rows in their order, each divided by its norm, float64, shape (n, D).
 
-    Equal rows are occurrences in equal sentences: a repeated line is no further evidence. Rows of zeros have no
-    direction and are left out.
+class Tested(NamedTuple):
+    """The result of a permutation test: the p-value, and the mean distance of the divisions."""
+
+    p: float
+    baseline: float
+
+
+def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
+    """Return the places of the distinct rows, ascending; rows of zeros have no direction and are left out.
+
+    Equal rows are occurrences in equal sentences: a repeated line is no further evidence.
     """
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
-    found = unit_rows(vectors[np.sort(first)])
-    return np.asarray(found[found.any(axis=1)])
+    first = np.sort(first)
+    return np.asarray(first[vectors[first].any(axis=1)])
 
 
-def compare_groups(old: Vectors, new: Vectors) -> Distances:
-    """Return the distances of two groups of unit vectors, shapes (n, D) and (m, D), both of at least two."""
-    first, second = old.sum(axis=0), new.sum(axis=0)
-    return _distances(first[None], first + second, len(old), len(new), one=True)
+@dataclass(frozen=True, eq=False)
+class DocumentSums:
+    """The uses of a word in D documents, by what the measures follow from.
 
-
-def permutation_p(old: Vectors, new: Vectors, measure: str, permutations: int, generator: np.random.Generator) -> float:
-    """Return the share of random divisions of all unit vectors into two groups at least as far apart.
-
-    The test is sequential: it ends when 100 permutations have reached the distance, and then their share of those drawn
-    is the p-value, which is as valid as that of a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo
-    p-values"). The smallest p-value is 1 / (permutations + 1).
+    Attributes:
+        vectors: Sum of the unit vectors of each document, float64, shape (D, 2P) or with equal products.
+        usages: Number of its occurrences in each of U clusters, float64, shape (D, U).
     """
-    # The measures do not change when the groups change places, and the product is smaller with the smaller one first.
-    first, second = (old, new) if len(old) <= len(new) else (new, old)
-    pooled = _rotate(np.concatenate([first, second]))
-    total, num_first, num_all = pooled.sum(axis=0), len(first), len(pooled)
-    observed = _value(pooled[None, :num_first].sum(axis=1), total, num_first, num_all, measure)[0] - _ROUNDING
+
+    vectors: Vectors
+    usages: Vectors
+
+    @classmethod
+    def of(
+        cls, units: Vectors, documents: NDArray[np.int64], labels: NDArray[np.int64] | None = None, num_usages: int = 1
+    ) -> "DocumentSums":
+        """Return the sums for unit vectors, shape (n, 2P), given the document and perhaps the cluster of each."""
+        distinct, rows = np.unique(documents, return_inverse=True)
+        vectors, usages = np.zeros((len(distinct), units.shape[1])), np.zeros((len(distinct), num_usages))
+        np.add.at(vectors, rows, units)
+        np.add.at(usages, (rows, np.zeros(len(rows), np.int64) if labels is None else labels), 1.0)
+        return cls(vectors, usages)
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.vectors)
+
+    def joined(self, other: "DocumentSums") -> "DocumentSums":
+        """Return the documents of both, with vectors in as few dimensions as there are documents."""
+        vectors = np.concatenate([self.vectors, other.vectors])
+        if len(vectors) < vectors.shape[1]:
+            vectors = np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
+        return DocumentSums(vectors, np.concatenate([self.usages, other.usages]))
+
+    def groups(self, weights: Vectors) -> "_Groups":
+        """Return K groups, in which each document occurs as often as its weight says, shape (K, D).
+
+        Copies of a document are not compared with one another, so that a group drawn with replacement has the same
+        spread on average.
+        """
+        sums, usages, counts = weights @ self.vectors, weights @ self.usages, self.usages.sum(axis=1)
+        copies, sizes = weights * weights - weights, weights @ counts
+        own = np.square(self.vectors).sum(axis=1)
+        products = np.square(sums).sum(axis=1) - copies @ own - sizes
+        pairs = sizes * sizes - copies @ (counts * counts) - sizes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spreads = np.where(pairs > 0, 1 - products / pairs, np.nan)
+        return _Groups(sums, usages, sizes, spreads)
+
+
+class _Groups(NamedTuple):
+    """K groups of documents: sums of their unit vectors, their occurrences in each cluster and in all, and spreads."""
+
+    sums: Vectors
+    usages: Vectors
+    sizes: Vectors
+    spreads: Vectors
+
+    def distances(self, other: "_Groups") -> Distances:
+        """Return the distances of each group to the other one with its number."""
+        product = (self.sums * other.sums).sum(axis=1)
+        norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
+        first, second = (each.usages / each.sizes[:, None] for each in (self, other))
+        return Distances(
+            apd=1 - product / (self.sizes * other.sizes),
+            prt=1 - product / np.where(norms > 0, norms, 1),
+            jsd=_entropy((first + second) / 2) - (_entropy(first) + _entropy(second)) / 2,
+            old_spread=self.spreads,
+            new_spread=other.spreads,
+        )
+
+
+def _entropy(shares: Vectors) -> Vectors:
+    """Return the entropy of each row in bits."""
+    return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1))
+
+
+def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
+    """Return the distances of two groups of documents with at least two occurrences each; arrays of one number."""
+    return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
+
+
+def permutation_test(
+    old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
+) -> Tested:
+    """Return the share of random divisions of all documents into two groups at least as far apart.
+
+    Both groups have at least two documents. The test is sequential: it ends when 100 divisions have reached the
+    distance, and then their share of those drawn is the p-value, which is as valid as that of a fixed number (Besag
+    and Clifford 1991, "Sequential Monte Carlo p-values"). The smallest p-value is 1 / (permutations + 1).
+    """
+    pooled = old.joined(new)
+    own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
+    observed = pooled.groups(own).distances(pooled.groups(1 - own)).of(measure)[0] - _ROUNDING
     drawn = reached = 0
+    total = 0.0
+    for weights in _divisions(len(old), len(pooled), permutations, generator):
+        values = pooled.groups(weights).distances(pooled.groups(1 - weights)).of(measure)
+        hits = np.flatnonzero(values >= observed)
+        total, before, drawn = total + float(values.sum()), drawn, drawn + len(values)
+        if reached + len(hits) >= _ENOUGH:
+            return Tested(_ENOUGH / (before + int(hits[_ENOUGH - reached - 1]) + 1), total / drawn)
+        reached += len(hits)
+    return Tested((reached + 1) / (drawn + 1), total / drawn)
+
+
+def _divisions(num_first: int, num_all: int, permutations: int, generator: np.random.Generator) -> Iterator[Vectors]:
+    """Yield random divisions in blocks: 1 for documents of the first group and 0 for others, shape (K, D)."""
+    drawn = 0
     while drawn < permutations:
         size = min(permutations - drawn, _LARGEST_BLOCK, max(1, _BLOCK_NUMBERS // num_all))
         chosen = np.argpartition(generator.random((size, num_all)), num_first - 1, axis=1)[:, :num_first]
-        indicators = np.zeros((size, num_all))
-        np.put_along_axis(indicators, chosen, 1.0, axis=1)
-        hits = np.flatnonzero(_value(indicators @ pooled, total, num_first, num_all, measure) >= observed)
-        if reached + len(hits) >= _ENOUGH:
-            return float(_ENOUGH / (drawn + int(hits[_ENOUGH - reached - 1]) + 1))
-        drawn, reached = drawn + size, reached + len(hits)
-    return float((reached + 1) / (drawn + 1))
+        weights = np.zeros((size, num_all))
+        np.put_along_axis(weights, chosen, 1.0, axis=1)
+        yield weights
+        drawn += size
 
 
-def _rotate(vectors: Vectors) -> Vectors:
-    """Return vectors with the same products in as few dimensions as there are vectors."""
-    if len(vectors) >= vectors.shape[1]:
-        return vectors
-    return np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
+def bootstrap_interval(
+    old: DocumentSums, new: DocumentSums, measure: str, generator: np.random.Generator
+) -> tuple[float, float]:
+    """Return the 95% interval of a measure, drawing the documents of each group 200 times with replacement.
 
-
-def _value(sums: Vectors, total: Vectors, num_first: int, num_all: int, measure: str) -> NDArray[np.float64]:
-    return np.asarray(getattr(_distances(sums, total, num_first, num_all - num_first), measure))
-
-
-def _distances(sums: Vectors, total: Vectors, num_first: int, num_second: int, *, one: bool = False) -> Distances:
-    """Return the distances for sums of the first group, shape (K, D), given the sum of both groups."""
-    first = (sums * sums).sum(axis=1)
-    with_all = sums @ total
-    product = with_all - first
-    second = total @ total - with_all - product
-    norms = np.sqrt(np.maximum(first * second, 0))
-    found = {
-        "apd": 1 - product / (num_first * num_second),
-        "prt": 1 - product / np.where(norms > 0, norms, 1),
-        "old_spread": 1 - (first - num_first) / (num_first * (num_first - 1)),
-        "new_spread": 1 - (second - num_second) / (num_second * (num_second - 1)),
-    }
-    return Distances(**{name: float(value[0]) for name, value in found.items()} if one else found)
+    The interval is shifted so that the mean of the draws is the measured distance: draws are less varied than the
+    documents, so most measures are larger in them.
+    """
+    observed = compare_groups(old, new).of(measure)[0]
+    groups = (
+        each.groups(generator.multinomial(len(each), np.full(len(each), 1 / len(each)), _DRAWS).astype(np.float64))
+        for each in (old, new)
+    )
+    first, second = groups
+    values = first.distances(second).of(measure)
+    low, high = np.nanquantile(values, _QUANTILES) + observed - np.nanmean(values)
+    return float(low), float(high)
 
 
 def procrustes_distances(old_path: Path, new_path: Path) -> dict[str, float]:

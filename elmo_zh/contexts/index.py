@@ -260,6 +260,10 @@ class ContextIndex:
         lines = self._array(self._layout.lines)
         return {"source": self._texts.source_column(lines["source"], lines["number"]), **self._arrays.columns()}
 
+    def line_numbers(self) -> NDArray[np.int64]:
+        """Return the number of each line in its text, from 0; sentences of one raw line share it. Shape (L,)."""
+        return np.asarray(self._array(self._layout.lines)["number"])
+
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
         """Return all tokens of the texts, mapped from disk, and the number of tokens up to the end of each line.
 
@@ -369,13 +373,9 @@ class ContextIndex:
 
     def _require(self, word: str) -> int:
         number = self._number(word)
-        if number is None and word in self.distinct_tokens:
-            raise ElmoZhError(
-                f"{word} occurs in the texts of {self.path}, but the index has no vectors of it. Make the index again"
-                " with a lower --min-count, or with the word in --words."
-            )
         if number is None:
-            raise ElmoZhError(describe_missing_word(word, self.words, self.path))
+            is_token = word in self.distinct_tokens
+            raise ElmoZhError(describe_missing_word(word, self.words, self.path, is_token=is_token))
         return number
 
     def _check_layer(self, layer: int) -> int:

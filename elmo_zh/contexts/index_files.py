@@ -1,5 +1,6 @@
 """The files of an index and what they hold: arrays, checked when they are read, and entries; see docs/contexts.md."""
 
+import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.corpus.input_texts import Members, member_name
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import ConfigError, OutputError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import file_digest, read_json
 
@@ -36,6 +37,25 @@ class Column:
 
     values: Sequence[str]
     codes: NDArray[np.int32]
+
+    def ranks(self) -> NDArray[np.float64]:
+        """Return the rank of each value, shape (V,): by numbers if all are, empty ones first; else by spelling."""
+        numbers = {value: as_number(value) for value in self.values if value}
+        if numbers and None not in numbers.values():
+            return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)
+        return np.argsort(np.argsort(np.array(self.values, np.str_), kind="stable")).astype(np.float64)
+
+
+def as_number(cell: str) -> float | None:
+    """Return the number that a cell holds, None if it holds something else."""
+    return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None
+
+
+def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
+    """Return a column; raise ConfigError, which lists the columns, if it is not there."""
+    if name not in columns:
+        raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
+    return columns[name]
 
 
 class ColumnBuilder:

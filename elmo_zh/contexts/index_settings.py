@@ -189,8 +189,13 @@ def similar_spellings(word: str, words: Iterable[str]) -> list[str]:
     return [other for score, _, other in nlargest(_MOST_SIMILAR, scored) if score >= _LEAST_SIMILAR]
 
 
-def describe_missing_word(word: str, words: Sequence[str], index: Path) -> str:
-    """Return the message that a word is not in an index, with similar ones that are."""
+def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
+    """Return the message that a word has no vectors in an index, with similar words that have."""
+    if is_token:
+        return (
+            f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"
+            " lower --min-count, or with the word in --words."
+        )
     similar = similar_spellings(word, words)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart; a marker each as well.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # From so many points on they are drawn small and see-through.
 _MANY = 300
 
@@ -37,9 +37,9 @@ def usages_figure(
     size, alpha = (14, 0.5) if len(flat) > _MANY else (34, 0.75)
     for number, name in enumerate(names):
         own = flat[labels == number]
-        kind = number % len(_COLOURS)
+        kind = number % len(COLOURS)
         axes.scatter(
-            own[:, 0], own[:, 1], s=size, alpha=alpha, color=_COLOURS[kind], marker=_MARKERS[kind], linewidths=0,
+            own[:, 0], own[:, 1], s=size, alpha=alpha, color=COLOURS[kind], marker=MARKERS[kind], linewidths=0,
             label="\n".join(filter(can_write, name)),
         )  # fmt: skip
     axes.set(xlabel="first principal component", ylabel="second principal component")

@@ -17,12 +17,15 @@ from elmo_zh.contexts import drift_statistics
 from elmo_zh.contexts.drift import moved_lines
 from elmo_zh.contexts.drift_statistics import (
     MEASURES,
+    DocumentSums,
+    bootstrap_interval,
     compare_groups,
     distances_of_aligned,
-    distinct_unit_rows,
-    permutation_p,
+    distinct_rows,
+    permutation_test,
     procrustes_distances,
 )
+from elmo_zh.contexts.periods import periods_of
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -52,6 +55,30 @@ def plain_distances(old: np.ndarray, new: np.ndarray) -> dict[str, float]:
     }  # fmt: skip
 
 
+def entropy(shares: np.ndarray) -> float:
+    return -sum(share * np.log2(share) for share in shares if share)
+
+
+def plain_jsd(old: np.ndarray, new: np.ndarray) -> float:
+    """Of the numbers of occurrences in each cluster."""
+    first, second = old / old.sum(), new / new.sum()
+    return entropy((first + second) / 2) - (entropy(first) + entropy(second)) / 2
+
+
+def documents_of_one(units: np.ndarray) -> DocumentSums:
+    """Every unit vector is a document."""
+    return DocumentSums.of(units, np.arange(len(units)))
+
+
+def topical(generator: np.random.Generator, num_documents: int, dimension: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Documents of some occurrences each, which lie together, since a document has a topic."""
+    sizes = generator.integers(1, 9, num_documents)
+    topics = np.repeat(generator.standard_normal((num_documents, dimension)), sizes, axis=0)
+    vectors = topics + 0.5 * generator.standard_normal(topics.shape)
+    vectors[:, 0] += 2
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.repeat(np.arange(num_documents), sizes)
+
+
 def random_lines(seed: int, num_lines: int, words: Sequence[str] = WORDS) -> list[str]:
     generator = np.random.default_rng(seed)
     return [" ".join(generator.choice(words, generator.integers(3, 9))) for _ in range(num_lines)]
@@ -76,54 +103,86 @@ def indexes(folder: Path) -> Indexes:
 @pytest.mark.parametrize(("num_old", "num_new", "dimension"), [(2, 3, 5), (13, 7, 31), (29, 41, 11)])
 def test_the_measures_are_those_of_all_pairs(num_old: int, num_new: int, dimension: int) -> None:
     generator = np.random.default_rng(num_old)
-    old, new = drawn_units(generator, num_old, dimension), drawn_units(generator, num_new, dimension, 0.5)
-    found = compare_groups(old, new)
-    for name, expected in plain_distances(old, new).items():
-        assert getattr(found, name) == pytest.approx(expected, abs=1e-12), name
+    groups = drawn_units(generator, num_old, dimension), drawn_units(generator, num_new, dimension, 0.5)
+    labels = [generator.integers(0, 3, len(each)) for each in groups]
+    pairs = zip(groups, labels, strict=True)
+    found = compare_groups(*(DocumentSums.of(units, np.arange(len(units)) // 2 * 7, own, 3) for units, own in pairs))
+    for name, expected in plain_distances(*groups).items():
+        assert found.of(name) == pytest.approx([expected], abs=1e-12), name
+    assert found.jsd == pytest.approx([plain_jsd(*(np.bincount(own, minlength=3) for own in labels))], abs=1e-12)
 
 
 def test_equal_vectors_count_once_and_zeros_not_at_all() -> None:
-    rows = np.array([[3, 4], [0, 0], [1, 0], [3, 4], [6, 8]], np.float16)
-    np.testing.assert_allclose(distinct_unit_rows(rows), [[0.6, 0.8], [1, 0], [0.6, 0.8]])
+    rows = np.array([[0, 0], [3, 4], [1, 0], [3, 4], [6, 8]], np.float16)
+    assert distinct_rows(rows).tolist() == [1, 2, 4]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("dimension", [3, 17])
-def test_p_is_the_share_of_all_divisions(measure: str, dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven vectors have 35 divisions, which are all tried here."""
+def test_p_is_the_share_of_all_divisions_of_the_documents(
+    measure: str, dimension: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven documents of one to three occurrences have 35 divisions, which are all tried here."""
     monkeypatch.setattr(drift_statistics, "_ENOUGH", 10**9)
     monkeypatch.setattr(drift_statistics, "_BLOCK_NUMBERS", 7 * 997)
     generator = np.random.default_rng(dimension)
-    vectors = drawn_units(generator, 7, dimension)
-    values = {}
-    for chosen in combinations(range(7), 4):
-        rest = [each for each in range(7) if each not in chosen]
-        values[chosen] = plain_distances(vectors[list(chosen)], vectors[rest])[measure]
-    for chosen in list(values)[::9]:
-        rest = [each for each in range(7) if each not in chosen]
-        exact = np.mean([value >= values[chosen] - 1e-10 for value in values.values()])
-        found = permutation_p(vectors[list(chosen)], vectors[rest], measure, 20_000, generator)
-        assert found == pytest.approx(exact, abs=0.015)
+    documents = np.repeat(np.arange(7), [1, 3, 2, 1, 2, 3, 1])
+    vectors, labels = drawn_units(generator, len(documents), dimension), generator.integers(0, 3, len(documents))
+
+    def distance(inside: np.ndarray) -> float:
+        if measure == "jsd":
+            return plain_jsd(*(np.bincount(labels[own], minlength=3) for own in (inside, ~inside)))
+        return plain_distances(vectors[inside], vectors[~inside])[measure]
+
+    divisions = [np.isin(documents, chosen) for chosen in combinations(range(7), 4)]
+    values = [distance(inside) for inside in divisions]
+    for inside, value in list(zip(divisions, values, strict=True))[::9]:
+        groups = [DocumentSums.of(vectors[own], documents[own], labels[own], 3) for own in (inside, ~inside)]
+        found = permutation_test(*groups, measure, 20_000, generator)
+        assert found.p == pytest.approx(np.mean(np.array(values) >= value - 1e-10), abs=0.015)
+        assert found.baseline == pytest.approx(np.mean(values), abs=0.03 * np.ptp(values))
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_p_is_uniform_if_nothing_has_changed(measure: str) -> None:
-    """Whatever the numbers of occurrences; 600 draws have a standard error of 0.009 at 0.05."""
+@pytest.mark.parametrize("measure", ["excess", "apd", "prt"])
+def test_p_is_uniform_if_only_the_topics_of_documents_differ(measure: str) -> None:
+    """Whatever the numbers of documents; 600 draws have a standard error of 0.009 at 0.05."""
     generator = np.random.default_rng(11)
-    found = np.array([
-        permutation_p(drawn_units(generator, num_old, 5), drawn_units(generator, num_new, 5), measure, 999, generator)
-        for num_old, num_new in ((5, 5), (5, 23), (17, 11)) * 200
-    ])  # fmt: skip
+    found, by_lines = [], []
+    for num_old, num_new in ((5, 5), (5, 23), (17, 11)) * 200:
+        groups = topical(generator, num_old), topical(generator, num_new)
+        found.append(permutation_test(*(DocumentSums.of(*each) for each in groups), measure, 499, generator).p)
+        if len(by_lines) < 100:
+            by_lines.append(
+                permutation_test(*(documents_of_one(units) for units, _ in groups), measure, 499, generator).p
+            )
     for level in (0.05, 0.2, 0.5, 0.8):
-        assert np.mean(found <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / len(found)))
+        share = np.mean(np.array(found) <= level)
+        assert share == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / len(found)))
+    assert np.mean(np.array(by_lines) <= 0.05) > 0.25  # which is why occurrences are not drawn
 
 
 def test_p_ends_early_only_where_it_is_large() -> None:
     generator = np.random.default_rng(5)
-    old, near, far = (drawn_units(generator, 20, 5, shift) for shift in (0, 0, 3))
-    assert permutation_p(old, far, "excess", 4999, generator) == 1 / 5000
-    assert permutation_p(old, near, "excess", 4999, generator) > 0.02
-    assert permutation_p(old, old.copy(), "excess", 4999, generator) == 1.0
+    old, near, far = (documents_of_one(drawn_units(generator, 20, 5, shift)) for shift in (0, 0, 3))
+    assert permutation_test(old, far, "excess", 4999, generator).p == 1 / 5000
+    assert permutation_test(old, near, "excess", 4999, generator).p > 0.02
+    assert permutation_test(old, old, "excess", 4999, generator).p == 1.0
+
+
+@pytest.mark.parametrize("measure", ["excess", "apd"])
+def test_the_interval_holds_the_distance_of_all_documents_nineteen_times_in_twenty(measure: str) -> None:
+    generator = np.random.default_rng(3)
+    whole = topical(generator, 4000), topical(generator, 4000)
+    whole[1][0][:, 1] += 0.7
+    whole[1][0][:] /= np.linalg.norm(whole[1][0], axis=1, keepdims=True)
+    true = compare_groups(*(DocumentSums.of(*each) for each in whole)).of(measure)[0]
+    hits = []
+    for _ in range(200):
+        drawn = [np.isin(documents, generator.choice(4000, 40, replace=False)) for _, documents in whole]
+        groups = [DocumentSums.of(units[own], places[own]) for (units, places), own in zip(whole, drawn, strict=True)]
+        low, high = bootstrap_interval(*groups, measure, generator)
+        hits.append(low <= true <= high)
+    assert 0.9 <= np.mean(hits) <= 0.99
 
 
 def q_by_hand(p: np.ndarray) -> list[float]:
@@ -164,7 +223,7 @@ def test_a_word_does_not_depend_on_others(indexes: Indexes) -> None:
 
 
 def test_lines_that_moved_most(indexes: Indexes) -> None:
-    old, new = moved_lines(*indexes, "苹果", 2, 4)
+    old, new = moved_lines(*periods_of(indexes, None), "苹果", 2, 4)
     units = []
     for index in indexes:
         rows = np.array(index.vectors(2))[index.occurrences("苹果")].astype(np.float64)
@@ -218,8 +277,11 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     for options, expected in (
         ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
         ({"layer": 7}, "has no vectors of layer 7"),
-        ({"min_count": 5000}, "No word is in 5000 different sentences of both"),
-        ({"words": ["香蕉"]}, "have none of the words in common"),
+        (
+            {"min_count": 5000},
+            "No word is in 5000 different sentences of at least two documents in each of the periods",
+        ),
+        ({"words": ["香蕉"]}, "The periods old, new have none of the words in common"),
     ):
         with pytest.raises(ElmoZhError, match=expected):
             measure_drift(*indexes, **options)  # type: ignore[arg-type]
@@ -246,7 +308,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     header, first, second, empty, word, old, new, *_ = shown.stdout.splitlines()
     assert header.split()[:4] == ["word", "old", "new", "excess"]
     assert header.split()[-3:] == ["p", "q", "word2vec"]
-    assert len(first.split()) == len(second.split()) == 11
+    assert len(first.split()) == len(second.split()) == 15
     assert (empty, word) == ("", first.split()[0])
     assert old.startswith("  old  ")
     assert f"{folder}/old.txt:" in old
@@ -278,7 +340,7 @@ def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_pat
     assert "Warning: 9 permutations are too few for 1 word: no q can fall below 0.05 here." in few.stderr
     assert "too few" not in elmo_zh(*arguments).stderr
     same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")
-    assert "Warning: Both indexes are of the same text, so no word can have changed." in same.stderr
+    assert "Warning: All indexes are of the same text, so no word can have changed." in same.stderr
     assert "the same text" not in few.stderr
     texts = [(folder / name).read_text("utf-8").splitlines() for name in ("old.txt", "new.txt")]
     records = [json.dumps({"old": old, "new": new}) for old, new in zip(*texts, strict=False)]

@@ -289,5 +289,5 @@ def test_what_is_found_is_shown_in_a_few_lines(embedder: ElmoEmbedder, tmp_path:
     assert repr(drift).startswith(f"<Drift of {len(drift.words)} words in layer 2 by excess: {drift.words[0].word} ")
     assert repr(drift).endswith(", ...>")
     assert len(repr(drift)) < 200
-    few = Drift(words=drift.words[:1], layer=2, by="apd", num_shared=1)
-    assert repr(few) == f"<Drift of 1 word in layer 2 by apd: {few.words[0].word} {few.words[0].apd:.3f}>"
+    few = Drift(words=drift.words[:1], layer=2, by="excess", num_shared=1)
+    assert repr(few) == f"<Drift of 1 word in layer 2 by excess: {few.words[0].word} {few.words[0].excess:.3f}>"
