@@ -51,8 +51,9 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
         raise click.UsageError("--periods divides one index. Leave it out, or give one INDEX.")
     if options.picture:
         require_matplotlib()
-    from elmo_zh.contexts.drift import measure_drift, moved_lines, save_drift
+    from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.drift_statistics import procrustes_distances
+    from elmo_zh.contexts.drift_tables import moved_lines, save_drift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.run.files import claimed_output
@@ -153,7 +154,8 @@ def _finish(
     shown: "list[tuple[WordDrift, tuple[list[NeighbourLine], list[NeighbourLine]]]]",
     options: DriftOptions,
 ) -> None:
-    from elmo_zh.contexts.drift import LEVEL, moved_line_rows, step_lines, table_lines
+    from elmo_zh.contexts.drift import LEVEL
+    from elmo_zh.contexts.drift_tables import moved_line_rows, step_lines, table_lines
 
     lines = table_lines([word for word, _ in shown])
     for word, moved in shown:
@@ -192,7 +194,10 @@ def _finish(
     )
 
 
-def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+def _rounded(value: Any) -> Any:
     """Return the figures of a word, and of its steps, with six digits after the point."""
-    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
-    return rounded | ({"steps": [*map(_rounded, rounded["steps"])]} if "steps" in rounded else {})
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [*map(_rounded, value)]
+    return round(value, 6) if isinstance(value, float) else value

@@ -1,9 +1,8 @@
 """Find words that periods use differently: parts of one index or indexes made with one model, compared word by word."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,21 +19,16 @@ from elmo_zh.contexts.drift_statistics import (
     permutation_test,
 )
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.contexts.periods import Period, periods_of
 from elmo_zh.contexts.usages import find_clusters
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import Reporter, SilentReporter, aligned, counted
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 
 # The level at which a change counts as found.
 LEVEL = 0.05
 # Words that `repr` shows.
 _SHOWN_WORDS = 5
-# The name of each measure in the header of the table.
-_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
 # Clusters of a word's occurrences whose shares the Jensen-Shannon divergence compares.
 _NUM_USAGES = 5
 
@@ -322,34 +316,16 @@ class _Comparing(NamedTuple):
     ) -> Comparison:
         groups = sums[pair[0]], sums[pair[1]]
         distances = compare_groups(*groups)
-        figures = {name: float(distances.of(name)[0]) for name in (*MEASURES, "old_spread", "new_spread")}
-        tested = permutation_test(*groups, self.by, self.permutations, generator)
-        low, high = bootstrap_interval(*groups, self.by, generator)
-        described: dict[str, Any] = {}
-        for side, number in zip(("old", "new"), pair, strict=True):
-            described[side], described[f"{side}_count"] = self.periods[number].name, self.periods[number].counts[word]
-            described[f"{side}_compared"] = len(uses[number].units)
-            described[f"{side}_documents"] = len(sums[number])
+        figures: dict[str, Any] = {name: float(values[0]) for name, values in distances.items()}
+        figures["p"], figures["baseline"] = permutation_test(*groups, self.by, self.permutations, generator)
+        figures["low"], figures["high"] = bootstrap_interval(*groups, self.by, generator)
         if self.by != "jsd":
-            described["jsd"] = None
-        return Comparison(
-            **{**figures, **described}, by=self.by, low=low, high=high, baseline=tested.baseline, p=tested.p
-        )
-
-
-def moved_lines(
-    old: Period, new: Period, word: str, layer: int, top: int
-) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
-    """Return the lines of two periods that show the change of a word best, at most `top` different ones of each.
-
-    They are the occurrences that are most typical of their own period and least of the other: the cosine to the mean of
-    their own period exceeds most that to the mean of the other, which is the one shown.
-    """
-    numbers = old.occurrences(word), new.occurrences(word)
-    units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]
-    directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
-    first = _distinct(old.index, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
-    return first, _distinct(new.index, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+            figures["jsd"] = None
+        for side, number in zip(("old", "new"), pair, strict=True):
+            figures[side], figures[f"{side}_count"] = self.periods[number].name, self.periods[number].counts[word]
+            figures[f"{side}_compared"] = len(uses[number].units)
+            figures[f"{side}_documents"] = len(sums[number])
+        return Comparison(**figures, by=self.by)
 
 
 def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
@@ -365,23 +341,6 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
     return tuple(sorted(complete, key=lambda each: (-each.distance, each.word)))
 
 
-def _distinct(
-    index: ContextIndex,
-    numbers: NDArray[np.int64],
-    to_other: NDArray[np.float64],
-    to_own: NDArray[np.float64],
-    top: int,
-) -> list[NeighbourLine]:
-    found: dict[str, NeighbourLine] = {}
-    for each in np.lexsort((numbers, to_other - to_own)):
-        if len(found) >= top:
-            break
-        occurrence = index.occurrence(int(numbers[each]))
-        line = index.line(occurrence.line)
-        found.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(to_other[each])), line))
-    return list(found.values())
-
-
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
@@ -395,74 +354,3 @@ def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[st
         f"No word is in {comparing.min_count} different sentences of at least two documents in each of the periods"
         f" {names}. Lower --min-count, or index more text."
     )
-
-
-def save_drift(path: Path, drift: Drift) -> None:
-    """Write all compared words as TSV: a header, then a row for each comparison of a word, as `rows` returns them."""
-    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        for number, row in enumerate(row for word in drift.words for row in rows(word)):
-            if not number:
-                file.write("\t".join(row) + "\n")
-            file.write("\t".join(map(_cell, row.values())) + "\n")
-
-
-def rows(word: WordDrift) -> list[dict[str, Any]]:
-    """Return the comparisons of a word by the names of the attributes, those of the word itself in each."""
-    names = [each.name for each in fields(Comparison)]
-    own = {"change": word.change, "fragment": word.fragment, "procrustes": word.procrustes}
-    return [{"word": word.word, **{name: getattr(each, name) for name in names}, **own} for each in word.comparisons()]
-
-
-def table_lines(words: Sequence[WordDrift]) -> list[str]:
-    """Return the lines of a table: the first and the last period of each word, compared, and what is known besides."""
-    optional = {
-        "change": [each.change for each in words],
-        "fragment": [each.fragment for each in words],
-        "word2vec": [None if each.procrustes is None else f"{each.procrustes:.4f}" for each in words],
-    }
-    more = {name: cells for name, cells in optional.items() if any(cells)}
-    measures = [name for name in _TITLES if getattr(words[0], name) is not None]
-    header = ["word", words[0].old, words[0].new, *(_TITLES[name] for name in measures), "interval", "baseline"]
-    found = [[*header, "old spread", "new spread", "p", "q", *more]]
-    for number, each in enumerate(words):
-        row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
-        row += [f"{getattr(each, name):.4f}" for name in measures]
-        row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
-        row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
-        found.append(row)
-    return list(aligned(found))
-
-
-def step_lines(word: WordDrift) -> list[str]:
-    """Return the distance between consecutive periods below one another; nothing for two periods."""
-    if len(word.steps) < 2:
-        return []
-    cells = [
-        [
-            step.boundary,
-            f"{step.distance:.4f}",
-            f"({_interval(step)})",
-            f"baseline {step.baseline:.4f}",
-            f"p {step.p:.2g}",
-            f"q {step.q:.2g}",
-        ]
-        for step in word.steps
-    ]
-    return [f"  {line}" for line in aligned(cells)]
-
-
-def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
-    """Return the lines of two periods below one another, aligned at the word, each after the name of its period."""
-    names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
-    shown = keyword_lines([line for own in lines for line in own])
-    return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]
-
-
-def _interval(compared: Comparison) -> str:
-    return f"{compared.low:.4f} to {compared.high:.4f}"
-
-
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

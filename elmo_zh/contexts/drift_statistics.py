@@ -20,6 +20,8 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec.vectors import load_word_vectors
 
 Vectors = NDArray[np.float64]
+# By name the distances of two groups, and the spread within each: an array of one number for each division.
+Distances = dict[str, Vectors]
 
 MEASURES = ("excess", "apd", "prt", "jsd")
 # Numbers of a block of permutations, which bounds its memory.
@@ -31,32 +33,6 @@ _ENOUGH = 100
 _ROUNDING = 1e-10
 # Bootstrap samples, and the quantiles of the interval.
 _DRAWS, _QUANTILES = 200, (0.025, 0.975)
-
-
-class Distances(NamedTuple):
-    """Distances of two groups, described in `Comparison`: an array of one number for each division."""
-
-    apd: Vectors
-    prt: Vectors
-    jsd: Vectors
-    old_spread: Vectors
-    new_spread: Vectors
-
-    @property
-    def excess(self) -> Vectors:
-        """APD minus the mean of the two spreads: 0 on average if both groups come from one distribution."""
-        return self.apd - (self.old_spread + self.new_spread) / 2
-
-    def of(self, measure: str) -> Vectors:
-        """Return a measure by its name."""
-        return np.asarray(getattr(self, measure))
-
-
-class Tested(NamedTuple):
-    """The result of a permutation test: the p-value, and the mean distance of the divisions."""
-
-    p: float
-    baseline: float
 
 
 def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
@@ -133,13 +109,15 @@ class _Groups(NamedTuple):
         product = (self.sums * other.sums).sum(axis=1)
         norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
         first, second = (each.usages / each.sizes[:, None] for each in (self, other))
-        return Distances(
-            apd=1 - product / (self.sizes * other.sizes),
-            prt=1 - product / np.where(norms > 0, norms, 1),
-            jsd=_entropy((first + second) / 2) - (_entropy(first) + _entropy(second)) / 2,
-            old_spread=self.spreads,
-            new_spread=other.spreads,
-        )
+        apd = 1 - product / (self.sizes * other.sizes)
+        return {
+            "apd": apd,
+            "excess": apd - (self.spreads + other.spreads) / 2,
+            "prt": 1 - product / np.where(norms > 0, norms, 1),
+            "jsd": _entropy((first + second) / 2) - (_entropy(first) + _entropy(second)) / 2,
+            "old_spread": self.spreads,
+            "new_spread": other.spreads,
+        }
 
 
 def _entropy(shares: Vectors) -> Vectors:
@@ -154,8 +132,8 @@ def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
 
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
-) -> Tested:
-    """Return the share of random divisions of all documents into two groups at least as far apart.
+) -> tuple[float, float]:
+    """Return the share of random divisions of all documents into two groups at least as far apart, and their mean.
 
     Both groups have at least two documents. The test is sequential: it ends when 100 divisions have reached the
     distance, and then their share of those drawn is the p-value, which is as valid as that of a fixed number (Besag
@@ -163,17 +141,17 @@ def permutation_test(
     """
     pooled = old.joined(new)
     own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
-    observed = pooled.groups(own).distances(pooled.groups(1 - own)).of(measure)[0] - _ROUNDING
+    observed = pooled.groups(own).distances(pooled.groups(1 - own))[measure][0] - _ROUNDING
     drawn = reached = 0
     total = 0.0
     for weights in _divisions(len(old), len(pooled), permutations, generator):
-        values = pooled.groups(weights).distances(pooled.groups(1 - weights)).of(measure)
+        values = pooled.groups(weights).distances(pooled.groups(1 - weights))[measure]
         hits = np.flatnonzero(values >= observed)
         total, before, drawn = total + float(values.sum()), drawn, drawn + len(values)
         if reached + len(hits) >= _ENOUGH:
-            return Tested(_ENOUGH / (before + int(hits[_ENOUGH - reached - 1]) + 1), total / drawn)
+            return _ENOUGH / (before + int(hits[_ENOUGH - reached - 1]) + 1), total / drawn
         reached += len(hits)
-    return Tested((reached + 1) / (drawn + 1), total / drawn)
+    return (reached + 1) / (drawn + 1), total / drawn
 
 
 def _divisions(num_first: int, num_all: int, permutations: int, generator: np.random.Generator) -> Iterator[Vectors]:
@@ -196,13 +174,12 @@ def bootstrap_interval(
     The interval is shifted so that the mean of the draws is the measured distance: draws are less varied than the
     documents, so most measures are larger in them.
     """
-    observed = compare_groups(old, new).of(measure)[0]
-    groups = (
+    observed = compare_groups(old, new)[measure][0]
+    first, second = (
         each.groups(generator.multinomial(len(each), np.full(len(each), 1 / len(each)), _DRAWS).astype(np.float64))
         for each in (old, new)
     )
-    first, second = groups
-    values = first.distances(second).of(measure)
+    values = first.distances(second)[measure]
     low, high = np.nanquantile(values, _QUANTILES) + observed - np.nanmean(values)
     return float(low), float(high)
 

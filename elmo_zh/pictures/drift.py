@@ -48,6 +48,7 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     axes.set_ylabel(measure)
     legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     for text in legend.get_texts():
-        text.set_fontfamily(font_families(text.get_text()))
+        if families := font_families(text.get_text()):
+            text.set_fontfamily(families)
     add_title(figure, "Change of use between periods", ["95% intervals; filled: q below 0.05"])
     return figure

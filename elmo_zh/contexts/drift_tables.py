@@ -1,0 +1,124 @@
+"""Tables of drift, and the lines that show the change of a word best."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.contexts.drift import Comparison, Drift, WordDrift
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Neighbour
+from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
+from elmo_zh.contexts.periods import Period
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import aligned
+
+# The name of each measure in the header of the table.
+_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
+
+
+def moved_lines(
+    old: Period, new: Period, word: str, layer: int, top: int
+) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
+    """Return the lines of two periods that show the change of a word best, at most `top` different ones of each.
+
+    They are the occurrences that are most typical of their own period and least of the other: the cosine to the mean of
+    their own period exceeds most that to the mean of the other, which is the one shown.
+    """
+    numbers = old.occurrences(word), new.occurrences(word)
+    units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]
+    directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
+    first = _distinct(old.index, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
+    return first, _distinct(new.index, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+
+
+def _distinct(
+    index: ContextIndex,
+    numbers: NDArray[np.int64],
+    to_other: NDArray[np.float64],
+    to_own: NDArray[np.float64],
+    top: int,
+) -> list[NeighbourLine]:
+    found: dict[str, NeighbourLine] = {}
+    for each in np.lexsort((numbers, to_other - to_own)):
+        if len(found) >= top:
+            break
+        occurrence = index.occurrence(int(numbers[each]))
+        line = index.line(occurrence.line)
+        found.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(to_other[each])), line))
+    return list(found.values())
+
+
+def save_drift(path: Path, drift: Drift) -> None:
+    """Write all compared words as TSV: a header, then a row for each comparison of a word, as `rows` returns them."""
+    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for number, row in enumerate(row for word in drift.words for row in rows(word)):
+            if not number:
+                file.write("\t".join(row) + "\n")
+            file.write("\t".join(map(_cell, row.values())) + "\n")
+
+
+def rows(word: WordDrift) -> list[dict[str, Any]]:
+    """Return the comparisons of a word by the names of the attributes, those of the word itself in each."""
+    names = [each.name for each in fields(Comparison)]
+    own = {"change": word.change, "fragment": word.fragment, "procrustes": word.procrustes}
+    return [{"word": word.word, **{name: getattr(each, name) for name in names}, **own} for each in word.comparisons()]
+
+
+def table_lines(words: Sequence[WordDrift]) -> list[str]:
+    """Return the lines of a table: the first and the last period of each word, compared, and what is known besides."""
+    optional = {
+        "change": [each.change for each in words],
+        "fragment": [each.fragment for each in words],
+        "word2vec": [None if each.procrustes is None else f"{each.procrustes:.4f}" for each in words],
+    }
+    more = {name: cells for name, cells in optional.items() if any(cells)}
+    measures = [name for name in _TITLES if getattr(words[0], name) is not None]
+    header = ["word", words[0].old, words[0].new, *(_TITLES[name] for name in measures), "interval", "baseline"]
+    found = [[*header, "old spread", "new spread", "p", "q", *more]]
+    for number, each in enumerate(words):
+        row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
+        row += [f"{getattr(each, name):.4f}" for name in measures]
+        row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
+        row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
+        found.append(row)
+    return list(aligned(found))
+
+
+def step_lines(word: WordDrift) -> list[str]:
+    """Return the distance between consecutive periods below one another; nothing for two periods."""
+    if len(word.steps) < 2:
+        return []
+    cells = [
+        [
+            step.boundary,
+            f"{step.distance:.4f}",
+            f"({_interval(step)})",
+            f"baseline {step.baseline:.4f}",
+            f"p {step.p:.2g}",
+            f"q {step.q:.2g}",
+        ]
+        for step in word.steps
+    ]
+    return [f"  {line}" for line in aligned(cells)]
+
+
+def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
+    """Return the lines of two periods below one another, aligned at the word, each after the name of its period."""
+    names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
+    shown = keyword_lines([line for own in lines for line in own])
+    return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]
+
+
+def _interval(compared: Comparison) -> str:
+    return f"{compared.low:.4f} to {compared.high:.4f}"
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
