@@ -13,6 +13,7 @@ from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
 from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.cli.senses import require_matplotlib
+from elmo_zh.config.privacy import shown
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted, first_ten
@@ -78,24 +79,24 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
         ).with_procrustes(distances)
         if options.output:
             save_drift(options.output, found)
-        shown = found.words[: options.top]
+        top = found.words[: options.top]
         if options.picture:
-            _draw(found, shown, options.picture)
+            _draw(found, top, options.picture)
     _report(common, found, loaded, words, options)
     ends = found.periods[0], found.periods[-1]
-    lines = [moved_lines(*ends, each.word, found.layer, options.lines) for each in shown]
-    _finish(common, found, list(zip(shown, lines, strict=True)), options)
+    lines = [moved_lines(*ends, each.word, found.layer, options.lines) for each in top]
+    _finish(common, found, list(zip(top, lines, strict=True)), options)
 
 
-def _draw(found: "Drift", shown: "Sequence[WordDrift]", picture: Path) -> None:
+def _draw(found: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.pictures.canvas import save_picture
     from elmo_zh.pictures.drift import Point, drift_figure
 
     curves = {
-        each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in shown
+        each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in top
     }
-    boundaries = [step.boundary for step in shown[0].steps]
+    boundaries = [step.boundary for step in top[0].steps]
     save_picture(drift_figure(curves, boundaries, f"{found.by}, layer {found.layer}"), picture)
 
 
@@ -123,7 +124,7 @@ def _report(
     if found.fragments:
         pairs = [f"{word} of {whole}" for word, whole in found.fragments.items()]
         common.console.note(
-            f"{counted(len(pairs), 'fragment')} left out: {first_ten(pairs)}. --with-fragments compares them."
+            f"{counted(len(pairs), 'fragment')} left out: {shown(first_ten(pairs))}. --with-fragments compares them."
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
         common.console.warn(
@@ -151,14 +152,14 @@ def _texts_of(index: "ContextIndex") -> list[dict[str, Any]]:
 def _finish(
     common: Common,
     found: "Drift",
-    shown: "list[tuple[WordDrift, tuple[list[NeighbourLine], list[NeighbourLine]]]]",
+    top: "list[tuple[WordDrift, tuple[list[NeighbourLine], list[NeighbourLine]]]]",
     options: DriftOptions,
 ) -> None:
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.contexts.drift_tables import moved_line_rows, step_lines, table_lines
 
-    lines = table_lines([word for word, _ in shown])
-    for word, moved in shown:
+    lines = table_lines([word for word, _ in top])
+    for word, moved in top:
         if any(moved) or len(word.steps) > 1:
             lines += ["", word.word, *step_lines(word), *moved_line_rows((word.old, word.new), moved)]
     lines.append("")
@@ -166,7 +167,7 @@ def _finish(
         lines.append(f"{counted(len(found.words), 'word')}: {options.output}")
     if options.picture:
         lines.append(f"Wrote {options.picture}")
-    first, index = typed_word(shown[0][0].word), found.periods[-1].index.path
+    first, index = typed_word(top[0][0].word), found.periods[-1].index.path
     lines.append(f"Next: {program()} neighbours {first} --in SENTENCE --index {shlex.quote(str(index))}")
     results = [
         {
@@ -175,7 +176,7 @@ def _finish(
             "old_lines": [each.described() for each in old],
             "new_lines": [each.described() for each in new],
         }
-        for word, (old, new) in shown
+        for word, (old, new) in top
     ]
     written = {"output": options.output, "picture": options.picture}
     common.finish(

@@ -186,11 +186,7 @@ def measure_drift(
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
-    for number, index in enumerate(indexes):
-        described = "a ContextIndex; ContextIndex.load opens one"
-        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
-    if not indexes or (periods is not None and len(indexes) > 1):
-        raise ValueError(f"measure_drift: {len(indexes)} indexes, expected several, or one with the column of periods")
+    _check_indexes(indexes, periods)
     check_choice(by, MEASURES, "measure_drift", "by")
     for name, value, least in (("min_count", min_count, 2), ("permutations", permutations, 1), ("seed", seed, 0)):
         check_whole_number(value, "measure_drift", name, least)
@@ -216,6 +212,14 @@ def measure_drift(
         words=_ranked(found), layer=chosen, by=by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,
     )  # fmt: skip
+
+
+def _check_indexes(indexes: Sequence[ContextIndex], periods: str | None) -> None:
+    for number, index in enumerate(indexes):
+        described = "a ContextIndex; ContextIndex.load opens one"
+        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
+    if not indexes or (periods is not None and len(indexes) > 1):
+        raise ValueError(f"measure_drift: {len(indexes)} indexes, expected several, or one with the column of periods")
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:
@@ -291,9 +295,10 @@ class _Comparing(NamedTuple):
 
     def compare(self, word: str, uses: Sequence[_Uses]) -> WordDrift:
         """Compare each period with the next, and the first with the last."""
-        labels = np.zeros(sum(len(own.units) for own in uses), np.int64)
+        units = np.concatenate([own.units for own in uses])
+        labels = np.zeros(len(units), np.int64)
         if self.by == "jsd":
-            labels = find_clusters(np.concatenate([own.units for own in uses]), _NUM_USAGES, self.seed).labels
+            labels = find_clusters(units, min(_NUM_USAGES, len(units) // 2), self.seed).labels
         ends = np.cumsum([len(own.units) for own in uses])[:-1]
         sums = [
             DocumentSums.of(own.units, own.documents, labelled, _NUM_USAGES)

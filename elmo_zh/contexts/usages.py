@@ -175,7 +175,7 @@ def _import_threadpoolctl() -> Any:
         import sklearn.cluster  # noqa: F401
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise ElmoZhError(f"senses needs scikit-learn. Install it with: {install_line('sklearn')}") from None
+        raise ElmoZhError(f"Usages need scikit-learn. Install it with: {install_line('sklearn')}") from None
     return threadpool_limits
 
 

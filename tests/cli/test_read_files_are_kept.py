@@ -15,7 +15,7 @@ WRITTEN = {
     "segment": {"run_path"}, "vocab": {"run_path"}, "word2vec": {"run_path"}, "encode": {"run_path"},
     "train": {"run_path"}, "pipeline": {"run_path"}, "export": {"run_path", "output"}, "convert": {"output"},
     "embed": {"output"}, "score": {"output"}, "index": {"output"}, "senses": {"output", "picture"},
-    "drift": {"output"}, "explore": {"output"}, "task fit": {"output"}, "task compare": {"output"},
+    "drift": {"output", "picture"}, "explore": {"output"}, "task fit": {"output"}, "task compare": {"output"},
     "task predict": {"output"}, "task probe": {"output"}, "concordance": {"output"}, "frequencies": {"output"},
     "collocates": {"output"}, "keywords": {"output"},
 }  # fmt: skip

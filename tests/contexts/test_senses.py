@@ -250,7 +250,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     with pytest.raises(ElmoZhError) as caught:
         find_senses(senses_index, "苹果")
-    assert str(caught.value) == f"senses needs scikit-learn. Install it with: {install_line('sklearn')}"
+    assert str(caught.value) == f"Usages need scikit-learn. Install it with: {install_line('sklearn')}"
 
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:
