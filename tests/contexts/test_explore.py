@@ -230,16 +230,24 @@ def labels_of(path: Path, *rows: str) -> PointLabels:
 def test_labels_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "labels.tsv"
     first, second = IndexedLine("苹果", TEXTS[1], 3), IndexedLine("苹果", TEXTS[0], 3)
-    found = labels_of(path, "file\tline\tstart\tword\tsense\tgenre", "c.txt\t3\t0\t苹果\tfruit\tnews", "")
+    found = labels_of(
+        path,
+        "file\tline\tstart\tword\tsense\tgenre",
+        "c.txt\t3\t0\t苹果\tfruit\tnews",
+        "c.txt\t3\t5\t苹果\tfirm\tnews",
+        "",
+    )
     assert found.names == ("sense", "genre")
-    assert (found.label("sense", first, "苹果"), found.label("genre", first, "苹果")) == ("fruit", "news")
-    assert [found.label("sense", second, "苹果"), found.label("sense", first, "手机")] == [None, None]
+    assert (found.label("sense", first, 0, "苹果"), found.label("genre", first, 0, "苹果")) == ("fruit", "news")
+    assert [found.label("sense", second, 0, "苹果"), found.label("sense", first, 0, "手机")] == [None, None]
+    # The second one in the same line has another sense, and no row is about a third.
+    assert [found.label("sense", first, start, "苹果") for start in (5, 9)] == ["firm", None]
     # Rows that disagree about the same occurrences give no label.
     found = labels_of(path, "file\tline\tsense\tgenre", "c.txt\t3\tfruit\tnews", "c.txt\t3\tfirm\tnews")
-    assert (found.label("sense", first, "苹果"), found.label("genre", first, "苹果")) == (None, "news")
+    assert (found.label("sense", first, 0, "苹果"), found.label("genre", first, 0, "苹果")) == (None, "news")
     whole = labels_of(path, "year\tfile", "1999\tme/a.txt", f"2005\t{TEXTS[1]}")
-    assert [whole.label("year", line, "手机") for line in (first, second)] == ["2005", "1999"]
-    assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, "苹果") == "n"
+    assert [whole.label("year", line, 0, "手机") for line in (first, second)] == ["2005", "1999"]
+    assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, 0, "苹果") == "n"
 
 
 def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
@@ -248,7 +256,7 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
 
     def years(*rows: str) -> list[str | None]:
         labels = PointLabels.load(write_text(tmp_path / "labels.tsv", rows), members, archives=["x.zip"])
-        return [labels.label("year", line, "苹果") for line in lines]
+        return [labels.label("year", line, 0, "苹果") for line in lines]
 
     assert years("file\tyear", "x.zip\t1999", "y.txt\t2005") == ["1999", "1999", "2005"]
     assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]

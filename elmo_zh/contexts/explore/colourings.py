@@ -24,20 +24,20 @@ NUM_COLOURS = 15
 # Words used alike that name a usage.
 _NUM_TELLING = 4
 # Columns that say which occurrences a row is about; a row is about all that agree with it.
-_FILE, _LINE, _WORD = "file", "line", "word"
+_FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
 # Columns of the project's tables that are neither.
-_PASSED_OVER = ("start", "end", "text_start", "text")
+_PASSED_OVER = ("end", "text_start", "text")
 # Texts of the index that a message names.
 _SHOWN_NAMES = 3
-_Key = tuple[str | None, int | None, str | None]
+_Key = tuple[str | None, int | None, int | None, str | None]
 
 
 @dataclass(frozen=True)
 class PointLabels:
     """Labels of occurrences in a table, by the names of the columns that have them.
 
-    `rows` has the label of each column, an empty one where rows disagree, by file, line and word, each None if the
-    table does not have this column.
+    `rows` has the label of each column, an empty one where rows disagree, by file, line, first character in the line
+    and word, each None if the table does not have this column.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class PointLabels:
         rows = enumerate(iter_lines(path), start=1)
         _, header = next(rows, (0, ""))
         columns = header.split("\t")
-        names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _WORD, *_PASSED_OVER))
+        names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))
         if not {_FILE, _LINE, _WORD}.intersection(columns) or not names:
             raise CorpusError(
                 f"{path}: line 1 has the columns {', '.join(columns) or 'none'}; expected file, line or word, and one"
@@ -83,23 +83,23 @@ class PointLabels:
     @property
     def words(self) -> frozenset[str]:
         """The words that the table names; empty if it has no such column."""
-        return frozenset(word for _, _, word in self.rows if word)
+        return frozenset(word for *_, word in self.rows if word)
 
-    def label(self, name: str, line: IndexedLine, word: str) -> str | None:
-        """Return the label of an occurrence in a column; None if it has none."""
+    def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
+        """Return the label of the occurrence that starts there in its raw line, in a column; None if it has none."""
         place = self.names.index(name)
-        for key in _keys(line, word):
+        for key in _keys(line, start, word):
             if (found := self.rows.get(key)) is not None:
                 return found[place] or None
         return None
 
 
-def _keys(line: IndexedLine, word: str) -> Iterator[_Key]:
+def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
     """Yield the keys that a table can have for an occurrence, by the columns that it may lack."""
     for own_word in (word, None):
         for source in (line.source, line.archive, None):
-            for number in (line.number, None):
-                yield source, number, own_word
+            for place in ((line.number, start), (line.number, None), (None, None)):
+                yield source, *place, own_word
 
 
 def _fields(row: str, columns: Sequence[str], where: str) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _fields(row: str, columns: Sequence[str], where: str) -> dict[str, str]:
 
 
 def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str) -> _Key:
-    source, line = None, None
+    source = None
     if (file := fields.get(_FILE)) is not None:
         source = files.get(file)
         if source is None and file in files:
@@ -118,11 +118,18 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
         if source is None:
             shown = ", ".join(list(files)[:_SHOWN_NAMES])
             raise CorpusError(f"{where}: {file} is no text of the index. There are: {shown}")
-    if (number := fields.get(_LINE)) is not None:
-        if not (number.isascii() and number.isdecimal()):
-            raise CorpusError(f"{where}: {number} is no number of a line. Lines are counted from 0.")
-        line = int(number)
-    return source, line, fields.get(_WORD)
+    line = _number(fields, _LINE, where)
+    # Without its line, the place of a character says nothing.
+    start = None if line is None else _number(fields, _START, where)
+    return source, line, start, fields.get(_WORD)
+
+
+def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
+    number = fields.get(name)
+    if number is not None and not (number.isascii() and number.isdecimal()):
+        kind = "line" if name == _LINE else "character"
+        raise CorpusError(f"{where}: {number} is no number of a {kind}. {kind.title()}s are counted from 0.")
+    return None if number is None else int(number)
 
 
 def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
@@ -180,14 +187,16 @@ def colour_points(
     reporter: Reporter,
 ) -> dict[str, dict[str, Any]]:
     """Return ways to colour points, by name: usage, source, and label:COLUMN for each column of the user's labels."""
-    lines = [index.line(point.line) for word in words for point in word.occurrences]
+    points = [point for word in words for point in word.occurrences]
+    lines = [index.line(point.line) for point in points]
     spelled = [word.word for word in words for _ in word.occurrences]
     found = {
         "usage": _by_usage(index, words, reporter),
         "source": Colouring.of([names[line.source] for line in lines], spelled),
     }
     if labels is not None:
-        found |= _by_labels(labels, spelled, lines, reporter)
+        starts = [line.start + point.start for line, point in zip(lines, points, strict=True)]
+        found |= _by_labels(labels, list(zip(lines, starts, spelled, strict=True)), reporter)
     return {name: colouring.described() for name, colouring in found.items()}
 
 
@@ -217,12 +226,12 @@ def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.fl
 
 
 def _by_labels(
-    labels: PointLabels, words: Sequence[str], lines: Sequence[IndexedLine], reporter: Reporter
+    labels: PointLabels, places: Sequence[tuple[IndexedLine, int, str]], reporter: Reporter
 ) -> dict[str, Colouring]:
     found = {}
     for name in labels.names:
-        own = [labels.label(name, line, word) for word, line in zip(words, lines, strict=True)]
+        own = [labels.label(name, *place) for place in places]
         if all(label is None for label in own):
             reporter.warn(f"{labels.path}: no occurrence on the page has a label of the column {name}.")
-        found[f"label:{name}"] = Colouring.of(own, words)
+        found[f"label:{name}"] = Colouring.of(own, [word for *_, word in places])
     return found
