@@ -25,7 +25,7 @@ from substitutes import Occurrences, interval, labelled_occurrences, sample_occu
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions
+from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions, near_vector
 from elmo_zh.vocabulary.vocabulary import is_word
 
 LEAST_OF_SENSE, LEAST_OF_ONE, WINDOW = 5, 10, 5
@@ -45,6 +45,12 @@ def line_mean(vectors: NDArray[np.float32], tokens: Sequence[str], place: int) -
     return unit_rows(vectors[rows]).mean(axis=0) if rows else np.zeros(vectors.shape[1])
 
 
+def near_mean(vectors: NDArray[np.float32], tokens: Sequence[str], place: int) -> NDArray[np.float64]:
+    """Return the vector of the other words near by, as an index has them, from the token layer."""
+    rows = np.array([row for row, token in enumerate(tokens) if row != place and is_word(token)], np.int64)
+    return near_vector(vectors[rows], rows - place)
+
+
 def load_words(embedder: ElmoEmbedder, occurrences: Occurrences, word2vec: Word2Vec) -> Iterator[Word]:
     """Yield each word with at least two senses: the sense of each occurrence, and its vectors by representation."""
     for word, found in sorted(occurrences.items()):
@@ -56,10 +62,11 @@ def load_words(embedder: ElmoEmbedder, occurrences: Occurrences, word2vec: Word2
             continue
         ways: dict[str, NDArray[np.floating]] = {"word2vec": np.stack([window_mean(word2vec, *key) for key in kept])}
         lines = embedder.embed_tokens([list(tokens) for tokens, _ in kept])
+        near = np.stack([near_mean(each[0], *key) for each, key in zip(lines, kept, strict=True)])
         for layer in range(1, embedder.num_layers):
             own = unit_rows(np.stack([each[layer, place] for each, (_, place) in zip(lines, kept, strict=True)]))
             around = np.stack([line_mean(each[layer], *key) for each, key in zip(lines, kept, strict=True)])
-            ways |= {f"layer {layer} alone": own, f"layer {layer}": join_directions(own, around)}
+            ways |= {f"layer {layer} alone": own, f"layer {layer}": join_directions(own, around, near)}
         yield word, np.array(list(kept.values())), ways
 
 

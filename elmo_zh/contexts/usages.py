@@ -6,7 +6,7 @@ there for two to six clusters, and the number with the largest mean silhouette (
 cuts any cloud, so this silhouette is compared with those of k-means in one normal distribution with the same variances,
 drawn 20 times. With more than 60 vectors a random sample is tested.
 
-- If it is not more than three standard deviations above their mean, there is one cluster.
+- If it is not more than two standard deviations above their mean, there is one cluster.
 - If it is, and also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), there
   are as many clusters as the candidate.
 - Otherwise there are two: more than one, but too blurred to be counted.
@@ -37,12 +37,14 @@ MOST_FITTED = 1000
 # The tests see at most so many: with very many vectors the slightest bend of a cloud would pass for two usages.
 MOST_TESTED = 60
 # Standard deviations above the mean silhouette of drawn normal distributions.
-LEAST_SCORE = 3.0
+LEAST_SCORE = 2.0
 # The silhouette from which on there may be more than two clusters.
 CLEAR_SILHOUETTE = 0.5
 _STARTS, _DRAWS = 10, 20
 # Vectors that are compared at a time, and cosines with all centres that are computed at a time, at most.
 _BLOCK, _MOST_COSINES = 4096, 2**24
+# Tokens on either side of an occurrence whose context-free vectors count, and how much less each further one does.
+_WINDOW, _FADING = 8, 0.15
 # Occurrences nearest to a usage among which the words are looked for.
 _NUM_NEAREST = 200
 
@@ -53,25 +55,42 @@ def usage_layer(index: ContextIndex) -> int:
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return the vectors by which the usages of a word's n occurrences are found, float64, shape (n, 4P)."""
+    """Return the vectors by which the usages of a word's n occurrences are found, float64, shape (n, 6P).
+
+    Those of the words near by are zero if the index lacks layer 0.
+    """
     own = unit_rows(index.vectors_of(numbers, layer))
-    around = np.zeros_like(own)
+    around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
         others = index.occurrences_beside(number)
         if len(others):
             around[row] = unit_rows(index.vectors_of(others, layer)).mean(axis=0)
-    return join_directions(own, around)
+        if len(others) and 0 in index.layers:
+            tokens = np.array([index.occurrence(each).token for each in others.tolist()])
+            near[row] = near_vector(index.vectors_of(others, 0), tokens - index.occurrence(number).token)
+    return join_directions(own, around, near)
 
 
-def join_directions(own: Floats, around: Floats) -> Floats:
-    """Return for each occurrence the direction of its vector and that of its surroundings, side by side.
+def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
+    """Return the direction of the context-free vectors of the words near by, of length 1, or 0 if there are none.
 
-    Both are directions from the mean over the occurrences, so that what is common to all of them does not count, and
-    have the same weight. The mean vector of the words around is the context vector of Schuetze 1998, "Automatic Word
-    Sense Discrimination", here from vectors that know their context themselves. Both have shape (n, D); `around` is
-    zero where the line has no other word.
+    The vectors have shape (n, D); their distances from the occurrence are in tokens.
     """
-    return np.hstack([_directions(own), _directions(around)])
+    distances = np.abs(distances)
+    weights = np.where(distances <= _WINDOW, 1 / (1 + _FADING * distances), 0.0)
+    [direction] = unit_rows(weights[None] @ unit_rows(vectors))
+    return np.asarray(direction)
+
+
+def join_directions(*parts: Floats) -> Floats:
+    """Return for each occurrence the directions of several vectors, side by side: of itself and of its surroundings.
+
+    All are directions from the mean over the occurrences, so that what is common to all of them does not count, and
+    have the same weight. The mean vector of the words around is the context vector of Schuetze 1998, "Automatic Word
+    Sense Discrimination", here once from vectors that know their context themselves and once (`near_vector`) from
+    those that do not. Each has shape (n, D), and is zero where the line has no other word.
+    """
+    return np.hstack([_directions(part) for part in parts])
 
 
 def _directions(rows: Floats) -> Floats:

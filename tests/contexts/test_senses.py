@@ -21,6 +21,7 @@ from elmo_zh.contexts.usages import (
     choose_number,
     find_clusters,
     join_directions,
+    near_vector,
     telling_words,
     usage_layer,
     usage_vectors,
@@ -113,18 +114,37 @@ def test_directions_of_an_occurrence_and_of_its_surroundings() -> None:
     np.testing.assert_allclose(found[:, :2], from_mean / np.linalg.norm(from_mean, axis=1, keepdims=True), atol=1e-12)
 
 
-def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(senses_index: ContextIndex) -> None:
+def test_words_near_by_count_less_the_farther_they_are() -> None:
+    vectors = np.array([[2.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    expected = np.array([1 / 1.15, 1 / 1.3]) / np.hypot(1 / 1.15, 1 / 1.3)
+    np.testing.assert_allclose(near_vector(vectors, np.array([-1, 2, 9])), expected, atol=1e-12)
+    assert near_vector(vectors[:0], np.empty(0, np.int64)).tolist() == [0, 0]
+
+
+def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(
+    senses_index: ContextIndex, embedder: ElmoEmbedder, tmp_path: Path
+) -> None:
     numbers = senses_index.occurrences("苹果")
-    vectors = np.array(senses_index.vectors(1), np.float64)
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    free, units = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        for vectors in (np.array(senses_index.vectors(layer), np.float64) for layer in (0, 1))
+    )
     everything = [senses_index.occurrence(number) for number in range(len(senses_index))]
-    around = []
+    around, near = [], []
     for number in numbers.tolist():
         beside = [each.number for each in everything if each.line == everything[number].line and each.number != number]
         assert senses_index.occurrences_beside(number).tolist() == beside
         around.append(units[beside].mean(axis=0))
-    expected = join_directions(units[numbers], np.stack(around))
+        distances = np.abs([everything[each].token - everything[number].token for each in beside])
+        own = free[beside].T @ np.where(distances <= 8, 1 / (1 + 0.15 * distances), 0)
+        near.append(own / np.linalg.norm(own))
+    expected = join_directions(units[numbers], np.stack(around), np.stack(near))
     np.testing.assert_allclose(usage_vectors(senses_index, 1, numbers), expected, atol=1e-9)
+    without = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1, layers=(1,))
+    found = usage_vectors(without, 1, numbers)
+    np.testing.assert_allclose(
+        found, np.where(np.arange(found.shape[1]) * 3 < 2 * found.shape[1], expected, 0), atol=1e-9
+    )
     assert usage_layer(senses_index) == 1
 
 
