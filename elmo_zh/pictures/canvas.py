@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,6 +62,22 @@ def name_corpus(run_name: str, files: Sequence[str]) -> str:
     return f"{run} ({corpus})" if run and corpus else run or corpus or "this run"
 
 
+def drawable(names: Sequence[str]) -> list[str]:
+    """Return names as a picture can write them: as they are, or numbers from 1 if no installed font has them."""
+    return [*names] if can_write("".join(names)) else [str(number + 1) for number in range(len(names))]
+
+
+def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
+    """Return the line that says what the numbers in a picture stand for, if `drawable` gives numbers."""
+    if can_write("".join(names)):
+        return []
+    legend = ", ".join(f"{number} {name}" for number, name in zip(drawable(names), names, strict=True))
+    return [
+        f"No installed font has all labels, so {picture} numbers them: {legend}. Install a Chinese font, such as the"
+        " package fonts-noto-cjk."
+    ]
+
+
 def can_write(text: str) -> bool:
     """Return whether an installed font has each character, so that none becomes an empty box."""
     return _families(frozenset(text)) is not None
@@ -75,7 +92,7 @@ def font_families(text: str) -> list[str] | None:
 def _families(characters: frozenset[str]) -> list[str] | None:
     """Return font families that have all characters between them, matplotlib's own first; None if there are none."""
     from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
     def missing_in(path: str, wanted: Iterable[str]) -> set[str]:
         font = get_font(path)
@@ -83,16 +100,29 @@ def _families(characters: frozenset[str]) -> list[str] | None:
 
     own = list(rcParams["font.family"])
     left = missing_in(findfont(FontProperties(family=own)), characters)
-    # The font "Last Resort" has a box for every character.
-    others = sorted({(font.name, font.fname) for font in fontManager.ttflist if "Last Resort" not in font.name})
-    for name, path in others if left else ():
+    for name, path in _other_fonts() if left else ():
         if not missing_in(path, left):
             return [*own, name]
     return None if left else own
 
 
+@cache
+def _other_fonts() -> list[tuple[str, str]]:
+    """Return name and file of the installed fonts, those too that matplotlib's cache does not know yet."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    known = {font.fname for font in fontManager.ttflist}
+    for path in sorted({*findSystemFonts()} - known):
+        with suppress(OSError, RuntimeError):  # a file that is no font
+            fontManager.addfont(path)
+    # The font "Last Resort" has a box for every character.
+    return sorted({(font.name, font.fname) for font in fontManager.ttflist if "Last Resort" not in font.name})
+
+
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
     """Write a title, and lines of details in smaller letters below it, at the top left of a figure."""
+    lines = [line for line in lines if can_write(line)]
+    title = "".join(character if can_write(character) else "?" for character in title)
     families = _families(frozenset("".join((title, *lines))))
     head = figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold", family=families)
     figure.axes[0].set_title("\n".join(lines), loc="left", fontsize=9, color=QUIET_COLOUR, family=families, pad=10)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, font_families, new_axes
+from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, drawable, font_families, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_LABELS = 30
+_MOST_LABELS, _LABEL_CHARACTERS = 30, 20
 
 
 def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
@@ -49,7 +49,7 @@ def learning_figure(
 ) -> Figure:
     """Return the picture of the scores of all seeds, and their mean, by the number of training examples."""
     figure, (axes,) = new_axes(8, 5)
-    for number, (model, points) in enumerate(curves.items()):
+    for number, (model, points) in enumerate(zip(drawable([*curves]), curves.values(), strict=True)):
         colour = f"C{number}"
         means = [float(np.mean(scores)) for _, scores in points]
         axes.plot([count for count, _ in points], means, label=model, marker="o", color=colour)
@@ -68,7 +68,8 @@ def learning_figure(
 def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
     """Return the picture of how often each label (row) was predicted as each one (column), of the most frequent."""
     shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
-    matrix, names = matrix[np.ix_(shown, shown)], [labels[place][:20] for place in shown]
+    named = drawable([label[:_LABEL_CHARACTERS] for label in labels])
+    matrix, names = matrix[np.ix_(shown, shown)], [named[place] for place in shown]
     fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     size = 3.5 + 0.42 * len(names)
     figure, (axes,) = new_axes(size, size)

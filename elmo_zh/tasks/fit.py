@@ -20,7 +20,7 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.pictures.canvas import can_draw, save_picture
+from elmo_zh.pictures.canvas import can_draw, describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
@@ -347,6 +347,8 @@ class PreparedTask:
         pairs = confusable_labels(examples, found, marks_spans=bool(self.dataset.scheme))
         labels = sorted({label for each in pairs for label in each})
         save_picture(confusion_figure(confusion_matrix(*pairs, labels), labels, title), layout.confusion)
+        for line in describe_numbers(labels, layout.confusion.name):
+            self.reporter.note(line)
 
 
 def _labels(dataset: Dataset) -> tuple[str, ...]:

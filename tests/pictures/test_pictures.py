@@ -12,14 +12,24 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from elmo_zh.pictures import canvas
-from elmo_zh.pictures.canvas import can_write, format_count, format_figure, name_corpus, spread, ticks_of_logarithms
+from elmo_zh.pictures.canvas import (
+    can_write,
+    describe_numbers,
+    format_count,
+    format_figure,
+    name_corpus,
+    spread,
+    ticks_of_logarithms,
+)
 from elmo_zh.pictures.coverage import coverage_figure
+from elmo_zh.pictures.tasks import confusion_figure
 from elmo_zh.pictures.training import training_figure
 from elmo_zh.pictures.usages import usages_figure
 
@@ -164,6 +174,33 @@ def test_fonts_are_asked_for_each_character() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         training_figure(metrics(120), BASELINES, name_corpus("新闻", ["新闻.txt"]), DETAILS).draw_without_rendering()
+
+
+def test_labels_that_no_font_has_become_numbers_with_a_legend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a font neither the labels nor the title leave a box or a warning of the library."""
+    monkeypatch.setattr(canvas, "_other_fonts", list)
+    canvas._families.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        matrix = np.array([[3, 1], [0, 2]])
+        figure = confusion_figure(matrix, ["骨科", "呼吸科"], "龘: 6 test examples")
+        figure.draw_without_rendering()
+    [axes] = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2"]
+    [line] = describe_numbers(["骨科", "呼吸科"], "confusion.png")
+    assert "confusion.png numbers them: 1 骨科, 2 呼吸科. Install a Chinese font" in line
+    assert describe_numbers(["a", "b"], "confusion.png") == []
+    canvas._families.cache_clear()
+
+
+def test_fonts_that_the_cache_does_not_know_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A font installed after matplotlib has made its cache; a damaged one beside it is passed over."""
+    found = [font.fname for font in font_manager.fontManager.ttflist]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [])
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*found[:3], __file__])
+    canvas._other_fonts.cache_clear()
+    assert {path for _, path in canvas._other_fonts()} == {*found[:3]}
+    canvas._other_fonts.cache_clear()
 
 
 @pytest.mark.parametrize(("low", "high"), [(71, 190), (95, 1500), (99, 101), (2, 3e6), (5, 9), (1.2, 20), (80, 330)])
