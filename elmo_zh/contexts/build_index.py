@@ -274,9 +274,11 @@ class _Build:
         info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:
             unfinished.mkdir()
-            for name in (layout.info.name, *info["bytes"]):
+            for name in info["bytes"]:
                 link_or_copy(layout.path / name, unfinished / name)
-        num_bytes = sum(info["bytes"].values()) + layout.info.stat().st_size
+            digests = {name: file_digest(unfinished / name) for name in info["bytes"]}
+            write_json(IndexLayout(unfinished).info, {**info, "digests": digests})
+        num_bytes = sum(info["bytes"].values()) + IndexLayout(self._output).info.stat().st_size
         return IndexReport(
             path=self._output, counts=info["counts"], num_bytes=num_bytes, missing_words=tuple(info["missing_words"])
         )

@@ -177,6 +177,7 @@ class ContextIndex:
     @cached_property
     def distinct_tokens(self) -> Sequence[str]:
         """All tokens of the texts, each once, sorted by code points; those too rare for vectors and punctuation too."""
+        self._arrays.check(self._layout.word_text)
         spelled = self._layout.word_text.read_bytes()
         try:
             ends = self._array(self._layout.words)["end"].tolist()
@@ -245,6 +246,7 @@ class ContextIndex:
         lines = self._array(self._layout.lines)
         number = _check_entry(number, len(lines), "line")
         start = int(lines["end"][number - 1]) if number else 0
+        self._arrays.check(self._layout.line_text)
         with self._layout.line_text.open("rb") as file:
             file.seek(start)
             text = file.read(int(lines["end"][number]) - start)

@@ -177,7 +177,7 @@ def _is_sound(info: Any) -> bool:
         numbers = [info["counts"]["columns"]]
         numbers += [*counts, *info["settings"]["layers"], *info["bytes"].values(), info["dimension"]]
         names = [*(info["model"][name] for name in ("path", "model_digest", "precision", "unknown"))]
-        names += [text["name"] for text in info["texts"]]
+        names += [text["name"] for text in info["texts"]] + list(info.get("digests", {}).values())
         for text in info["texts"]:
             Members.restored(text.get("members", []))
     except (KeyError, TypeError, AttributeError, ValueError):
@@ -195,8 +195,9 @@ class IndexArrays:
     """The arrays of an index, mapped into memory when they are first read; a damaged file raises OutputError."""
 
     def __init__(self, layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
-        """Check the files; the vectors and norms are only checked for their sizes."""
+        """Check the sizes of all files, and the content of words and lines."""
         self.layout = layout
+        self._unchecked = {layout.path / name: digest for name, digest in info.get("digests", {}).items()}
         self._kinds = layout.arrays(info["counts"], layers, info["dimension"])
         self._opened: dict[Path, NDArray[Any]] = {}
         _check_sizes(layout, info, layers)
@@ -215,6 +216,7 @@ class IndexArrays:
     def read(self, path: Path) -> NDArray[Any]:
         """Return an array, mapped into memory."""
         if path not in self._opened:
+            self.check(path)
             try:
                 # Copy on write, since torch warns of arrays that cannot be written.
                 array = np.load(path, mmap_mode="c", allow_pickle=False)
@@ -232,8 +234,16 @@ class IndexArrays:
             raise damaged(path)
         return None if digest is None else path
 
+    def check(self, path: Path) -> None:
+        """Raise OutputError if a file is not as the index was made with; each is read whole for that, once."""
+        expected = self._unchecked.pop(path, None)
+        if expected is not None and file_digest(path) != expected:
+            self._unchecked[path] = expected
+            raise damaged(path)
+
     def columns(self) -> dict[str, Column]:
         """Return the columns of the lines by name."""
+        self.check(self.layout.column_values)
         codes = self.read(self.layout.columns)
         try:
             values = {

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from contexts.texts import LINES, build, files_of, indexed, write_text
 from drawn_bundles import oracle_layers
+from messages import message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import build_index, index_content, index_files
@@ -265,6 +266,34 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
         build(embedder, [path], tmp_path / "index", force=True)
 
 
+def without_digests(folder: Path) -> None:
+    info = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    del info["digests"]
+    (folder / "index.json").write_text(json.dumps(info), encoding="utf-8")
+
+
+def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path) -> None:
+    """A change that leaves a value that could be right."""
+
+    def read() -> None:
+        index = ContextIndex.load(folder_of_index)
+        assert [*index.words, *index.columns, index.line(0)]
+        for number in range(len(index)):
+            index.occurrences(index.occurrence(number).word)
+        for layer in index.layers:
+            index.neighbours(index.vectors(layer)[0], layer)
+        assert index.tokens()
+
+    read()
+    for name, content in files_of(folder_of_index).items():
+        if name != "index.json":
+            (folder_of_index / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            assert message_of(OutputError, read) == f"{folder_of_index / name} is damaged. Make the index again."
+            (folder_of_index / name).write_bytes(content)
+    without_digests(folder_of_index)
+    read()
+
+
 def test_damaged_indexes_are_refused(folder_of_index: Path) -> None:
     with pytest.raises(OutputError, match=r"is no index: index.json is missing\. Make one with: elmo-zh index"):
         ContextIndex.load(folder_of_index.parent)
@@ -307,6 +336,7 @@ def test_index_json_is_checked(folder_of_index: Path, index: ContextIndex, chang
 
 
 def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(folder_of_index: Path) -> None:
+    without_digests(folder_of_index)
     path = folder_of_index / "layer-1.npy"
     header = BytesIO()
     write_header(header, np.float16, (99_999_999, 10))
@@ -317,6 +347,7 @@ def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(folder_of_i
 
 
 def test_lines_out_of_order_and_vectors_that_are_not_finite_are_refused(folder_of_index: Path) -> None:
+    without_digests(folder_of_index)
     path = folder_of_index / "occurrences.npy"
     occurrences = np.load(path)
     assert occurrences["line"][0] < occurrences["line"][-1]
