@@ -85,6 +85,8 @@ class ElmoComponent:
         doc.tensor = np.ascontiguousarray(Reduction(layers=self.layer).apply(layers))
         doc._.elmo_layers = layers
         doc._.elmo_spans = np.array(spans, np.int32).reshape(-1, 2)
+        if not len(doc):
+            doc.user_hooks["vector"] = _doc_vector
         # Without hooks spaCy takes the vectors of its vocabulary, if that has any, and else the tensor. Hooks are set
         # only where they are needed, since spaCy cannot save them.
         if doc.vocab.vectors.size:

@@ -153,6 +153,10 @@ def test_a_vocabulary_with_vectors_of_its_own(folder: Path) -> None:
     assert nlp("").vector.shape == (2 * P,)
 
 
+def test_an_empty_document_has_a_vector(folder: Path) -> None:
+    assert pipeline(folder / "model")("").vector.tolist() == [0.0] * 2 * P
+
+
 def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
     doc = pipeline(folder / "model")("今天吃苹果")
     again = Doc(doc.vocab).from_bytes(doc.to_bytes())

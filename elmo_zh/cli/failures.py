@@ -32,6 +32,8 @@ def explain_failure(error: Exception) -> list[str] | None:
     filename = error.filename if isinstance(error, OSError) else None
     if is_full_disk(error):
         return [f"The disk is full{f' ({filename})' if filename else ''}. {ADVICE}"]
+    if number == errno.ENAMETOOLONG:
+        return [f"{filename}: the name is too long. Give a shorter one: up to 20 bytes are added while it is written."]
     if number == errno.ENOMEM:
         return [_NO_MEMORY.format(detail=os.strerror(number))]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:

@@ -213,7 +213,12 @@ def common_options(function: Callable[..., Any]) -> Any:
 
     @wraps(function)
     def command(*args: Any, **values: Any) -> Any:
-        with inputs_noted(_given_paths(click.get_current_context())):
+        context = click.get_current_context()
+        for name in ("output", "picture"):
+            # Of "" click makes the current folder.
+            if context.params.get(name) in (Path(), Path("/")):
+                raise click.UsageError(f"--{name} is no name of a file or folder to write. Give one.")
+        with inputs_noted(_given_paths(context)):
             return function(*args, **values)
 
     return with_options(command, [_kept(name) for name in names])

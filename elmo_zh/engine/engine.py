@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
 
@@ -129,6 +129,7 @@ class _Processes:
 
     def executor(self) -> ProcessPoolExecutor:
         if self._executor is None:
+            _start_tracker()
             context = get_context("spawn")
             self._executor = ProcessPoolExecutor(self._num_workers, context, initializer=_start_worker)
         return self._executor
@@ -146,6 +147,20 @@ class _Processes:
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
+
+
+def _start_tracker() -> None:
+    """Start Python's process that tracks semaphores so that a closed terminal does not end it before this process.
+
+    It ignores Ctrl-C and SIGTERM itself. Without it this process would end with a traceback.
+    """
+    if not hasattr(signal, "SIGHUP"):
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # which the new process inherits
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 def _start_worker() -> None:

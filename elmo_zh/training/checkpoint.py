@@ -21,6 +21,10 @@ from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
+# What training and export read of every state.
+_NEEDED = (
+    "step", "tokens", "interrupted", "model", "streams", "num_rollbacks", "learning_rate_scale", "elapsed_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,10 @@ class CheckpointFolder:
         if not isinstance(state, dict) or state.get("format") != CHECKPOINT_FORMAT:
             state = state if isinstance(state, dict) else {}
             raise RunError(f"{path} has format {state.get('format')}, expected {CHECKPOINT_FORMAT}.")
+        if missing := [name for name in _NEEDED if name not in state]:
+            raise RunError(
+                f"{path} is damaged: {missing[0]} is missing. Remove its folder to use the previous checkpoint."
+            )
         return state
 
     @_on_rank_0

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 from contract.command_line import elmo_zh
 
 from elmo_zh.cli import cli
@@ -76,6 +77,28 @@ def test_what_is_read_is_kept(used: Path) -> None:
         assert "read by this command, so nothing may be written there. Choose another --output." in told, words
         assert told.startswith(output), words
         assert content() == before, words
+
+
+@pytest.mark.parametrize("output", ["", ".", "/"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "task fit classify t.csv --model model", "convert model", "export --run run", "drift index index",
+        "senses 果 --index index", "embed t.txt --model model",
+    ],
+)  # fmt: skip
+def test_an_output_needs_a_name(empty_folder: Path, words: str, output: str) -> None:
+    Path("t.csv").touch()
+    answer = elmo_zh(*words.split(), "--output", output)
+    assert answer.status == 2
+    assert "Error: --output is no name of a file or folder to write. Give one." in answer.stderr or (
+        output and "is a directory" in answer.stderr
+    )
+
+
+def test_a_name_that_is_too_long(used: Path) -> None:
+    told = elmo_zh("score", "t.txt", "--model", "model", "--output", "长" * 82 + ".tsv").only_error()
+    assert "the name is too long. Give a shorter one" in told
 
 
 def test_two_outputs_need_two_names(used: Path) -> None:

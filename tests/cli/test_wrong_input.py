@@ -311,6 +311,18 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     assert "Resuming from step 90 of 110." in answer.stderr
 
 
+@pytest.mark.parametrize("name", ["step", "model", "streams"])
+def test_a_checkpoint_without_a_value_is_one_line(run: Path, name: str) -> None:
+    path = run / "checkpoints" / "step-00000100" / "state.json"
+    state = json.loads(path.read_text(encoding="utf-8"))
+    del state[name]
+    path.write_text(json.dumps(state), encoding="utf-8")
+    for command in (("train", "--set", "train.max_tokens=2310"), ("export", "--checkpoint", "last")):
+        assert elmo_zh(*command, "--run", run).only_error() == (
+            f"{path} is damaged: {name} is missing. Remove its folder to use the previous checkpoint."
+        )
+
+
 def test_a_run_in_use(run: Path) -> None:
     expected = f"{run} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
     with (run / ".lock").open("w") as lock:

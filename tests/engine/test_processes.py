@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from multiprocessing import active_children
 from pathlib import Path
@@ -89,3 +91,28 @@ def test_little_work_and_one_worker_need_no_processes() -> None:
         assert isinstance(engine, ThisProcess)
     with EngineChoice(num_workers=2).started(LARGE) as engine:
         assert [result for _, result in engine.run(own_process, [1])] != [os.getpid()]
+
+
+def test_a_closed_terminal_ends_all_without_a_traceback() -> None:
+    code = """
+import signal, sys, time
+from elmo_zh.engine.engine import worker_processes
+
+signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+if __name__ == "__main__":
+    with worker_processes(2) as engine:
+        for task, _ in engine.run(time.sleep, [0.01, 600, 600, 600]):
+            print(task, flush=True)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        start_new_session=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0.01\n"
+        os.killpg(process.pid, signal.SIGHUP)
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (129, "")
