@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -105,6 +106,9 @@ def main() -> None:
     atexit.register(gc.freeze)
     # It is None if it was closed before the program started.
     sys.stderr = cast(TextIO, SteadyStream(sys.stderr or Path(os.devnull).open("w", encoding="utf-8")))  # noqa: SIM115
+    # Names of files may hold bytes that are not UTF-8: they are printed as escapes, as on stderr.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

@@ -1,5 +1,6 @@
 """No command writes over what it reads, not even with --force: what it is given, and what a task or an index names."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,17 @@ def test_an_output_needs_a_name(empty_folder: Path, words: str, output: str) -> 
     assert answer.status == 2
     assert "Error: --output is no name of a file or folder to write. Give one." in answer.stderr or (
         output and "is a directory" in answer.stderr
+    )
+
+
+def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
+    output = os.fsdecode(b"\xffs.tsv")
+    assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(": \\udcffs.tsv\n") == 1
+    assert (
+        elmo_zh("drift", "index", "index", "--min-count", "2", "--output", output, "--force", "--json").result()[
+            "output"
+        ]
+        == output
     )
 
 
