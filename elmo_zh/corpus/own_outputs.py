@@ -25,7 +25,7 @@ _HEADS = re.compile(
     rb'|\{("file": "[^\n]*", )?"line": \d+, "(tokens|place)": '
     rb"|(label\tprobability\ttext|line\tstart\tend\tlabel\t(probability\t)?text)"
     rb'|\{"text1?": "[^\n]*", ("label": "[^\n]*", "probabilities": \{|"units": \[[^\n]*, "offsets": \[\[)'
-    rb"|occurrence\tusage\tcosine\t|word\told_count\tnew_count\t"
+    rb"|occurrence\tusage\tcosine\t|word\told\tnew\told_count\t"
     rb"|(\xef\xbb\xbf)?(number[\t,]source[\t,]line[\t,]start|name[\t,]part[\t,]count)[\t,]"
     rb"|(\xef\xbb\xbf)?word[\t,](together[\t,]count|count[\t,]other_count)[\t,]"
     rb'|\{"(number": \d+, "source|name": "[^\n]*", "part|word": "[^\n]*", "(together|count": \d+, "other_count))": '

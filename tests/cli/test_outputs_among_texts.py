@@ -21,7 +21,7 @@ WRITING = (
     ("task predict t.txt --task task --format tsv --output", "labels.tsv"),
     ("task predict t.txt --task task --output", "labels.jsonl"),
     ("senses 果 --index index --output", "senses.tsv"),
-    ("drift index index --min-count 2 --output", "drift.tsv"),
+    ("drift index index --min-count 2 --with-fragments --output", "drift.tsv"),
     ("concordance 苹果 t.txt --output", "lines.csv"),
     ("concordance 苹果 t.txt --output", "concordance.jsonl"),
     ("frequencies t.txt --output", "words.csv"),
