@@ -5,8 +5,9 @@ Usage: python benchmarks/drift.py BUNDLE TEXT...
 The sentences are divided at random into an old and a new half, so nothing differs between them. Then pairs of words
 change places in a share of their occurrences in the new half: with a share of 0.3, three in ten occurrences of each
 word are where the other one was. Shares go from 0 to 1 in tenths. The table has Spearman's rank correlation between
-the share and each measure over the changed words, for each layer and for aligned word2vec vectors of both halves; how
-many words are found (q below 0.05) by share; and how many words that no one has touched have p below 0.05.
+the share and each measure over the changed words, for each layer and for aligned word2vec vectors of both halves; the
+same for mean ranks: of excess in all layers, of apd and prt, and of excess, prt and jsd in the top layer; how many
+words are found (q below 0.05) by share; and how many words that no one has touched have p below 0.05.
 """
 
 import argparse
@@ -155,19 +156,29 @@ def report_model(
 ) -> Iterator[str]:
     yield f"{'layer':8}  {'measure':10}  Spearman's rank correlation of share and measure (95% interval)"
     tests = []
+    ranked: dict[tuple[int, str], NDArray[np.float64]] = {}
     for layer in indexes[0].layers:
         for by in MEASURES:
             drift = measure_drift(*indexes, layer=layer, by=by, permutations=arguments.permutations)
             found = {each.word: each for each in drift.words}
             known = [word for word in share_of if word in found]
             values = np.array([getattr(found[word], by) for word in known])
-            yield f"{layer:<8}  {by:10}  {correlation(np.array([share_of[word] for word in known]), values)}"
+            shares = np.array([share_of[word] for word in known])
+            ranked[layer, by] = ranks(values)
+            yield f"{layer:<8}  {by:10}  {correlation(shares, values)}"
             hits = [
                 f"{np.mean([found[word].q < LEVEL for word in known if share_of[word] == share]):5.2f}"
                 for share in SHARES
             ]
             false = np.mean([found[word].p < LEVEL for word in untouched if word in found])
             tests.append(f"{layer:<8}  {by:10}  {' '.join(hits)}  {false:9.3f}")
+    top = indexes[0].layers[-1]
+    for name, parts in (
+        ("layers", [(layer, "excess") for layer in indexes[0].layers]),
+        ("apd, prt", [(top, "apd"), (top, "prt")]),
+        ("3 of them", [(top, "excess"), (top, "prt"), (top, "jsd")]),
+    ):
+        yield f"mean rank {name:10}  {correlation(shares, sum(ranked[part] for part in parts))}"
     yield f"{'found':20}  {' '.join(f'{share:5.1f}' for share in SHARES)}  untouched with p < {LEVEL}"
     yield from tests
 
