@@ -3,20 +3,20 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.read import Bundle
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine, require_column
-from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.senses import find_senses
 from elmo_zh.errors import ConfigError, ElmoZhError
 from elmo_zh.run.reporter import Reporter
+
+if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
 
 Numbers = NDArray[np.int64]
 
@@ -208,14 +208,18 @@ def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
     """Return the usage of each match of a word, from 1 as `senses` prints them; NaN where the index has no vectors."""
+    from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
+
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
     usage_of = dict(zip(senses.occurrences.tolist(), senses.labels.tolist(), strict=True))
     own = (usage_of.get(int(numbers[0])) if len(numbers) else None for numbers in match_occurrences(index, found))
     return np.array([np.nan if usage is None else usage + 1 for usage in own])
 
 
-def with_surprisal(bundle: Bundle, found: Concordance, reporter: Reporter) -> Concordance:
+def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
     """Return the matches with their `surprisal`: nats per match, mean of both directions, in the whole line."""
+    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
     values = np.empty(len(found))
     lines = [*found]
