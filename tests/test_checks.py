@@ -33,7 +33,7 @@ class NAType:
 class Table(dict[str, Any]):
     """Looks as a table of pandas does from outside."""
 
-    columns = ("text",)
+    columns, shape = ("text",), (1, 1)
 
 
 # A call, the exception, and the beginning of its message.

@@ -61,9 +61,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     noted: list[tuple[object, ...]] = []
     real = ElmoEmbedder.load
 
-    def load(folder: Path, *settings: str, unknown: str) -> ElmoEmbedder:
+    def load(folder: Path, *settings: str) -> ElmoEmbedder:
         noted.append((str(folder), *settings))
-        return real(folder, *settings, unknown=unknown)
+        return real(folder, *settings)
 
     monkeypatch.setattr(module.ElmoEmbedder, "load", load)
     return noted

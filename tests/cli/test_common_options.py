@@ -14,7 +14,7 @@ from elmo_zh import __version__
 from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
-from elmo_zh.config import Config
+from elmo_zh.config import Config, VocabConfig
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -229,7 +229,13 @@ def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> Non
     config.write_text("[vocab]\nsize = 11\nmin_count = 7\n", encoding="utf-8")
     changes = ("--set", "vocab.size=13", "--set", "vocab.size=17")
     printed = elmo_zh("vocab", "--run", tmp_path, "--config", config, *changes, "--print-config").stdout
-    assert tomllib.loads(printed)["vocab"] == {"size": 17, "min_count": 7, "init": "", "words": ""}
+    assert tomllib.loads(printed)["vocab"] == {
+        "size": 17,
+        "min_count": 7,
+        "init": "",
+        "words": "",
+        "refuse": VocabConfig.refuse,
+    }
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -295,7 +295,12 @@ def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun
     assert not (half / "vocab_embedding.hdf5").exists()
     assert elmo_zh("selftest", half).status == 0
     for model, name in ((sample_run.model, "full"), (half, "half")):
-        assert elmo_zh("embed", text, "--model", model, "--output", tmp_path / f"{name}.hdf5").status == 0
+        assert (
+            elmo_zh(
+                *("embed", text, "--unknown", "unk", "--model", model), "--output", tmp_path / f"{name}.hdf5"
+            ).status
+            == 0
+        )
     reference = oracle.load_bundle(half)
     with h5py.File(tmp_path / "full.hdf5") as full, h5py.File(tmp_path / "half.hdf5") as rounded:
         for line in ("0", "1"):

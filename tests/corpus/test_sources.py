@@ -84,7 +84,7 @@ def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_
 
 def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"text": "一"}, {"text": "二"', encoding="utf-8")
-    assert "cut off" in message_of(CorpusError, lambda: read(tmp_path))
+    assert "truncated" in message_of(CorpusError, lambda: read(tmp_path))
 
 
 def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:

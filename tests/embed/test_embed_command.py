@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import chain, combinations
 from pathlib import Path
 
 import h5py
@@ -27,6 +28,11 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "file.txt", SEGMENTED_LINES)
+    words = set(embedder.bundle.require_probabilities()[1].tokens)
+
+    def is_read_by_parts(token: str) -> bool:
+        return token not in words and any(token[a:b] in words for a, b in combinations(range(len(token) + 1), 2))
+
     answer = embed(sample_run, source, "--segmented", "--json")
     # The suffix is added to the whole name.
     output = tmp_path / "file.txt.hdf5"
@@ -40,6 +46,7 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "layers": "all",
         "dtype": "float32",
         "segmenter": "as given",
+        "unknown": "backoff",
     }
     assert answer.result() == {
         "output": str(output),
@@ -48,7 +55,7 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         "tokens": sum(map(len, SEGMENTED_TOKENS)),
         "unknown_tokens": sum(int(embedder.find_unknown(line).sum()) for line in SEGMENTED_TOKENS),
         "cut_tokens": 0,
-        "backed_off_tokens": 0,
+        "backed_off_tokens": sum(map(is_read_by_parts, chain.from_iterable(SEGMENTED_TOKENS))),
         "unknown_words": unknown_words(embedder),
         "model": describe_model(embedder.bundle),
     }

@@ -140,7 +140,7 @@ def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None
     if form != "parquet":
         assert read(form, tmp_path / "out")[1] == []
     if form == "lines":
-        assert sorted(read_dump(tmp_path / "out")[2]) == ["dtype", "layers", "model_digest", "segmenter"]
+        assert sorted(read_dump(tmp_path / "out")[2]) == ["dtype", "layers", "model_digest", "segmenter", "unknown"]
 
 
 def test_a_word_longer_than_all_others(sample_run: SampleRun, tmp_path: Path) -> None:
