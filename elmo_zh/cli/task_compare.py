@@ -74,7 +74,8 @@ def compare(
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
     [word2vec; ELMo], with all labels and with some of them. It compares them with the most frequent label and, for
-    classes, with a linear model on characters (TF-IDF; extra sklearn). The 95% intervals of the differences are
+    classes, with linear models: on characters (TF-IDF), on the mean of the vectors, and on both. The last line
+    recommends the cheapest model that is not surely worse than the best. The 95% intervals of the differences are
     bootstrapped over the test examples. KIND and DATA are those of task fit. COMPARISON is a folder with tables, a
     picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
     training.

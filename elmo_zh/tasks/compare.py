@@ -1,8 +1,8 @@
 """Compare what a task's network learns from word2vec, from ELMo and from both, on all labels and on some of them.
 
-The vectors are computed once for all trainings. In `OUTPUT.parts/` each finished training leaves a record with what
-every test example adds to its score, so that an interrupted comparison trains none of them again. The baselines need no
-vectors: always the most frequent label, and a linear model on characters weighted by TF-IDF.
+The vectors are computed once for all trainings, when the first needs them. In `OUTPUT.parts/` each finished training
+leaves a record with what every test example adds to its score, so that an interrupted comparison trains none of them
+again. The most frequent label and, for classes, linear models and their mixtures stand beside the networks, and first.
 """
 
 import hashlib
@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +23,29 @@ from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
-from elmo_zh.extras import install_line
 from elmo_zh.run.files import claimed_output, remove
-from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly
+from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.baselines import can_fit_tfidf, predict_majority, predict_tfidf
+from elmo_zh.tasks import linear
+from elmo_zh.tasks.baselines import predict_majority
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
     DATA,
     ELMO,
     FEW_EXAMPLES,
+    LINEAR_ELMO,
+    LINEAR_WORD2VEC,
     MAJORITY,
     TFIDF,
+    TFIDF_ELMO,
+    TFIDF_WORD2VEC,
     WORD2VEC,
     Comparison,
     Run,
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
-from elmo_zh.tasks.encode_texts import Texts, read_texts, sentences_of
+from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
 from elmo_zh.tasks.predictions import Prediction
@@ -48,6 +53,15 @@ from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vectors import VectorCache
 
 DEFAULT_FOLDS = 5
+_SECONDS = "vectors_seconds"
+# The linear models that each row mixes.
+_MIXED = {
+    TFIDF: (linear.CHARACTERS,),
+    LINEAR_WORD2VEC: (linear.WORD2VEC,),
+    TFIDF_WORD2VEC: (linear.CHARACTERS, linear.WORD2VEC),
+    LINEAR_ELMO: (linear.ELMO,),
+    TFIDF_ELMO: (linear.CHARACTERS, linear.ELMO),
+}
 _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"), ANCESTOR: ("word2vec", "elmo")}
 
 
@@ -89,8 +103,8 @@ def compare_task(
         folds = _folds(job, dataset, reporter)
         manifest = _manifest(job, folds, embedder, word2vec, ancestor)
         work.open(manifest, force=force, refusal=OTHER_TRAINING, work=TRAININGS)
-        vectors = _Vectors.compute(dataset, embedder, work.path, reporter)
-        others = {ANCESTOR: _Vectors.compute(dataset, ancestor, work.path / "ancestor", reporter)} if ancestor else {}
+        vectors = _Vectors(dataset, embedder, work.path, reporter)
+        others = {ANCESTOR: _Vectors(dataset, ancestor, work.path / "ancestor", reporter)} if ancestor else {}
         study = _Study(
             job=job,
             whole=dataset,
@@ -177,29 +191,30 @@ def _manifest(
         "shares": job.shares,
         "folds": len(folds),
         "word2vec": hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest(),
-        "tfidf": can_fit_tfidf(),
         "ancestor": ancestor.bundle.digest if ancestor else None,
     }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Vectors:
-    """A model with all texts in its tokens, their vectors, and the seconds that these took."""
+    """A model with all texts in its tokens; their vectors are computed when a row of the comparison needs them."""
 
-    embedder: ElmoEmbedder
-    texts: Texts
-    cache: VectorCache
-    seconds: float
+    def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> None:
+        self.embedder, self._folder, self._reporter = embedder, folder, reporter
+        self.texts = read_texts(dataset, embedder, reporter)
 
-    @classmethod
-    def compute(cls, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> "_Vectors":
+    @cached_property
+    def cache(self) -> VectorCache:
         """Compute the vectors, unless they are in the folder already."""
-        texts = read_texts(dataset, embedder, reporter)
-        work, name, started = WorkFolder(folder), "vectors_seconds", time.perf_counter()
-        cache = VectorCache.on_disk(folder / "vectors", embedder, sentences_of(chain(*texts.values())), reporter)
-        if work.figures(name) is None:
-            work.finish(name, {"seconds": time.perf_counter() - started})
-        return cls(embedder=embedder, texts=texts, cache=cache, seconds=(work.figures(name) or {})["seconds"])
+        sentences, started = sentences_of(chain(*self.texts.values())), time.perf_counter()
+        cache = VectorCache.on_disk(self._folder / "vectors", self.embedder, sentences, self._reporter)
+        if not self.seconds:
+            WorkFolder(self._folder).finish(_SECONDS, {"seconds": time.perf_counter() - started})
+        return cache
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the vectors took, 0 before they are there."""
+        return float((WorkFolder(self._folder).figures(_SECONDS) or {"seconds": 0})["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,34 +234,34 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield model, share, seed and fold of each training; folds take the seeds in turn."""
-        settings = self.job.fit.settings
-        baselines = [MAJORITY]
-        if settings.kind == "classify" and not settings.regression:
-            if can_fit_tfidf():
-                baselines.append(TFIDF)
-            else:
-                self.reporter.warn(
-                    f"TF-IDF is left out: it needs scikit-learn. Install it with: {install_line('sklearn')}"
-                )
-        seeds = self.job.fit.seeds()
-        for share in self.job.shares:
-            for model in (*baselines, *self.vectors):
+        """Yield model, share, seed and fold of each training, of networks last; folds take the seeds in turn."""
+        settings, seeds = self.job.fit.settings, self.job.fit.seeds()
+        has_classes = settings.kind == "classify" and not settings.regression
+        simple = [MAJORITY, *(_MIXED if has_classes else ())]
+        for models, share in product((simple, list(self.vectors)), self.job.shares):
+            for model in models:
                 if len(self.folds) > 1:
                     yield from ((model, share, seeds[fold % len(seeds)], fold) for fold in range(len(self.folds)))
                     continue
-                # With all labels a baseline is the same for each seed.
+                # With all labels a model that is not drawn at random is the same for each seed.
                 yield from (
-                    (model, share, seed, 0) for seed in (seeds[:1] if model in baselines and share == 1 else seeds)
+                    (model, share, seed, 0) for seed in (seeds[:1] if model in simple and share == 1 else seeds)
                 )
 
     def runs(self, reporter: Reporter) -> list[Run]:
-        """Train and test all settings, unless that is done."""
+        """Train and test all settings, unless that is done; report each row of the comparison when it is known."""
         settings, found = list(self.settings()), []
         with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
-            for setting in settings:
-                found.append(self.run(*setting))
-                progress.update(1)
+            for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
+                row = []
+                for setting in group:
+                    row.append(self.run(*setting))
+                    progress.update(1)
+                score = np.mean([run.score for run in row])
+                reporter.note(
+                    f"{model}, {counted(row[0].num_examples, 'training example')}: {self._metric} {score:.4f}"
+                )
+                found += row
         return found
 
     def run(self, model: str, share: float, seed: int, fold: int) -> Run:
@@ -261,8 +276,10 @@ class _Study:
         started = time.perf_counter()
         if model in self.vectors:
             predictions, trained = self._train(dataset, model, seed, place)
+        elif model in _MIXED:
+            predictions, trained["seconds"] = self._linear.predict(_MIXED[model], dataset)
         else:
-            predictions = self._baseline(dataset, model)
+            predictions = self._predict_majority(dataset)
         rows = example_rows(
             dataset.test,
             predictions,
@@ -309,11 +326,17 @@ class _Study:
         }
         return {part: [texts_of[id(example)] for example in examples] for part, examples in dataset.parts().items()}
 
-    def _baseline(self, dataset: Dataset, model: str) -> list[Prediction]:
-        if model == TFIDF:
-            return predict_tfidf(dataset.train, dataset.dev, dataset.test)
+    def _predict_majority(self, dataset: Dataset) -> list[Prediction]:
         regression = self.job.fit.settings.regression
         return predict_majority(dataset.train, dataset.test, regression=regression, marks_spans=bool(dataset.scheme))
+
+    @cached_property
+    def _linear(self) -> linear.LinearModels:
+        vectors = self.vectors[ELMO]
+        word2vec = read_alike(self.word2vec, vectors.embedder, sentences_of(chain(*vectors.texts.values())))
+        return linear.LinearModels(
+            self.whole, vectors.texts, cache=lambda: vectors.cache, word2vec=word2vec, seed=self.job.fit.files.seed
+        )
 
     def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
         """Train a network; return its predictions for the test examples, and what `Run` says of the training."""

@@ -17,6 +17,9 @@ from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_r
 from elmo_zh.version import __version__
 
 MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH = "majority", "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
+# Linear models of classes: on the mean of the vectors, and mixed with the one on characters.
+LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
+TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
 # The model that the compared one was started from, in the place of ELMo.
 ANCESTOR = "[word2vec; its ancestor]"
 # The file with all figures.
@@ -86,10 +89,16 @@ class Comparison:
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher [word2vec; ELMo] scores than what could replace it, by rival and by share of the labels."""
-        others = [model for model in (TFIDF, ANCESTOR) if model in self.models]
-        found = {model: {share: self._difference(BOTH, model, share) for share in self.shares} for model in others}
-        return {WORD2VEC: self.differences[BOTH], **found}
+        """How much higher `challenger` scores than what could replace it, by rival and by share of the labels."""
+        others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
+        return {
+            rival: {share: self._difference(self.challenger(rival), rival, share) for share in self.shares}
+            for rival in others
+        }
+
+    def challenger(self, rival: str) -> str:
+        """Return the model with ELMo that is compared with a rival: for classes the mixture with TF-IDF."""
+        return TFIDF_ELMO if TFIDF_ELMO in self.models and rival != ANCESTOR else BOTH
 
     @property
     def shares(self) -> list[float]:
@@ -106,7 +115,7 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return one sentence: where ELMo beats the better one of word2vec and TF-IDF, for each share of the labels."""
+        """Return one sentence: where ELMo beats the best rival without it; a second one if that is not TF-IDF."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
@@ -118,17 +127,19 @@ class Comparison:
             judgement = f"ELMo helps here only with {counts} training examples"
         else:
             judgement = "ELMo does not help here" if loses else "It is not certain that ELMo helps here"
-        return f"{judgement}: {self._outcomes(best)}"
+        plain = dict.fromkeys(self.shares, TFIDF)
+        is_told = TFIDF_ELMO not in self.models or best == plain
+        return f"{judgement}: {self._outcomes(best)}{'' if is_told else f' {self._outcomes(plain)}'}"
 
     def _best_rival(self, share: float) -> str:
-        others = [model for model in (WORD2VEC, TFIDF) if model in self.models]
+        others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if model in self.models]
         return max(others, key=lambda model: self._mean(model, share))
 
     def _mean(self, model: str, share: float) -> float:
         return float(np.mean([score_rows(rows, metric=self.metric) for rows in self._rows(model, share)]))
 
     def _outcomes(self, rivals: Mapping[float, str]) -> str:
-        """Return how [word2vec; ELMo] compares with the rival at each share of the labels."""
+        """Return how the challenger compares with the rival at each share of the labels."""
         outcomes: list[str] = []
         for share, rival in rivals.items():
             found, is_first = self.rivals[rival][share], not outcomes
@@ -139,7 +150,31 @@ class Comparison:
             doubt = "" if found.is_sure else ", which includes 0"
             side = "below" if value < 0 else "above"
             outcomes.append(f"{points} {side} {rival} with {examples} ({interval}{doubt})")
-        return f"{BOTH} is {'; '.join(outcomes)}."
+        return f"{self.challenger(rival)} is {'; '.join(outcomes)}."
+
+    def recommended(self) -> str:
+        """Return the cheapest model that is not surely worse than the best, on the largest share of the labels."""
+        share = self.shares[0]
+        best = max(self.models, key=lambda model: self._mean(model, share))
+        near = [model for model in self.models if not self._difference(best, model, share).low > 0]
+        return min(near, key=self.seconds)
+
+    def seconds(self, model: str) -> float:
+        """Return how long a model takes to train on the largest share of the labels, with the vectors that it needs."""
+        needs_elmo = model in (LINEAR_ELMO, TFIDF_ELMO, ELMO, BOTH, ANCESTOR)
+        found = [run.seconds for run in self.of_setting(model, self.shares[0])]
+        return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
+
+    def recommendation(self) -> str:
+        """Return one sentence: what to use, with the minutes that it takes and those of the best model."""
+        chosen, share = self.recommended(), self.shares[0]
+        best = max(self.models, key=lambda model: self._mean(model, share))
+
+        def shown(model: str) -> str:
+            return f"{model} ({self._mean(model, share):.4f}, {self.seconds(model) / 60:.1f} minutes)"
+
+        reason = "" if best == chosen else f", the cheapest that is not surely worse than the best, {shown(best)}"
+        return f"Recommended with {self._num_examples(share):,} training examples: {shown(chosen)}{reason}."
 
     def hints(self) -> Iterator[str]:
         """Yield lines on what the verdict does not tell: what the scores are worth, and what could raise them."""
@@ -164,7 +199,7 @@ class Comparison:
             yield f"{counted(num_tests, 'test example')} can only show large differences. Give {FEW_EXAMPLES} or more."
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """Yield head and rows of two tables: scores, and differences in points."""
+        """Yield head and rows of tables: scores, and differences in points."""
         of_labels = [f"{100 * share:.3g}% of the labels" for share in self.shares]
         counts = [
             f"{labels} ({self._num_examples(share):,})" for labels, share in zip(of_labels, self.shares, strict=True)
@@ -176,11 +211,18 @@ class Comparison:
             for model, by_share in self.differences.items()
         ]
         yield ["points above word2vec", *of_labels], differences
+        if TFIDF_ELMO in self.models:
+            rivals = [
+                [rival, *(_points(by_share[share]) for share in self.shares)]
+                for rival, by_share in self.rivals.items()
+                if rival != ANCESTOR
+            ]
+            yield [f"points of {TFIDF_ELMO} above", *of_labels], rivals
 
     def lines(self) -> list[str]:
-        """Return the tables, hints and the verdict as Markdown, for people."""
+        """Return the tables, hints, the verdict and what to use as Markdown, for people."""
         found = [line for each in self.tables() for line in (*table(*each).split("\n"), "")]
-        return [*found, *self.hints(), self.verdict()]
+        return [*found, *self.hints(), self.verdict(), self.recommendation()]
 
     def trainings(self) -> Iterator[str]:
         """Yield a table of all trainings as Markdown, and how long the vectors took."""
@@ -214,9 +256,17 @@ class Comparison:
             "elmo_zh": __version__,
             "metric": self.metric,
             "verdict": self.verdict(),
+            "recommended": self.recommended(),
+            "seconds": {model: self.seconds(model) for model in self.models},
             "differences_to_word2vec": differences,
             "differences_to_rivals": [
-                {"rival": rival, "share": share, **asdict(each), "is_sure": each.is_sure}
+                {
+                    "model": self.challenger(rival),
+                    "rival": rival,
+                    "share": share,
+                    **asdict(each),
+                    "is_sure": each.is_sure,
+                }
                 for rival, by_share in self.rivals.items()
                 for share, each in by_share.items()
             ],

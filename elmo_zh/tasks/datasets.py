@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
@@ -219,6 +222,13 @@ def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[
     """Return `limit` of the examples, in their order; those of a smaller limit are among those of a larger one."""
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
+
+
+def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the fold of each example, int64, shape (N,); copies of a text are in one fold, and folds of equal size."""
+    places = [_place(example, seed, "inner fold") for example in examples]
+    ranks = {place: rank for rank, place in enumerate(sorted(set(places)))}
+    return np.array([num_folds * ranks[place] // len(ranks) for place in places], np.int64)
 
 
 def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:

@@ -25,7 +25,20 @@ from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Readin
 from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
 from elmo_zh.run.reporter import Progress
 from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
-from elmo_zh.tasks.comparison import ANCESTOR, BOTH, ELMO, MAJORITY, TFIDF, WORD2VEC, Comparison, Run
+from elmo_zh.tasks.comparison import (
+    ANCESTOR,
+    BOTH,
+    ELMO,
+    LINEAR_ELMO,
+    LINEAR_WORD2VEC,
+    MAJORITY,
+    TFIDF,
+    TFIDF_ELMO,
+    TFIDF_WORD2VEC,
+    WORD2VEC,
+    Comparison,
+    Run,
+)
 from elmo_zh.tasks.train_head import train_head
 
 
@@ -112,7 +125,9 @@ def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: 
     [word2vec] = comparison.of_setting(WORD2VEC, 1.0)
     assert word2vec.score == pytest.approx(0.5, abs=0.05)
     assert comparison.differences[BOTH][1.0].low > 0.05
-    assert " points of accuracy below TF-IDF with 240 training examples" in comparison.verdict()  # pairs tell the order
+    # Pairs of characters tell the order too.
+    assert ": TF-IDF with ELMo is 0.0 points of accuracy above TF-IDF with 240 training ex" in comparison.verdict()
+    assert comparison.recommended() == TFIDF
 
 
 def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -121,14 +136,15 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
     comparison = compare_task(job_of(path), embedder, tmp_path / "found")
     assert not comparison.differences[BOTH][1.0].is_sure
     assert comparison.verdict().startswith("It is not certain that ELMo helps here: ")
-    assert comparison.models == [MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH]
+    linear = [TFIDF, LINEAR_WORD2VEC, TFIDF_WORD2VEC, LINEAR_ELMO, TFIDF_ELMO]
+    assert comparison.models == [MAJORITY, *linear, WORD2VEC, ELMO, BOTH]
     assert contents_alone(tmp_path / "found").keys() == {"comparison.json", "comparison.md", "curves.png"}
     assert not (tmp_path / "found.parts").exists()
     found = json.loads((tmp_path / "found" / "comparison.json").read_text(encoding="utf-8"))
     counts = {run["share"]: run["num_examples"] for run in found["runs"]}
     assert counts[0.5] == round(0.5 * counts[1.0])
-    # Of a baseline with all labels one run; else one for each seed.
-    assert len(found["runs"]) == 2 * 1 + 2 * 2 + 3 * 2 * 2
+    # Networks and shares of the labels are drawn for each seed; the other rows are not.
+    assert len(found["runs"]) == 6 * 1 + 6 * 2 + 3 * 2 * 2
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -288,7 +304,8 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     told = comparison.lines()
     assert "| [word2vec; ELMo] | 0.0000 |" in told
     assert "| [word2vec; ELMo] | -100.00 (-100.00 to -100.00) |" in told
-    assert not any("minutes" in line for line in told)
+    # Baselines and word2vec need none of the 1.5 minutes of ELMo's vectors.
+    assert told[-1] == "Recommended with 90 training examples: word2vec (1.0000, 1.0 minutes)."
     trainings = list(comparison.trainings())
     assert "| word2vec | 90 | 1 | 1 | 1.0000 | 1.00 |" in trainings[0].splitlines()
     assert trainings[-1] == "ELMo's vectors took 1.50 minutes, once for all trainings."
@@ -299,7 +316,7 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
     comparison = comparison_of(*runs)
     hint = "As accurate as the most frequent label: word2vec. For uneven labels add: --metric macro_f1"
-    assert comparison.lines()[-3] == hint
+    assert comparison.lines()[-4] == hint
     few = "3 test examples can only show large differences. Give 300 or more."
     assert list(replace(comparison, metric="macro_f1").hints()) == [few]
     assert list(replace(comparison, runs=[runs[0], *runs[2:]], metric="macro_f1").hints()) == [few]
@@ -343,6 +360,28 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     ]
     better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
     assert next(iter(better.hints())).startswith("The adaptation adds something to its ancestor: ")
+
+
+def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> None:
+    """TF-IDF with word2vec is 10 points above TF-IDF, with ELMo 20; [word2vec; ELMo] is as good and takes longer."""
+    right = {TFIDF: 7, TFIDF_WORD2VEC: 8, TFIDF_ELMO: 9, WORD2VEC: 5, ELMO: 5, BOTH: 9}
+    runs = [run_of(model, ([1] * each + [0] * (10 - each)) * MANY) for model, each in right.items()]
+    comparison = comparison_of(*runs[:-1], replace(runs[-1], seconds=240.0))
+    first, second = comparison.verdict().split(". ")
+    assert first.startswith(
+        "ELMo helps here: TF-IDF with ELMo is 10.0 points of accuracy above TF-IDF with word2vec with"
+    )
+    assert second.startswith("TF-IDF with ELMo is 20.0 points of accuracy above TF-IDF with 90 training examples (95%")
+    assert comparison.recommendation() == (
+        "Recommended with 90 training examples: TF-IDF with ELMo (0.9000, 2.5 minutes)."
+    )
+    near = [1] * 9 * MANY + [0] * MANY
+    near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
+    cheap = comparison_of(*runs, run_of(MAJORITY, near, seconds=0.0))
+    assert cheap.recommendation() == (
+        "Recommended with 90 training examples: majority (0.8987, 0.0 minutes), the cheapest that is not surely worse"
+        " than the best, TF-IDF with ELMo (0.9000, 2.5 minutes)."
+    )
 
 
 def test_folds_are_one_test_of_all_examples() -> None:
