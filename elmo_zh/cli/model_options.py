@@ -166,7 +166,9 @@ def load_embedder(
 
 def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
     """Warn if the word that is asked about is outside the vocabulary, and say how it is read."""
+    from elmo_zh.embed.text_tokens import known_parts
+
     if embedder.find_unknown([word])[0]:
-        known = embedder.known_parts(word)
+        known = known_parts(embedder, word)
         read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
         common.console.warn(f"{word} is outside the model's vocabulary: {read}.")

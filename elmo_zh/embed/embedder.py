@@ -121,12 +121,10 @@ class ElmoEmbedder(SentenceTokens):
             precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
                 faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
-            unknown: In token mode, the input for a word outside the vocabulary: backoff is composed of the vectors of
-                the known words in it (`Composition`), and auto is the same; unk is the vector of <UNK>, as in all other
-                programs. In character mode no word is unknown.
+            unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it of the known
+                words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
             dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
-            user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format; only for a model that
-                has no such dictionary itself.
+            user_dictionary: Own words that the segmenter keeps whole, in jieba's format, for a model without any.
 
         Raises:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
@@ -162,12 +160,6 @@ class ElmoEmbedder(SentenceTokens):
         """Return what vectors depend on besides the text: the model's digest, the precision, `unknown`, own words."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
-
-    def known_parts(self, word: str) -> list[str]:
-        """Return the known words by which a word outside the vocabulary is read; none where it is read as <UNK>."""
-        vocabulary = self.bundle.vocabulary
-        is_read = self.unknown == "backoff" and vocabulary is not None and self.find_unknown([word])[0]
-        return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []
 
     def precision_advice(self) -> str:
         """Return why the precision is no faster than float32 on this machine; "" if it is, or if it is float32."""

@@ -245,7 +245,14 @@ def _is_long(line: str) -> bool:
 
 def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
     """Return how many unknown tokens are read as their parts; 0 unless `unknown` is backoff."""
-    return sum(count for token, count in Counter(unknown).items() if embedder.known_parts(token))
+    return sum(count for token, count in Counter(unknown).items() if known_parts(embedder, token))
+
+
+def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
+    """Return the known words by which a word outside the vocabulary is read; none where it is read as <UNK>."""
+    vocabulary = embedder.bundle.vocabulary
+    is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
+    return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []
 
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:

@@ -8,6 +8,7 @@ from drawn_bundles import TOKENS, write_model
 
 from elmo_zh import Elmo, ElmoEmbedder, UnknownWordsWarning
 from elmo_zh.config import TextConfig
+from elmo_zh.embed.text_tokens import known_parts
 from elmo_zh.sklearn import ElmoVectorizer
 
 WORDS = ("我们", "说", "今天", "天气", "很", "好")
@@ -37,8 +38,8 @@ def test_python_calls_agree(model: Path) -> None:
 
 def test_known_parts(model: Path) -> None:
     embedder = ElmoEmbedder.load(model, "cpu")
-    assert [embedder.known_parts(word) for word in ("很好", "好桃", "桃", "今天")] == [["很", "好"], ["好"], [], []]
-    assert ElmoEmbedder.load(model, "cpu", unknown="unk").known_parts("很好") == []
+    assert [known_parts(embedder, word) for word in ("很好", "好桃", "桃", "今天")] == [["很", "好"], ["好"], [], []]
+    assert known_parts(ElmoEmbedder.load(model, "cpu", unknown="unk"), "很好") == []
 
 
 @pytest.mark.parametrize(("unknown", "is_said"), [("auto", True), ("unk", False)])
