@@ -86,7 +86,7 @@ class ElmoComponent:
         doc._.elmo_layers = layers
         doc._.elmo_spans = np.array(spans, np.int32).reshape(-1, 2)
         if not len(doc):
-            doc.user_hooks["vector"] = _doc_vector
+            doc.vector = np.zeros(doc.tensor.shape[1], np.float32)  # the mean of no tokens; spaCy's has no dimension
         # Without hooks spaCy takes the vectors of its vocabulary, if that has any, and else the tensor. Hooks are set
         # only where they are needed, since spaCy cannot save them.
         if doc.vocab.vectors.size:
