@@ -151,6 +151,8 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
     """Return the matches that the options leave: lines with an expression, a usage, a sample."""
     if options.containing is not None:
         found = found.containing(options.containing)
+        if not len(found):
+            raise CorpusError(f"No line with {query} holds {options.containing}. Leave out --containing, or change it.")
     if options.usage is not None:
         found = _with_usages(read, query, found, options)
     if options.sample is not None:

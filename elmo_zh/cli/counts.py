@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -267,11 +268,7 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
     found = [row if isinstance(row, dict) else asdict(row) for row in rows]
     if options.output:
         save_rows(found, options.output)
-    shown: list[dict[str, Any]] = []
-    for row in found:
-        num_before = sum(each.get(by) == row.get(by) for each in shown)
-        if not options.top or num_before < options.top:
-            shown.append(row)
+    shown = [row for _, own in groupby(found, lambda row: row.get(by)) for row in islice(own, options.top or None)]
     cells = [
         [f"{value:,.4g}" if isinstance(value, float) else str(cell(value)) for value in row.values()] for row in shown
     ]

@@ -207,13 +207,23 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, from 1 as `senses` prints them; NaN where the index has no vectors."""
+    """Return the usage of each match of a word, from 1 as `senses` prints them; NaN where the index has no vectors.
+
+    Raises:
+        ElmoZhError: If the index has vectors of none of the matches.
+    """
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
     usage_of = dict(zip(senses.occurrences.tolist(), senses.labels.tolist(), strict=True))
     own = (usage_of.get(int(numbers[0])) if len(numbers) else None for numbers in match_occurrences(index, found))
-    return np.array([np.nan if usage is None else usage + 1 for usage in own])
+    found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
+    if np.isnan(found_usages).all():
+        raise ElmoZhError(
+            f"{index.path} has no vectors of these lines with {word}, since it holds a sample of frequent words. Choose"
+            " other lines, or make the index again with --max-per-word 0."
+        )
+    return found_usages
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:

@@ -13,7 +13,7 @@ from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.concordance.lines import Concordance, by_meaning, with_surprisal
+from elmo_zh.concordance.lines import Concordance, by_meaning, match_usages, with_surprisal
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
@@ -131,6 +131,8 @@ def test_a_match_without_vectors_has_no_meaning(folder: Path, tmp_path: Path) ->
     assert np.isnan(ordered.figures["cosine"]).tolist() == [False, False, True, True, True]
     with pytest.raises(ElmoZhError, match="has no vector of this match"):
         by_meaning(few, found, int(found.numbers[~known][0]), layer=1)
+    with pytest.raises(ElmoZhError, match="has no vectors of these lines with 苹果"):
+        match_usages(few, "苹果", found.take(~known), layer=1, seed=1)
 
 
 def test_surprisal_is_that_of_the_tokens(folder: Path, index: ContextIndex) -> None:
@@ -196,6 +198,10 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
         (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has the usages 1 to"),
         (["concordance", "苹果", "--index", "index", "--output", "o.txt"], "its name says no format"),
         (["concordance", "苹果", "rows.csv", "--containing", "["], "is no regular expression"),
+        (
+            ["concordance", "苹果", "rows.csv", "--containing", "鱼"],
+            "No line with 苹果 holds 鱼. Leave out --containing",
+        ),
         (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect on --index"),
         (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no columns"),
         (["concordance", "苹果", "--index", "rows.csv"], "rows.csv is a file, not the folder of an index"),
