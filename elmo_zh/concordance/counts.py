@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Frequency:
-    """How often something occurs in one part of the texts, or in all of them.
+    """The frequency of a word or phrase in one part of the texts, or in all of them.
 
     Attributes:
         name: What is counted, as it is spelled.

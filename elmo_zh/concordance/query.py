@@ -57,7 +57,7 @@ def _element(element: str) -> str:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a quick test of a normalised line without spaces: whether a query can match it; true if there is none."""
+    """Return a test whether a query can match a line, given normalised and without spaces; without queries, all can."""
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])
@@ -134,6 +134,6 @@ def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
     compare, wanted = _COMPARISONS[sign], as_number(value)
     if wanted is None:
         if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
-            raise ConfigError(f"--where: the values of this column are numbers, and {value!r} is none.")
+            raise ConfigError(f"--where: this column holds numbers, and {value!r} is not a number.")
         return lambda cell: compare(cell, value)
     return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)

@@ -9,10 +9,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from elmo_zh.concordance.lines import Concordance, ConcordanceLine
 from elmo_zh.errors import ConfigError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import TSV_ESCAPES, atomic_path
 
-# Tabs and line ends within a cell of a TSV file.
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 # Excel takes a CSV file for UTF-8 only with a byte order mark.
 _ENCODINGS = {".csv": "utf-8-sig"}
 Rows = Iterable[Mapping[str, Any]]
@@ -49,7 +47,7 @@ def _write_tsv(rows: Rows, file: TextIO) -> None:
     for number, row in enumerate(rows):
         if number == 0:
             file.write("\t".join(row) + "\n")
-        file.write("\t".join(str(cell(value)).translate(_ESCAPES) for value in row.values()) + "\n")
+        file.write("\t".join(str(cell(value)).translate(TSV_ESCAPES) for value in row.values()) + "\n")
 
 
 def _write_csv(rows: Rows, file: TextIO) -> None:

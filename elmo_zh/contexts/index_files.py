@@ -95,8 +95,8 @@ class IndexLayout:
         # `LINE` of each line, in the order of the texts; their texts, in the same way; and `TOKEN` of each token.
         self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
         self.tokens = path / "tokens.npy"
-        # The columns of the lines, such as year and author: the distinct values of each, those of its lines as places
-        # among these, int32, shape (L, columns).
+        # The columns of the lines, such as year and author: the distinct values of each column; and for each line the
+        # places of its values among these, int32, shape (L, columns).
         self.column_values, self.columns = path / "columns.json", path / "columns.npy"
         # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
         self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"

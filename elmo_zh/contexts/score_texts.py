@@ -18,12 +18,11 @@ from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest
+from elmo_zh.run.files import TSV_ESCAPES, atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _DIGITS = 6
 # Lines whose ranks are in memory at a time.
 _CHUNK_LINES = 2**18
@@ -228,7 +227,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.{_DIGITS}f}"
-    return str(value).translate(_ESCAPES)
+    return str(value).translate(TSV_ESCAPES)
 
 
 def write_kept(

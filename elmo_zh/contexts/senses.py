@@ -16,7 +16,7 @@ from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import TSV_ESCAPES, atomic_path
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 # Occurrences of a usage, the nearest to its centre, whose substitutes are found; and how many of each.
 _NUM_OCCURRENCES, _NUM_EACH = 20, 20
 _COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +185,7 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[str]:
             number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
             line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
         )  # fmt: skip
-        yield "\t".join(str(value).translate(_ESCAPES) for value in values)
+        yield "\t".join(str(value).translate(TSV_ESCAPES) for value in values)
 
 
 def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:

@@ -137,7 +137,7 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
         ("year", "cannot read 'year'. Write NAME SIGN VALUE"),
         ("year >", "cannot read"),
         ("author ~ (", "no regular expression"),
-        ("number >= soon", "the values of this column are numbers, and 'soon' is none"),
+        ("number >= soon", "this column holds numbers, and 'soon' is not a number"),
     ],
 )
 def test_wrong_conditions_are_one_line(condition: str, message: str) -> None:
