@@ -1,4 +1,4 @@
-"""Write the output of commands and examples into README and docs by running them: `make transcripts` (some minutes).
+"""Write the output of commands into the pages that show it, by running them: `make transcripts` (some minutes).
 
 It trains a model on the sample in a temporary folder, then runs there every command whose output a page shows.
 Durations and the last digits of figures depend on the machine, so use an idle one; tests/test_transcripts.py compares
@@ -17,15 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# In this order, since the pages after README use the model that its first command trains.
+# In this order, since the later pages use the model that the first command of the page on training trains.
 PAGES = tuple(
     ROOT / name
     for name in (
-        "README.md",
-        "README.zh.md",
+        "docs/training.md",
+        "docs/zh/training.md",
         "docs/bundle.md",
         "docs/zh/bundle.md",
-        "docs/zh/quick-start.md",
         "docs/zh/troubleshooting.md",
     )
 )
@@ -33,8 +32,6 @@ PAGES = tuple(
 TRANSCRIPT = re.compile(
     r"^```console\n\$ (?P<command>[^\n]+)\n(?!\$ |```)(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-# An example in Python with what it prints.
-EXAMPLE = re.compile(r"^```python\n(?P<code>[^`]+)```\n\n```text\n(?P<output>[^`]*)```$", re.MULTILINE)
 # What a checkout needs for `make train`.
 CHECKOUT = ("Makefile", "make", "configs", "data", "pyproject.toml", "constraints.txt")
 # Starts elmo-zh with the current Python, under the name that users type.
@@ -104,13 +101,12 @@ def shorten(output: str, shown: str) -> str:
     return "".join(f"{line}\n" for line in [*output.splitlines()[: len(lines) - 1], "..."])
 
 
-def update(text: str, answer_to: Callable[[str], str | None], printed_by: Callable[[str], str]) -> str:
+def update(text: str, answer_to: Callable[[str], str | None]) -> str:
     """Return a page with its outputs replaced.
 
     Args:
         text: The page.
         answer_to: Returns the output of a command; None to keep the one that the page shows.
-        printed_by: Returns what Python code prints.
     """
 
     def transcript(match: re.Match[str]) -> str:
@@ -122,10 +118,7 @@ def update(text: str, answer_to: Callable[[str], str | None], printed_by: Callab
         output = first + shorten(answer, shown)
         return f"```console\n$ {match['command']}\n{output}```"
 
-    def example(match: re.Match[str]) -> str:
-        return f"```python\n{match['code']}```\n\n```text\n{printed_by(match['code'])}```"
-
-    return EXAMPLE.sub(example, TRANSCRIPT.sub(transcript, text))
+    return TRANSCRIPT.sub(transcript, text)
 
 
 class Typist:
@@ -151,11 +144,6 @@ class Typist:
             self._answers[command] = run_typed(command, self._folder)
         return self._answers[command]
 
-    def printed_by(self, code: str) -> str:
-        """Return what Python code prints."""
-        (self._folder / "example.py").write_text(code, encoding="utf-8")
-        return run_typed(f"{sys.executable} example.py", self._folder)
-
 
 def main() -> None:
     """Run the commands of all pages, each once, and write the pages."""
@@ -166,7 +154,7 @@ def main() -> None:
         prepare_folder(Path(name))
         typist = Typist(Path(name), run)
         for page in PAGES:
-            text = update(page.read_text(encoding="utf-8"), typist.answer_to, typist.printed_by)
+            text = update(page.read_text(encoding="utf-8"), typist.answer_to)
             page.write_text(text, encoding="utf-8")
 
 

@@ -129,27 +129,32 @@ def test_spacy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.count(f"({LAYERS + 1}, {WIDTH})") == 2
 
 
-def test_the_vectors_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    [command] = console_commands(ROOT / "README.md", "embed")
-    answer_to(command)
-    reader, senses = python_blocks(ROOT / "README.md")
-    found = run(folder, reader)
-    expected = ElmoEmbedder.load("runs/latest/model").embed([LINES[0]], return_tokens=True)[0]
-    assert found["words"] == expected.tokens
-    np.testing.assert_allclose(found["vectors"], expected.vectors, rtol=0, atol=1e-6)
-    found = run(folder, senses)
-    assert found["sentences"][0].vectors.shape == (LAYERS + 1, len(found["sentences"][0].tokens), WIDTH)
-    assert capsys.readouterr().out.count("[") == len(found["texts"]) + 1
+def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    """The cosines and the substitutes that README shows are those of the starter in this checkout."""
+    starter = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [code] = python_blocks(ROOT / "README.md")
+    exec(code.replace('"starter"', repr(str(starter))), {})
+    [shown] = [block for language, block in code_blocks(ROOT / "README.md") if language == "text"]
+    found, expected = (re.findall(r"\d\.\d*", text) for text in (capsys.readouterr().out, shown))
+    np.testing.assert_allclose([float(each) for each in found], [float(each) for each in expected], rtol=0, atol=0.011)
+    rows = re.findall(r"^\| (\S*\[(\S+)\]\S*) \| ([^|]+) \|$", readme, re.MULTILINE)
+    assert len(rows) == 2
+    embedder = ElmoEmbedder.load(starter)
+    for sentence, word, substitutes in rows:
+        tokens = embedder.tokens(re.sub(r"[\[\]]", "", sentence))
+        told = embedder.substitutes(tokens, tokens.index(word), top=8)
+        assert told.words == substitutes.split()
 
 
-def test_a_pipe_as_in_the_readme(folder: Path) -> None:
-    [typed] = re.findall(r"`echo (\S+) \\\| \.venv/bin/elmo-zh embed -`", (ROOT / "README.md").read_text("utf-8"))
+def test_a_pipe_as_in_the_page_on_embedding(folder: Path) -> None:
+    [typed] = re.findall(r"`echo (\S+) \\\| \.venv/bin/elmo-zh embed -`", (DOCS / "embedding.md").read_text("utf-8"))
     assert elmo_zh("embed", "-", stdin=f"{typed}\n".encode()).status == 0
     assert (folder / "embeddings.hdf5").exists()
 
 
-def test_measuring_as_in_the_readme(folder: Path) -> None:
-    [command] = console_commands(ROOT / "README.md", "evaluate")
+def test_measuring_as_in_the_page_on_training(folder: Path) -> None:
+    [command] = console_commands(DOCS / "training.md", "evaluate")
     assert answer_to(command).stdout.startswith("perplexity ")
 
 
@@ -213,7 +218,7 @@ def transcript(page: Path, command: str) -> list[str]:
     return block.splitlines()[1:]
 
 
-def test_the_transcript_of_the_readme_says_what_the_program_says(sample_run: SampleRun) -> None:
+def test_the_transcript_of_training_says_what_the_program_says(sample_run: SampleRun) -> None:
     """If a message was reworded: make transcripts."""
     told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
     # The verdict depends on the figures: these are the ones of the transcript.
@@ -229,7 +234,7 @@ def test_the_transcript_of_the_readme_says_what_the_program_says(sample_run: Sam
     )
     verdict = describe_verdict(asdict(judge(figures)), Path("runs/sample"))
     told |= {skeleton(line) for line in verdict}
-    setting_up, *lines = transcript(ROOT / "README.md", "make train")
+    setting_up, *lines = transcript(DOCS / "training.md", "make train")
     script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
     [said] = re.findall(r'say "(Setting up .*)"', script)
     fixed = re.split(r"\$\(.*?\)|\$\w+", said)

@@ -128,9 +128,8 @@ def test_a_page_and_its_translation_link_to_each_other(page: Path) -> None:
     assert f"[English]({way_back})" in page.read_text(encoding="utf-8")
 
 
-def test_the_pages_in_chinese_are_in_both_tables() -> None:
+def test_the_pages_in_chinese_alone_are_in_both_tables() -> None:
     names = {f"docs/zh/{page.name}" for page in CHINESE if page not in TRANSLATIONS}
-    assert names == {f"docs/zh/{name}.md" for name in ("quick-start", "formats", "troubleshooting", "glossary")}
     for readme in ("README.md", "README.zh.md"):
         rows = [line for line in (ROOT / readme).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
         assert names <= set(re.findall(r"\]\(([^)]+)\)", "\n".join(rows))), readme

@@ -1,49 +1,19 @@
 """Outputs that README and docs show are those of the program; `make transcripts` writes them."""
 
 import re
-import runpy
 import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 from contract.command_line import ROOT, SampleRun, elmo_zh
-from numpy.typing import NDArray
-from test_docs import python_blocks, skeleton, transcript
+from test_docs import skeleton, transcript
 from test_pages import code_blocks, commands_in, load_script
 
-from elmo_zh.config import Config, TextConfig, load_config
-from elmo_zh.text.preparation import TextPreparation
-
-README, TROUBLESHOOTING = ROOT / "README.md", ROOT / "docs" / "zh" / "troubleshooting.md"
+TRAINING, TROUBLESHOOTING = ROOT / "docs" / "training.md", ROOT / "docs" / "zh" / "troubleshooting.md"
 TINY = ROOT / "configs" / "tiny.toml"
-WORD, NUM_FLOWERS = "花", 2
-
 
 transcripts = load_script("transcripts")
-
-
-def tells_senses_apart(cosines: NDArray[np.float64]) -> bool:
-    """Whether each occurrence is clearly nearer to the other one of its sense than to any of the other sense."""
-    senses = np.arange(len(cosines)) < NUM_FLOWERS
-    same = np.equal.outer(senses, senses)
-    return bool(cosines[same].min() > cosines[~same].max() + 0.1)
-
-
-def printed_matrix(text: str) -> NDArray[np.float64]:
-    rows = [re.findall(r"\d\.\d*", line) for line in text.splitlines()]
-    return np.array([[float(number) for number in row] for row in rows])
-
-
-def example() -> str:
-    [code] = [code for code in python_blocks(README) if "texts = [" in code]
-    return code
-
-
-def texts_of_the_example() -> list[str]:
-    [found] = re.findall(r'^texts = \["(.*)"\]$', example(), re.MULTILINE)
-    return str(found).split('", "')
 
 
 @pytest.mark.parametrize("page", transcripts.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -51,21 +21,20 @@ def test_every_page_has_a_transcript(page: Path) -> None:
     """With no command run, a page stays as it is; with other output, it changes."""
     text = page.read_text(encoding="utf-8")
     shown = {match["command"]: match["output"] for match in transcripts.TRANSCRIPT.finditer(text)}
-    printed = [match["output"] for match in transcripts.EXAMPLE.finditer(text)]
-    assert shown or printed
-    assert transcripts.update(text, lambda command: "other\n", lambda code: "other\n") != text
+    assert shown
+    assert transcripts.update(text, lambda command: "other\n") != text
 
     def answer_to(command: str) -> str:
         lines = shown[command].splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith(transcripts.SETTING_UP))
 
-    assert transcripts.update(text, answer_to, lambda code: printed[0]) == text
+    assert transcripts.update(text, answer_to) == text
 
 
 def test_an_output_that_is_not_asked_for_again_is_kept() -> None:
     page = "```console\n$ make train\nold\n```\n\n```console\n$ make x\nold\n...\n```\n"
-    assert transcripts.update(page, lambda command: None, str) == page
-    changed = transcripts.update(page, lambda command: None if command == transcripts.TRAIN else "1\n2\n", str)
+    assert transcripts.update(page, lambda command: None) == page
+    changed = transcripts.update(page, lambda command: None if command == transcripts.TRAIN else "1\n2\n")
     assert changed == "```console\n$ make train\nold\n```\n\n```console\n$ make x\n1\n...\n```\n"
 
 
@@ -78,20 +47,7 @@ def test_progress_and_paths_of_this_machine_are_not_shown(tmp_path: Path) -> Non
     assert transcripts.shorten("a\nb\nc\n", "1\n2\n...\n") == "a\nb\n...\n"
 
 
-def test_the_shape_of_the_example_is_that_of_the_sample_model() -> None:
-    model = load_config(Config(), TINY, []).model
-    shapes = set(re.findall(r"\(\d+, n, \d+\)", README.read_text(encoding="utf-8")))
-    assert shapes == {f"({model.num_layers + 1}, n, {2 * model.projection_dim})"}
-
-
-def test_the_printed_cosines_tell_the_senses_apart() -> None:
-    [printed] = [code for language, code in code_blocks(README) if language == "text"]
-    matrix = printed_matrix(printed)
-    assert matrix.shape == (len(texts_of_the_example()),) * 2
-    assert tells_senses_apart(matrix)
-
-
-def test_the_sample_gives_the_figures_and_words_of_the_readme(tmp_path: Path) -> None:
+def test_the_sample_gives_the_figures_of_the_page_on_training(tmp_path: Path) -> None:
     """Segmenting and counting give the same on every machine."""
     shutil.copytree(ROOT / "data" / "sample", tmp_path / "sample")
     run = tmp_path / "run"
@@ -103,27 +59,9 @@ def test_the_sample_gives_the_figures_and_words_of_the_readme(tmp_path: Path) ->
     ]
     assert [answer.status for answer in answers] == [0, 0, 0], answers
     told = {line for answer in answers for line in answer.stderr.splitlines()}
-    shown = [line for line in transcript(README, "make train") if line.startswith(("segment:", "vocab:", "encode:"))]
+    shown = [line for line in transcript(TRAINING, "make train") if line.startswith(("segment:", "vocab:", "encode:"))]
     assert len(shown) == len(answers)
     assert set(shown) <= told
-    words = set((run / "vocab.data").read_text(encoding="utf-8").splitlines())
-    preparation = TextPreparation.build(TextConfig())
-    for text in texts_of_the_example():
-        [tokens] = preparation.sentences(text)
-        assert WORD in tokens
-        assert set(tokens) <= words, text
-
-
-@pytest.mark.slow
-def test_a_model_of_the_sample_tells_the_senses_of_the_readme_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    answer = elmo_zh("pipeline", ROOT / "data" / "sample", "--run", "runs/sample", "--config", TINY)
-    assert answer.status == 0, answer.stderr
-    (tmp_path / "example.py").write_text(example(), encoding="utf-8")
-    runpy.run_path("example.py")
-    assert tells_senses_apart(printed_matrix(capsys.readouterr().out))
 
 
 @pytest.fixture
