@@ -23,14 +23,14 @@ from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import build_index
-from elmo_zh.contexts.drift_statistics import MEASURES, procrustes_distances
+from elmo_zh.contexts.drift_statistics import MEASURES
 from elmo_zh.contexts.index_settings import IndexSettings
+from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec.implementations import train_word2vec
-from elmo_zh.word2vec.vectors import save_word_vectors
 
 SHARES = np.arange(11) / 10
 DRAWS = 2000
@@ -95,16 +95,23 @@ def build(embedder: ElmoEmbedder, text: Path, words: Sequence[str], most: int) -
     return ContextIndex.load(output)
 
 
-def train_vectors(text: Path, sentences: Sentences, algorithm: str) -> Path:
+def train_vectors(text: Path, sentences: Sentences, algorithm: str) -> dict[str, NDArray[np.float32]]:
     counts = Counter(token for sentence in sentences for token in sentence)
     words = [word for word, count in counts.most_common() if count >= LEAST_FOR_WORD2VEC and word not in SPECIALS]
     vocabulary = Vocabulary((*SPECIALS, *words))
     rows = [len(sentences), len(sentences), 0, *(counts[word] for word in words)]
     config = Word2vecConfig(algorithm=algorithm, epochs=10)
     vectors = train_word2vec([text], vocabulary, rows, 100, config, SilentReporter())
-    path = text.with_name(f"{text.stem}-{algorithm}.vectors")
-    save_word_vectors(path, vocabulary, vectors)
-    return path
+    return {vocabulary.tokens[row]: vector for row, vector in zip(vectors.rows, vectors.vectors, strict=True)}
+
+
+def distances_of_aligned(old: dict[str, NDArray[np.float32]], new: dict[str, NDArray[np.float32]]) -> dict[str, float]:
+    """Return cosine distances after an orthogonal Procrustes alignment of unit vectors (Hamilton et al. 2016)."""
+    shared = sorted(old.keys() & new.keys())
+    first, second = (unit_rows(np.stack([each[word] for word in shared])) for each in (old, new))
+    left, _, right = np.linalg.svd(first.T @ second)
+    distances = 1 - ((first @ (left @ right)) * second).sum(axis=1)
+    return dict(zip(shared, distances.tolist(), strict=True))
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,8 +151,8 @@ def report(arguments: argparse.Namespace, folder: Path) -> Iterator[str]:
     )
     yield from report_model([build(embedder, text, words, limits[1]) for text in texts], share_of, untouched, arguments)
     for algorithm in ("cbow", "skipgram"):
-        paths = [train_vectors(text, half, algorithm) for text, half in zip(texts, halves, strict=True)]
-        distances = procrustes_distances(*paths)
+        old, new = (train_vectors(text, half, algorithm) for text, half in zip(texts, halves, strict=True))
+        distances = distances_of_aligned(old, new)
         known = [word for word in share_of if word in distances]
         found = np.array([distances[word] for word in known])
         yield f"word2vec  {algorithm:10}  {correlation(np.array([share_of[word] for word in known]), found)}"

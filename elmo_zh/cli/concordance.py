@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +41,7 @@ class ReadTexts:
         return found.take(self.wanted[found.lines])
 
 
-def read_texts(
-    common: Common, stack: ExitStack, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()
-) -> ReadTexts:
+def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
     """Read an index or files; of files only lines that may match one of the queries, if there are any."""
     from elmo_zh.concordance.query import may_match, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
@@ -65,10 +62,11 @@ def read_texts(
         index = ContextIndex.load(choice.index)
         table = TokenTable.of_index(index)
     else:
-        index, sources = None, stack.enter_context(opened_inputs(files, common.console))
-        texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
-        preparation = TextPreparation.build(config.text, common.user_dictionary)
-        table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
+        index = None
+        with opened_inputs(files, common.console) as sources:
+            texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
+            preparation = TextPreparation.build(config.text, common.user_dictionary)
+            table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
     return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
 
 
@@ -107,22 +105,19 @@ def concordance(
       elmo-zh concordance '吃 *' --index sample.index --where 'source ~ food' --output eat.csv
       elmo-zh concordance 苹果 --index sample.index --like 3
     """
-    from elmo_zh.concordance.tables import require_suffix, save_concordance
+    from elmo_zh.concordance.lines import save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells
-    from elmo_zh.run.files import claimed_output
+    from elmo_zh.run.tables import TABLE_SUFFIXES
 
-    with ExitStack() as stack:
-        if options.output:
-            require_suffix(options.output, is_concordance=True)
-            stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
-        read = read_texts(common, stack, files, texts, [query])
+    with common.claimed(options.output, formats=(*TABLE_SUFFIXES, ".vrt")):
+        read = read_texts(common, files, texts, [query])
         found = read.find(query)
         require_matches(query, found, texts)
         found = _chosen(read, query, found, options)
         found = _sorted(common, read, found, options, model, device)
         if options.output:
             save_concordance(found, options.output)
-    shown = [*(found.head(options.top) if options.top else found)]
+    shown = [*(found.take(slice(options.top)) if options.top else found)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
     common.finish(
         {
@@ -195,7 +190,7 @@ def _sorted(
         index = require_index(read, "--like")
         layer = usage_layer(index) if options.layer is None else options.layer
         found = by_meaning(index, found, options.like, layer)
-        keys = keys or ["cosine"]
+        keys.append("cosine")
     if "surprisal" in [key.removeprefix("-") for key in keys]:
         from elmo_zh.concordance.lines import with_surprisal
 

@@ -1,7 +1,6 @@
 """The commands that count words: frequencies, collocates, keywords, and candidates for new words."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -10,12 +9,28 @@ from typing import Any
 import click
 
 from elmo_zh.cli.concordance import files_argument, read_texts, require_index, require_matches
-from elmo_zh.cli.options import Common, common_options, input_argument, input_options, takes, user_dictionary_option
+from elmo_zh.cli.options import (
+    Common,
+    Function,
+    common_options,
+    input_argument,
+    input_options,
+    takes,
+    user_dictionary_option,
+    with_options,
+)
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.run.reporter import aligned, counted
+from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
 # Columns of text in tables.
 _LEFT = ("usage", "word", "name", "part")
+
+
+def _counting(function: Function) -> Function:
+    """Add the options that the commands which count tokens share."""
+    shared = [takes(TextChoice, "texts"), takes(CountOptions, "options"), input_options, user_dictionary_option]
+    return with_options(function, [*shared, common_options, click.pass_obj])
 
 
 @click.command()
@@ -28,12 +43,7 @@ _LEFT = ("usage", "word", "name", "part")
     help="Count this, written as for concordance; may be repeated. Default: every word.",
 )
 @click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@user_dictionary_option
-@common_options
-@click.pass_obj
+@_counting
 def frequencies(
     common: Common,
     /,
@@ -57,9 +67,8 @@ def frequencies(
     from elmo_zh.concordance import counts
     from elmo_zh.contexts.index_files import require_column
 
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = read_texts(common, stack, files, texts)
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
         divided = require_column(read.table.columns, column or "source", "--by")
         found = [
             row
@@ -94,12 +103,7 @@ def frequencies(
     help="Measure by which words are sorted.",
 )
 @click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@user_dictionary_option
-@common_options
-@click.pass_obj
+@_counting
 def collocates(
     common: Common,
     /,
@@ -126,9 +130,8 @@ def collocates(
     """
     from elmo_zh.concordance import counts
 
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = read_texts(common, stack, files, texts)
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
         found = read.find(query)
         require_matches(query, found, texts)
         parts = {"": found}
@@ -161,12 +164,7 @@ def collocates(
     show_default=True,
     help="Least number of occurrences in both together.",
 )
-@takes(TextChoice, "texts")
-@takes(CountOptions, "options")
-@input_options
-@user_dictionary_option
-@common_options
-@click.pass_obj
+@_counting
 def keywords(
     common: Common,
     /,
@@ -194,12 +192,11 @@ def keywords(
     common.resolve()
     if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
         raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        read = read_texts(common, stack, files, texts)
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
         other, lines = read.table, ~read.wanted
         if against is not None:
-            other_read = read_texts(common, stack, (), replace(texts, index=against))
+            other_read = read_texts(common, (), replace(texts, index=against))
             other, lines = other_read.table, other_read.wanted
         elif against_where is not None:
             lines = wanted_lines(other.columns, len(other.ends), against_where)
@@ -240,9 +237,7 @@ def words(
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     config = common.resolve()
-    with ExitStack() as stack:
-        _claim(common, stack, options)
-        sources = stack.enter_context(opened_inputs(files, common.console))
+    with common.claimed(options.output, formats=TABLE_SUFFIXES), opened_inputs(files, common.console) as sources:
         texts = [input_text(source, config.text) for source in sources.sources]
         is_known = word_finder(config.text, common.user_dictionary)
         rows = find_new_words(
@@ -251,20 +246,8 @@ def words(
         _report(common, rows, options, counted(len(rows), "candidate"))
 
 
-def _claim(common: Common, stack: ExitStack, options: CountOptions) -> None:
-    """Reserve the output."""
-    if options.output:
-        from elmo_zh.concordance.tables import require_suffix
-        from elmo_zh.run.files import claimed_output
-
-        require_suffix(options.output)
-        stack.enter_context(claimed_output(options.output, [], Path.is_file, force=common.force))
-
-
 def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
     """Write the table, and print its first rows; with `by`, those of each value of that column."""
-    from elmo_zh.concordance.tables import cell, save_rows
-
     found = [row if isinstance(row, dict) else asdict(row) for row in rows]
     if options.output:
         save_rows(found, options.output)

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,6 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
       elmo-zh index data/sample/news.txt --split-sentences --output new.index
       elmo-zh drift old.index new.index --output drift.tsv
       elmo-zh drift news.index --periods year --picture drift.png
-      elmo-zh drift old.index new.index --vectors runs/old/word2vec.txt runs/new/word2vec.txt
     """
     common.resolve()
     refuse_settings_of_the_model(common, "drift")
@@ -53,18 +51,14 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
     if options.picture:
         require_matplotlib()
     from elmo_zh.contexts.drift import measure_drift
-    from elmo_zh.contexts.drift_statistics import procrustes_distances
-    from elmo_zh.contexts.drift_tables import moved_lines, save_drift
+    from elmo_zh.contexts.drift_tables import moved_lines, rows
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_settings import load_word_list
-    from elmo_zh.run.files import claimed_output
+    from elmo_zh.run.tables import save_rows
 
     loaded = [ContextIndex.load(path) for path in indexes]
-    with ExitStack() as stack:
-        for path in filter(None, (options.output, options.picture)):
-            stack.enter_context(claimed_output(path, (), Path.is_file, force=common.force))
+    with common.claimed(options.output, options.picture):
         words = load_word_list(options.words) if options.words else None
-        distances = procrustes_distances(*options.vectors) if options.vectors else {}
         found = measure_drift(
             *loaded,
             periods=options.periods,
@@ -76,9 +70,9 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
             permutations=options.permutations,
             seed=options.seed,
             reporter=common.console,
-        ).with_procrustes(distances)
+        )
         if options.output:
-            save_drift(options.output, found)
+            save_rows(rows(found.words), options.output, ".tsv")
         top = found.words[: options.top]
         if options.picture:
             _draw(found, top, options.picture)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
@@ -122,6 +123,19 @@ class Common:
             config = load_config(Config(), self.config_path, assignments)
         set_private(config.text.private)
         return config
+
+    @contextmanager
+    def claimed(self, *outputs: Path | None, formats: Collection[str] = ()) -> Iterator[None]:
+        """Reserve the files that a command writes; with `formats`, their names have to end with one of these."""
+        from elmo_zh.run.files import claimed_output
+        from elmo_zh.run.tables import require_suffix
+
+        with ExitStack() as stack:
+            for path in filter(None, outputs):
+                if formats:
+                    require_suffix(path, formats)
+                stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force))
+            yield
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""

@@ -3,7 +3,6 @@
 import math
 import shlex
 import sys
-from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,19 +179,14 @@ def _score_pairs(
 ) -> None:
     """Score minimal pairs, and show the accuracy of each kind."""
     from elmo_zh.bundle.description import describe_model
-    from elmo_zh.concordance.tables import require_suffix, save_rows
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
-    from elmo_zh.run.files import claimed_output
+    from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
     names = parse_pair_columns(options.pairs or "")
     config = replace(common.resolve().text, field=names[0])
-    with ExitStack() as stack:
-        if output:
-            require_suffix(output)
-            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
-        sources = stack.enter_context(opened_inputs(files, common.console))
+    with common.claimed(output, formats=TABLE_SUFFIXES), opened_inputs(files, common.console) as sources:
         bundle = load_model(common, model_path(model), "scores are")
         texts = [input_text(source, config) for source in sources.sources]
         scores = list(iter_pair_scores(LineScorer(bundle, device or "auto"), texts, names, common.console))

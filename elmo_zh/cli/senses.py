@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,12 +67,9 @@ def senses(
         require_matplotlib()
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_substitutes
-    from elmo_zh.run.files import claimed_output
 
     index = ContextIndex.load(index_path)
-    with ExitStack() as stack:
-        for path in filter(None, (options.output, options.picture)):
-            stack.enter_context(claimed_output(path, (), Path.is_file, force=common.force))
+    with common.claimed(options.output, options.picture):
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
         )
@@ -114,9 +111,10 @@ def _way_out_without_substitutes() -> Iterator[None]:
 def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> None:
     """Write the table and the picture that were asked for."""
     if options.output:
-        from elmo_zh.contexts.senses import save_senses
+        from elmo_zh.contexts.senses import usage_rows
+        from elmo_zh.run.tables import save_rows
 
-        save_senses(index, found, options.output)
+        save_rows(usage_rows(index, found), options.output, ".tsv")
     if options.picture:
         from elmo_zh.pictures.canvas import can_write, save_picture
         from elmo_zh.pictures.usages import usages_figure

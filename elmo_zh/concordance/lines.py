@@ -1,9 +1,11 @@
-"""Lines of a concordance: what matches a query, in its context, sorted and filtered."""
+"""Lines of a concordance: what matches a query, in its context, sorted, filtered and written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,9 @@ from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.tables import cell, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -93,10 +97,6 @@ class Concordance:
         figures = {name: values[places] for name, values in self.figures.items()}
         return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
 
-    def head(self, most: int) -> "Concordance":
-        """Return the first matches."""
-        return self.take(np.arange(min(most, len(self))))
-
     def sample(self, size: int, seed: int) -> "Concordance":
         """Return a random sample of the matches, in their order."""
         chosen = np.random.default_rng(seed).permutation(len(self))[:size]
@@ -156,7 +156,7 @@ class Concordance:
 
     def __iter__(self) -> Iterator[ConcordanceLine]:
         table = self.table
-        for place, (number, first, end) in enumerate(zip(self.lines.tolist(), *self._ends(), strict=True)):
+        for place, (number, (first, end)) in enumerate(zip(self.lines.tolist(), self._spans(), strict=True)):
             line, line_start = table.line(number), int(table.first_tokens(np.array([number]))[0])
             yield ConcordanceLine(
                 number=int(self.numbers[place]),
@@ -170,9 +170,6 @@ class Concordance:
                 figures={name: float(values[place]) for name, values in self.figures.items()},
             )
 
-    def _ends(self) -> tuple[list[int], list[int]]:
-        return self.first.tolist(), self.end.tolist()
-
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
     """Return the occurrences of the index, which are numbered, that each match consists of; perhaps none."""
@@ -182,9 +179,9 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with their `cosine` to one of them, given by its number, the most similar first.
+    """Return the matches with their `cosine` to one of them, which is given by its number.
 
-    A match has the mean of the unit vectors of its tokens. Matches without a vector in the index come last, with NaN.
+    A match has the mean of the unit vectors of its tokens; one without a vector in the index has the cosine NaN.
     """
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
@@ -201,7 +198,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
             " --min-count."
         )
     units = unit_rows(vectors)
-    return found.with_figure("cosine", np.round(units @ units[given[0]], 6)).sorted_by(["cosine"])
+    return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
 
 
 def match_usages(
@@ -241,3 +238,23 @@ def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> 
                 values[place] = sum(token.forward_nats + token.backward_nats for token in own) / 2
             progress.update(len(part))
     return found.with_figure("surprisal", values)
+
+
+def save_concordance(found: Concordance, output: Path) -> None:
+    """Write the lines of a concordance; in the vertical format every token stands on a line of its own."""
+    if output.suffix != ".vrt":
+        save_rows((line.described() for line in found), output)
+        return
+    with atomic_path(output) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(map(_vertical, found))
+
+
+def _vertical(line: ConcordanceLine) -> str:
+    """Return the tokens of a line, one on each line, with the match in <node>; the columns are attributes of <s>."""
+    named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **line.columns}
+    # Other names of columns cannot be names of attributes.
+    attributes = (f" {name}={quoteattr(str(cell(value)))}" for name, value in named.items() if name.isidentifier())
+    tokens = [escape(token) for token in line.tokens]
+    tokens.insert(line.end_token, "</node>")
+    tokens.insert(line.first_token, "<node>")
+    return "\n".join([f"<s{''.join(attributes)}>", *tokens, "</s>", ""])

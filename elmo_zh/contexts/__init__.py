@@ -154,14 +154,6 @@ class DriftOptions:
         least=2,
     )
     words: Path | None = option(None, "Compare only the words of this file, one per line.", metavar="FILE", path=_FILE)
-    vectors: tuple[Path, Path] | None = option(
-        None,
-        "Also compare word2vec vectors trained on the first and the last period, in its text format, such as"
-        " word2vec.txt of a run.",
-        metavar="OLD.txt NEW.txt",
-        path=_FILE,
-        nargs=2,
-    )
     permutations: int = option(
         10_000, "Permutations of each word at most; the smallest p-value is about 1 divided by this.", least=1
     )

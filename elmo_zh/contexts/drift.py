@@ -100,13 +100,11 @@ class WordDrift(Comparison):
         word: The word.
         steps: The comparisons of consecutive periods; for two periods one, which is that of the word itself.
         fragment: The word with the token that is nearly always beside it, such as 卢 拉 for 拉; None for other words.
-        procrustes: Distance of its vectors in two aligned word2vec models, if given and both have it.
     """
 
     word: str
     steps: tuple[Comparison, ...]
     fragment: str | None = None
-    procrustes: float | None = None
 
     @property
     def change(self) -> str | None:
@@ -144,10 +142,6 @@ class Drift:
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
-
-    def with_procrustes(self, distances: Mapping[str, float]) -> "Drift":
-        """Return the same with the distances of aligned word2vec vectors."""
-        return replace(self, words=tuple(replace(each, procrustes=distances.get(each.word)) for each in self.words))
 
 
 def measure_drift(

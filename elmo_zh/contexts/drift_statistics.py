@@ -1,4 +1,4 @@
-"""The distance between two groups of documents: four measures, their test and interval; and word2vec's distances.
+"""The distance between two groups of documents: four measures, their test and interval.
 
 The measures follow from the sums of the unit vectors of each document, and the number of its occurrences in each
 cluster. So a division of the documents costs one product with a vector of zeros and ones, and many divisions one
@@ -7,17 +7,10 @@ product of matrices.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.corpus.text_files import iter_lines
-from elmo_zh.errors import RunError
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec.vectors import load_word_vectors
 
 Vectors = NDArray[np.float64]
 # By name the distances of two groups, and the spread within each: an array of one number for each division.
@@ -182,51 +175,3 @@ def bootstrap_interval(
     values = first.distances(second)[measure]
     low, high = np.nanquantile(values, _QUANTILES) + observed - np.nanmean(values)
     return float(low), float(high)
-
-
-def procrustes_distances(old_path: Path, new_path: Path) -> dict[str, float]:
-    """Return the cosine distance between a word's two vectors, for each word that both files have.
-
-    The files are in word2vec's text format. The vectors of the shared words are divided by their norms, and the old
-    ones rotated onto the new ones by an orthogonal Procrustes alignment (Hamilton, Leskovec and Jurafsky 2016,
-    "Diachronic Word Embeddings Reveal Statistical Laws of Semantic Change").
-    """
-    (old_words, old_width), (new_words, new_width) = _survey(old_path), _survey(new_path)
-    if old_width != new_width:
-        raise RunError(
-            f"{old_path} has vectors of {old_width} numbers, {new_path} of {new_width}. Train both with one dimension."
-        )
-    shared = sorted(old_words & new_words)
-    if not shared:
-        raise RunError(f"{old_path} and {new_path} have no word in common. Give vectors of two texts in one language.")
-    vocabulary = Vocabulary((*SPECIALS, *shared))
-    return dict(zip(shared, distances_of_aligned(*(
-        load_word_vectors(path, vocabulary, old_width).vectors for path in (old_path, new_path)
-    )).tolist(), strict=True))  # fmt: skip
-
-
-def distances_of_aligned(old: NDArray[np.float32], new: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the cosine distance of each pair of W rows after the best rotation of the old ones, shape (W,)."""
-    first, second = (unit_rows(each) for each in (old, new))
-    left, _, right = np.linalg.svd(first.T @ second)
-    return np.asarray(1 - ((first @ (left @ right)) * second).sum(axis=1))
-
-
-def _survey(path: Path) -> tuple[set[str], int]:
-    """Return the words of a file of vectors, and the length of a vector."""
-    words: set[str] = set()
-    width = 0
-    for number, line in enumerate(iter_lines(path), start=1):
-        word, *numbers = line.rstrip(" ").split(" ")
-        if number == 1 and len(numbers) == 1 and word.isdecimal():
-            continue  # the header: number of words and dimension
-        width = width or len(numbers)
-        if len(numbers) != width or not numbers:
-            raise RunError(
-                f"{path}: line {number} has {len(numbers)} numbers, expected {width or 'a word and its vector'}."
-                " Give a file in word2vec's text format, such as word2vec.txt of a run."
-            )
-        words.add(word)
-    if not words:
-        raise RunError(f"{path} has no vectors. Give a file in word2vec's text format, such as word2vec.txt of a run.")
-    return words - set(SPECIALS), width

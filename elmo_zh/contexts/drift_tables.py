@@ -1,20 +1,18 @@
 """Tables of drift, and the lines that show the change of a word best."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.drift import Comparison, Drift, WordDrift
+from elmo_zh.contexts.drift import Comparison, WordDrift
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.contexts.periods import Period
-from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import aligned
 
 # The name of each measure in the header of the table.
@@ -53,20 +51,14 @@ def _distinct(
     return list(found.values())
 
 
-def save_drift(path: Path, drift: Drift) -> None:
-    """Write all compared words as TSV: a header, then a row for each comparison of a word, as `rows` returns them."""
-    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        for number, row in enumerate(row for word in drift.words for row in rows(word)):
-            if not number:
-                file.write("\t".join(row) + "\n")
-            file.write("\t".join(map(_cell, row.values())) + "\n")
-
-
-def rows(word: WordDrift) -> list[dict[str, Any]]:
-    """Return the comparisons of a word by the names of the attributes, those of the word itself in each."""
+def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
+    """Yield the comparisons of words by the names of the attributes, those of the word itself in each."""
     names = [each.name for each in fields(Comparison)]
-    own = {"change": word.change, "fragment": word.fragment, "procrustes": word.procrustes}
-    return [{"word": word.word, **{name: getattr(each, name) for name in names}, **own} for each in word.comparisons()]
+    for word in words:
+        for each in word.comparisons():
+            figures = ((name, getattr(each, name)) for name in names)
+            shown = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in figures}
+            yield {"word": word.word, **shown, "change": word.change, "fragment": word.fragment}
 
 
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
@@ -74,7 +66,6 @@ def table_lines(words: Sequence[WordDrift]) -> list[str]:
     optional = {
         "change": [each.change for each in words],
         "fragment": [each.fragment for each in words],
-        "word2vec": [None if each.procrustes is None else f"{each.procrustes:.4f}" for each in words],
     }
     more = {name: cells for name, cells in optional.items() if any(cells)}
     measures = [name for name in _TITLES if getattr(words[0], name) is not None]
@@ -116,9 +107,3 @@ def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLi
 
 def _interval(compared: Comparison) -> str:
     return f"{compared.low:.4f} to {compared.high:.4f}"
-
-
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

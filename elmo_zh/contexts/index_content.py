@@ -2,9 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from elmo_zh.contexts.index_files import (
     TOKEN,
     VECTOR,
     WORD,
-    Column,
     ColumnBuilder,
     IndexLayout,
 )
@@ -45,12 +43,13 @@ KEPT_ROWS = "rows.npy"
 
 
 class WordNumbers:
-    """The words of the texts in the order in which they appear, with their numbers and counts."""
+    """The words of the texts, sorted, with their numbers and counts."""
 
     def __init__(self, counts: Counter[bytes]) -> None:
-        self.numbers = {word: number for number, word in enumerate(counts)}
-        self.words = [word.decode() for word in counts]
-        self.counts = np.fromiter(counts.values(), np.int64, len(counts))
+        self.spellings = sorted(counts)  # UTF-8 sorts as its code points do
+        self.numbers = {word: number for number, word in enumerate(self.spellings)}
+        self.words = [word.decode() for word in self.spellings]
+        self.counts = np.fromiter(map(counts.__getitem__, self.spellings), np.int64, len(counts))
 
     def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the numbers of tokens, int64, shape (n,)."""
@@ -79,63 +78,40 @@ def write_index_text(
     Returns counts of words, of lines with an occurrence, and of occurrences; and the numbers of these lines.
     """
     sampler = Sampler(settings, words.words, words.counts)
-    table = _WordTable.sort(words)
     columns = ColumnBuilder()
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(tokens):
             for block in text.blocks():
                 numbers = words.look_up(block.tokens)
                 chosen = sampler.choose(numbers)
-                writer.add(source, block, table.new_numbers[numbers], chosen)
+                writer.add(source, block, numbers.astype(np.int32), chosen)
                 for described in block.columns or [b"{}"] * block.num_lines:
                     columns.add(json.loads(described))
                 progress.update(len(block.tokens))
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
-    num_words = table.write(layout, np.array(occurrences["word"]))
+    num_words = _write_words(layout, words, np.array(occurrences["word"]))
     rows = np.unique(occurrences["line"]).astype(np.int64)
     found = columns.columns()
-    save_columns(layout, found, writer.num_lines)
+    codes = np.zeros((writer.num_lines, len(found)), COLUMN)
+    for number, column in enumerate(found.values()):
+        codes[:, number] = column.codes
+    save_npy(layout.columns, codes)
+    write_json(layout.column_values, {name: list(column.values) for name, column in found.items()})
     counts = {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(found)}
     return counts, rows
 
 
-def save_columns(layout: IndexLayout, columns: Mapping[str, Column], num_lines: int) -> None:
-    """Write the columns of the lines."""
-    codes = np.zeros((num_lines, len(columns)), COLUMN)
-    for number, column in enumerate(columns.values()):
-        codes[:, number] = column.codes
-    save_npy(layout.columns, codes)
-    write_json(layout.column_values, {name: list(column.values) for name, column in columns.items()})
-
-
-@dataclass(frozen=True, eq=False)
-class _WordTable:
-    """The distinct tokens of the texts, sorted, with their counts."""
-
-    spellings: list[bytes]
-    counts: NDArray[np.int64]
-    new_numbers: NDArray[np.int32]  # from the number of a token in the texts to that in the table
-
-    @classmethod
-    def sort(cls, words: WordNumbers) -> "_WordTable":
-        # UTF-8 sorts as its code points do.
-        spellings = sorted(words.numbers)
-        old = words.look_up(spellings)
-        new_numbers = np.empty(len(old), np.int32)
-        new_numbers[old] = np.arange(len(old), dtype=np.int32)
-        return cls(spellings, words.counts[old], new_numbers)
-
-    def write(self, layout: IndexLayout, occurring: NDArray[np.int32]) -> int:
-        """Write the table and the postings of the word of each occurrence; return how many words have occurrences."""
-        postings = np.bincount(occurring, minlength=len(self.spellings))
-        table = np.zeros(len(self.spellings), WORD)
-        table["end"] = np.cumsum([len(word) for word in self.spellings], dtype=np.int64)
-        table["count"] = self.counts
-        table["postings_end"] = np.cumsum(postings)
-        save_npy(layout.words, table)
-        layout.word_text.write_bytes(b"".join(self.spellings))
-        save_npy(layout.postings, np.argsort(occurring, kind="stable").astype(POSTING))
-        return int(np.count_nonzero(postings))
+def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
+    """Write the words and the postings of the word of each occurrence; return how many words have occurrences."""
+    postings = np.bincount(occurring, minlength=len(words.spellings))
+    table = np.zeros(len(words.spellings), WORD)
+    table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
+    table["count"] = words.counts
+    table["postings_end"] = np.cumsum(postings)
+    save_npy(layout.words, table)
+    layout.word_text.write_bytes(b"".join(words.spellings))
+    save_npy(layout.postings, np.argsort(occurring, kind="stable").astype(POSTING))
+    return int(np.count_nonzero(postings))
 
 
 class _TextWriter:

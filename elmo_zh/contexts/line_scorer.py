@@ -218,19 +218,18 @@ class LineScorer:
             TypeError: If anything but strings is given, or a single string.
         """
         checked = check_strings(lines, "score", "lines")
-        distinct = list(dict.fromkeys(checked))
-        scores = dict(zip(distinct, self.score_distinct(distinct), strict=True))
+        scores = self._score_distinct(list(dict.fromkeys(checked)))
         return [scores[line] for line in checked]
 
-    def score_distinct(self, lines: Sequence[str]) -> list[LineScore]:
-        """Return the cost of each line, without checking the argument or looking for equal lines."""
+    def _score_distinct(self, lines: Sequence[str]) -> dict[str, LineScore]:
         split = [self._sentences(line) for line in lines]
         lexicon = self.bundle.build_lexicon()
         sentences = [line.tokens for found in split for line in found]
         ids = [np.asarray(lexicon.encode(tokens)) for tokens in sentences]
         self.num_cut += sum(lexicon.is_cut(token) for tokens in sentences for token in tokens)
         costs = iter(sentence_costs(self.bundle.bilm, self._softmax, lexicon, ids))
-        return [self._line_score(found, [next(costs) for _ in found]) for found in split]
+        scores = [self._line_score(found, [next(costs) for _ in found]) for found in split]
+        return dict(zip(lines, scores, strict=True))
 
     def take_counts(self) -> tuple[Counter[str], int]:
         """Return `unknown_words` and `num_cut`, and start both over."""

@@ -41,7 +41,7 @@ class Period:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How often each word of the index occurs in the period, whether or not it has a vector there."""
+        """The number of occurrences in the period of each indexed word, sampled or not."""
         tokens, ends = self.index.tokens()
         spellings = self.index.distinct_tokens
         own = tokens["word"][np.repeat(self.lines, np.diff(ends, prepend=0))]

@@ -3,17 +3,18 @@
 import codecs
 import json
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from shutil import copyfile
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elmo_zh.contexts.line_scorer import LineScorer
-from elmo_zh.contexts.score_lines import LineScoring, ScoredLine, iter_finished_lines
+from elmo_zh.contexts.score_lines import LineScores, ScoredLine, iter_finished_lines, iter_scored
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.engine.engine import Engine, ThisProcess
@@ -24,9 +25,8 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
 
 _DIGITS = 6
-# Lines whose ranks are in memory at a time.
+# Lines that are counted at a time.
 _CHUNK_LINES = 2**18
-_SIGN = np.uint64(1 << 63)
 
 
 @dataclass(kw_only=True)
@@ -81,13 +81,6 @@ class KeepRule:
     share: float | None = None
 
 
-class _Threshold(NamedTuple):
-    """Lines below `rank` are kept, and of those equal to it the first `num_equal`."""
-
-    rank: int
-    num_equal: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
     """The texts to score, and the form of the output."""
@@ -125,53 +118,51 @@ def score_texts(
 ) -> ScoreReport:
     """Write the score of each line of texts, or the lines that are kept.
 
-    Memory does not grow with the texts. A line that was met shortly before is not scored again.
+    Memory does not grow with the texts. Equal lines that are near one another are scored once.
     """
-    engine = engine or ThisProcess()
-    if not isinstance(output, Path) and job.keep is None:
-        rows, counts = ScoreRows(job), ScoreCounts()
-        output.write(rows.header().encode())
-        for lines in LineScoring(job.scorer, job.other, None).iter_scored(job.texts, engine, reporter):
-            counts.add(lines)
-            output.write("".join(rows.of_lines(lines)).encode("utf-8", "surrogatepass"))
-        return ScoreReport(counts=counts)
+    engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
+
+    def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:
+        for part in iter_scored(scores, job.texts, work, engine, reporter):
+            job.scorer.add_counts(part.unknown_words, part.num_cut)
+            counts.add(part.lines)
+            yield from part.lines
+
     with ExitStack() as stack:
         if isinstance(output, Path):
             models = [scorer.bundle.path for scorer in (job.scorer, job.other) if scorer]
             read = [*(text.source.path for text in job.texts), *models]
             stack.enter_context(claimed_output(output, read, Path.is_file, force=force))
             work = WorkFolder.of(output)
+        elif job.keep is None:
+            _write_rows(job, iter_lines(None), output)
+            return ScoreReport(counts=counts)
         else:
             work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
         work.open(job.manifest(), force=force, refusal="an unfinished output of another text, model or settings")
         stack.callback(work.remove_unless, "part-*.json")
-        report = _score_in_parts(job, work, output, engine, reporter)
+        deque(iter_lines(work), maxlen=0)
+        kept = _write(job, iter_finished_lines(scores, work), work, output)
         work.remove()
-    return report
+    return ScoreReport(counts=counts, kept=kept)
 
 
-def _score_in_parts(
-    job: ScoreJob, work: WorkFolder, output: Path | BinaryIO, engine: Engine, reporter: Reporter
-) -> ScoreReport:
-    counts = ScoreCounts()
-    for lines in LineScoring(job.scorer, job.other, work).iter_scored(job.texts, engine, reporter):
-        counts.add(lines)
-    if not isinstance(output, Path):
-        return ScoreReport(counts=counts, kept=_write(job, work, output))
-    with atomic_path(output) as unfinished, unfinished.open("wb") as file:
-        return ScoreReport(counts=counts, kept=_write(job, work, file))
-
-
-def _write(job: ScoreJob, work: WorkFolder, file: BinaryIO) -> int | None:
-    """Write the result from the finished parts; return the number of kept lines."""
-    lines = iter_finished_lines(work)
+def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output: Path | BinaryIO) -> int | None:
+    """Write the result; return the number of kept lines."""
+    if isinstance(output, Path):
+        with atomic_path(output) as unfinished, unfinished.open("wb") as file:
+            return _write(job, lines, work, file)
     if job.keep is not None:
-        return write_kept(lines, job.texts, job.keep, work.path / "ranks", file)
+        return write_kept(lines, job.texts, job.keep, work.path / "keys", output)
+    _write_rows(job, lines, output)
+    return None
+
+
+def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
     rows = ScoreRows(job)
     file.write(rows.header().encode())
     for row in rows.of_lines(lines):
         file.write(row.encode("utf-8", "surrogatepass"))
-    return None
 
 
 class ScoreRows:
@@ -237,76 +228,50 @@ def write_kept(
 
     If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16
     and UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and
-    byte order marks are left out. The file `scratch` takes eight bytes a line.
+    byte order marks are left out. The file `scratch` and a copy of it take eight bytes a line.
     """
-    num_scored = _write_ranks(lines, scratch)
+    num_scored = _write_keys(lines, scratch)
     if not scratch.stat().st_size:
         return 0
-    ranks = np.memmap(scratch, np.uint64, mode="r")
-    threshold = _choose_threshold(ranks, num_scored, rule)
-    num_kept, num_equal = 0, threshold.num_equal
-    num_lines = 0
-    for rank, line in zip(_iter_values(ranks), _iter_raw_lines(texts), strict=False):
+    limit, num_equal = _choose_limit(scratch, num_scored, rule)
+    keys = np.memmap(scratch, np.float64, mode="r")
+    num_kept = num_lines = 0
+    for key, line in zip(keys, _iter_raw_lines(texts), strict=False):
         num_lines += 1
-        if rank < threshold.rank or (rank == threshold.rank and num_equal > 0):
-            num_equal -= rank == threshold.rank
+        if key < limit or (key == limit and num_equal > 0):
+            num_equal -= key == limit
             num_kept += 1
             output.write(line)
-    if num_lines != len(ranks):
+    if num_lines != len(keys):
         raise CorpusError("A text has changed while it was read. Type the same command again.")
     return num_kept
 
 
-def _write_ranks(lines: Iterable[ScoredLine], path: Path) -> int:
-    """Write the rank of each line, uint64, highest for those without a token; return the number of the others."""
+def _write_keys(lines: Iterable[ScoredLine], path: Path) -> int:
+    """Write what lines are chosen by, float64, infinite for those without a token; return the number of the others."""
     num_scored = 0
-    keys: list[float] = []
     with path.open("wb") as file:
         for line in lines:
             key = line.score.bits_per_character if line.difference is None else line.difference
             num_scored += key is not None
-            keys.append(np.inf if key is None else key)
-            if len(keys) == _CHUNK_LINES:
-                file.write(_ranks(np.array(keys)).tobytes())
-                keys = []
-        file.write(_ranks(np.array(keys)).tobytes())
+            file.write(np.float64(np.inf if key is None else key).tobytes())
     return num_scored
 
 
-def _ranks(keys: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return whole numbers in the order of the numbers."""
-    bits = (keys + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-
-
-def _choose_threshold(ranks: NDArray[np.uint64], num_scored: int, rule: KeepRule) -> _Threshold:
+def _choose_limit(path: Path, num_scored: int, rule: KeepRule) -> tuple[float, int]:
+    """Return the limit below which all lines are kept, and how many that reach it exactly."""
     if rule.share is None:
-        return _Threshold(int(_ranks(np.array([rule.below], np.float64))[0]), 0)
+        return rule.below or 0.0, 0
     num_kept = int(rule.share * num_scored + 0.5)
     if num_kept == 0:
-        return _Threshold(0, 0)
-    return _smallest(ranks, num_kept)
-
-
-def _smallest(ranks: NDArray[np.uint64], count: int) -> _Threshold:
-    """Return the threshold that `count` numbers pass, found 16 bits at a time."""
-    prefix, left = 0, count
-    for shift in (48, 32, 16, 0):
-        histogram = np.zeros(2**16, np.int64)
-        for start in range(0, len(ranks), _CHUNK_LINES):
-            upper = ranks[start : start + _CHUNK_LINES] >> np.uint64(shift)
-            own = upper if shift == 48 else upper[upper >> np.uint64(16) == np.uint64(prefix)]
-            histogram += np.bincount((own & np.uint64(0xFFFF)).astype(np.int64), minlength=2**16)
-        sums = histogram.cumsum()
-        digit = int(np.searchsorted(sums, left))
-        left -= int(sums[digit] - histogram[digit])
-        prefix = prefix << 16 | digit
-    return _Threshold(prefix, left)
-
-
-def _iter_values(ranks: NDArray[np.uint64]) -> Iterator[int]:
-    for start in range(0, len(ranks), _CHUNK_LINES):
-        yield from ranks[start : start + _CHUNK_LINES].tolist()
+        return -np.inf, 0
+    # Partitioned on disk, so that memory does not grow with the lines.
+    copied = copyfile(path, path.with_name("partitioned"))
+    ordered = np.memmap(copied, np.float64, mode="r+")
+    ordered.partition(num_kept - 1)
+    limit = float(ordered[num_kept - 1])
+    chunks = (ordered[start : min(start + _CHUNK_LINES, num_kept)] for start in range(0, num_kept, _CHUNK_LINES))
+    return limit, num_kept - sum(int(np.count_nonzero(chunk < limit)) for chunk in chunks)
 
 
 def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.files import TSV_ESCAPES, atomic_path
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -168,15 +166,8 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
         )
 
 
-def save_senses(index: ContextIndex, senses: Senses, output: Path) -> None:
-    """Write a TSV file with a row for each occurrence, in the order of the texts; docs/contexts.md describes it."""
-    with atomic_path(output) as unfinished:
-        unfinished.write_text("".join(f"{row}\n" for row in usage_rows(index, senses)), encoding="utf-8", newline="\n")
-
-
-def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[str]:
-    """Yield the header and a row for each occurrence. Tabs, line ends and backslashes are escaped."""
-    yield "\t".join(_COLUMNS)
+def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
+    """Yield a row for each occurrence, in the order of the texts; docs/contexts.md describes the columns."""
     columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
     for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
         occurrence = index.occurrence(number)
@@ -185,7 +176,7 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[str]:
             number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
             line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
         )  # fmt: skip
-        yield "\t".join(str(value).translate(TSV_ESCAPES) for value in values)
+        yield dict(zip(_COLUMNS, values, strict=True))
 
 
 def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:

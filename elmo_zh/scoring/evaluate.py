@@ -1,6 +1,6 @@
 """Exact perplexity of text files under a bundle's model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from elmo_zh.model.precision import choose_device
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.scoring.exact import Figures, TextMeasure, score_sentences, score_stream
+from elmo_zh.text.windows import iter_windows
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import UnknownWords
 
@@ -56,7 +57,8 @@ def evaluate_files(
     with reporter.progress("evaluate", unit="tokens") as progress:
         for text in texts:
             state = bilm.zero_state(1)
-            for window in _windows(iter_line_sentences(text.lines_if_text(reporter), preparation)):
+            sentences_of_text = iter_line_sentences(text.lines_if_text(reporter), preparation)
+            for window in iter_windows(sentences_of_text, lambda _: 0, most_items=_WINDOW_SENTENCES):
                 lexicon = bundle.build_lexicon()
                 sentences = [np.asarray(lexicon.encode(tokens)) for tokens in window]
                 if stateful:
@@ -126,14 +128,3 @@ class _Tally:
             num_unknown=self._num_unknown,
             unknown_words=dict(self._unknown_words.counts),
         )
-
-
-def _windows(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
-    window: list[list[str]] = []
-    for tokens in sentences:
-        window.append(tokens)
-        if len(window) == _WINDOW_SENTENCES:
-            yield window
-            window = []
-    if window:
-        yield window

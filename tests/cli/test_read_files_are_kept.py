@@ -34,7 +34,6 @@ ENDANGERED = (
     ("explore index --words w.txt --output", "w.txt"),
     ("explore index --word 果 --labels w.txt --output", "w.txt"),
     ("drift index index --words w.txt --output", "w.txt"),
-    ("drift index index --vectors v.txt v.txt --output", "v.txt"),
     ("score t.txt --model model --config c.toml --output", "c.toml"),
     ("score t.txt --model model --against other --output", "other/options.json"),
     ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),

@@ -104,7 +104,7 @@ def _key(line: Sequence[str], year: str, key: str) -> list[float]:
 
 def test_the_lines_nearest_in_meaning_come_first(index: ContextIndex) -> None:
     found = find(TokenTable.of_index(index), "吃 苹果")
-    ordered = by_meaning(index, found, 2, layer=1)
+    ordered = by_meaning(index, found, 2, layer=1).sorted_by(["cosine"])
     means = []
     for line in found:
         own = [
@@ -127,7 +127,7 @@ def test_a_match_without_vectors_has_no_meaning(folder: Path, tmp_path: Path) ->
     found = find(TokenTable.of_index(few), "苹果")
     known = np.isin(found.first, few.token_numbers())
     assert (len(found), known.sum()) == (5, 2)
-    ordered = by_meaning(few, found, int(found.numbers[known][0]), layer=1)
+    ordered = by_meaning(few, found, int(found.numbers[known][0]), layer=1).sorted_by(["cosine"])
     assert np.isnan(ordered.figures["cosine"]).tolist() == [False, False, True, True, True]
     with pytest.raises(ElmoZhError, match="has no vector of this match"):
         by_meaning(few, found, int(found.numbers[~known][0]), layer=1)

@@ -19,10 +19,8 @@ from elmo_zh.contexts.drift_statistics import (
     DocumentSums,
     bootstrap_interval,
     compare_groups,
-    distances_of_aligned,
     distinct_rows,
     permutation_test,
-    procrustes_distances,
 )
 from elmo_zh.contexts.drift_tables import moved_lines
 from elmo_zh.contexts.periods import periods_of
@@ -239,40 +237,6 @@ def test_lines_that_moved_most(indexes: Indexes) -> None:
         assert "苹果" in found[0].line.text
 
 
-def test_aligned_vectors() -> None:
-    generator = np.random.default_rng(2)
-    old = generator.standard_normal((101, 7)).astype(np.float32)
-    rotation, _ = np.linalg.qr(generator.standard_normal((7, 7)))
-    new = (3 * old @ rotation).astype(np.float32)
-    np.testing.assert_allclose(distances_of_aligned(old, new), 0, atol=1e-5)
-    new[13] = -new[13]
-    found = distances_of_aligned(old, new)
-    assert np.argmax(found) == 13
-    assert found[13] > 1.5
-
-
-def write_vectors(path: Path, vectors: dict[str, list[float]], *, header: bool = True) -> Path:
-    width = len(next(iter(vectors.values())))
-    lines = [f"{len(vectors)} {width}"] if header else []
-    return write_text(path, lines + [f"{word} {' '.join(map(str, vector))}" for word, vector in vectors.items()])
-
-
-def test_files_of_vectors(tmp_path: Path) -> None:
-    old = write_vectors(tmp_path / "old", {"苹果": [1, 0], "吃": [0, 2], "贵": [1, 1]})
-    new = write_vectors(tmp_path / "new", {"吃": [-1, 0], "苹果": [0, 3], "手机": [1, 1]}, header=False)
-    assert procrustes_distances(old, new) == pytest.approx({"吃": 0, "苹果": 0}, abs=1e-12)
-    for lines, expected in (
-        (["吃 1 0 2"], "has vectors of 2 numbers, .* of 3"),
-        (["手机 1 0"], "have no word in common"),
-        (["吃 1 0", "贵 1"], "line 2 has 1 numbers, expected 2"),
-        (["吃 1 nan"], "line 1 contains something that is not a finite number"),
-        ([], "has no vectors"),
-        (["吃"], "line 1 has 0 numbers"),
-    ):
-        with pytest.raises(ElmoZhError, match=expected):
-            procrustes_distances(old, write_text(tmp_path / "wrong", lines))
-
-
 def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     for options, expected in (
         ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
@@ -302,13 +266,12 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:
     arguments = ("drift", folder / "old.index", folder / "new.index", "--min-count", "5", "--permutations", "99")
-    vectors = [write_vectors(tmp_path / name, {"苹果": [1, 0], "吃": [0, 2]}) for name in ("a.txt", "b.txt")]
-    shown = elmo_zh(*arguments, "--vectors", *vectors, "--top", "2", "--lines", "1", "--output", "all.tsv")
+    shown = elmo_zh(*arguments, "--top", "2", "--lines", "1", "--output", "all.tsv")
     assert shown.status == 0, shown.stderr
     header, first, second, empty, word, old, new, *_ = shown.stdout.splitlines()
     assert header.split()[:4] == ["word", "old", "new", "excess"]
-    assert header.split()[-3:] == ["p", "q", "word2vec"]
-    assert len(first.split()) == len(second.split()) == 15
+    assert header.split()[-2:] == ["p", "q"]
+    assert len(first.split()) == len(second.split()) == 14
     assert (empty, word) == ("", first.split()[0])
     assert old.startswith("  old  ")
     assert f"{folder}/old.txt:" in old
@@ -319,7 +282,6 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     with Path("all.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert rows[0]["word"] == word
-    assert [float(row["procrustes"] or "nan") for row in rows if row["word"] == "苹果"] == [pytest.approx(0, abs=1e-9)]
     result = elmo_zh(*arguments, "--json", "--by", "prt").result()
     assert (result["by"], result["compared_words"]) == ("prt", len(rows))
     assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)

@@ -75,13 +75,6 @@ def test_the_nearest_of_many_vectors_are_those_of_each(scale: float, monkeypatch
     assert list(nearest_of_each(vectors, norms, queries[:0], 3)) == []
 
 
-def test_products_that_are_less_exact_than_they_should_be_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, norms, query = drawn(211, 31)
-    monkeypatch.setattr(nearest_module, "_half_products", lambda given, _: np.full(len(given), 0.5, np.float32))
-    numbers, _ = nearest(vectors, norms, query, 3)
-    np.testing.assert_array_equal(numbers, np.argsort(-plain_cosines(vectors, query))[:3])
-
-
 def test_of_equal_vectors_the_first_comes_first() -> None:
     vectors, norms, query = drawn(29, 31)
     repeated = np.tile(vectors, (300, 1))

@@ -17,7 +17,6 @@ from elmo_zh import LineScorer
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import score_lines
 from elmo_zh.contexts.line_scorer import LineScorer as Scorer
-from elmo_zh.contexts.score_lines import ScoreCache
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -37,7 +36,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def stopped_after(num_parts: int) -> Iterator[list[list[str]]]:
     """Ctrl-C in the part after these; yields the lines that were given to the model."""
-    score_distinct, given = Scorer.score_distinct, []
+    score_distinct, given = Scorer._score_distinct, []
 
     def counted(scorer: Scorer, lines: list[str]) -> Iterator[object]:
         given.append(lines)
@@ -46,7 +45,7 @@ def stopped_after(num_parts: int) -> Iterator[list[list[str]]]:
         return score_distinct(scorer, lines)  # type: ignore[return-value]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scorer, "score_distinct", counted)
+        patch.setattr(Scorer, "_score_distinct", counted)
         yield given
 
 
@@ -210,29 +209,16 @@ def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monk
     assert told == told_again != []
 
 
-def test_equal_lines_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_lines_of_a_part_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_lines, "PART_LINES", 2)
     Path("a.txt").write_text("我\n我\n吃\n我\n吃\n果\n", encoding="utf-8")
     with stopped_after(99) as given:
         assert elmo_zh("score", "a.txt", "--model", bundle).status == 0
-    assert given == [["我"], ["吃"], ["果"]]
-
-
-def test_the_cache_forgets_what_was_not_used_for_longest(bundle: Path) -> None:
-    scorer, cache = LineScorer.load(bundle), ScoreCache(max_weight=2)
-    asked: list[str] = []
-
-    def compute(lines: list[str]) -> list[tuple[object, None]]:
-        asked.extend(lines)
-        return [(score, None) for score in scorer.score(lines)]
-
-    for line in ("我", "吃", "我", "果", "我", "吃"):
-        cache.look_up([line], compute)  # type: ignore[arg-type]
-    assert asked == ["我", "吃", "果", "吃"]
+    assert given == [["我"], ["吃", "我"], ["吃", "果"]]
 
 
 @pytest.mark.parametrize("options", [[], ["--by", "token"], ["--keep-share", "0.5"]])
-@pytest.mark.parametrize("damaged", ["", "part-000000000001.jsonl", "part-000000000001.json"])
+@pytest.mark.parametrize("damaged", ["", "part-000000000001.scores", "part-000000000001.json"])
 def test_a_stopped_command_goes_on_to_the_same_bytes(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], damaged: str
 ) -> None:
@@ -256,8 +242,8 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     warning = "Warning: Some finished work in out.parts is damaged, so it is computed again."
     assert (warning in answer.stderr) == bool(damaged)
     assert Path("out").read_bytes().decode() == at_once
-    again = [[""]] if damaged else []
-    assert given == [["我吃", "苹果"], [""], ["今天。", "果"], *again, ["今天。", "果"], ["吃我"]]
+    again = [["", "我吃"]] if damaged else []
+    assert given == [["我吃", "苹果"], ["", "我吃"], ["今天。", "果"], *again, ["今天。", "果"], ["吃我"]]
     assert not Path("out.parts").exists()
     assert "exists already" in elmo_zh(*arguments, "--output", "out").only_error()
 

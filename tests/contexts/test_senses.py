@@ -249,12 +249,10 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
 def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
     """tests/contexts/test_places.py compares the places with the source."""
     found = find_senses(senses_index, "苹果", num_usages=2)
-    header, *rows = usage_rows(senses_index, found)
-    assert header == "occurrence\tusage\tcosine\trepeated\tsource\tline\tstart\tend\ttext_start\ttext"
-    numbers, usages, _, repeated, *_ = zip(*(row.split("\t") for row in rows), strict=True)
-    assert [int(number) for number in numbers] == senses_index.occurrences("苹果").tolist()
-    assert [int(usage) for usage in usages] == found.labels.tolist()
-    assert repeated == ("0",) * 12 + ("1",)
+    rows = [*usage_rows(senses_index, found)]
+    assert [row["occurrence"] for row in rows] == senses_index.occurrences("苹果").tolist()
+    assert [row["usage"] for row in rows] == found.labels.tolist()
+    assert [row["repeated"] for row in rows] == [0] * 12 + [1]
 
 
 def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +283,7 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert all(len(usage["lines"]) == min(5, usage["occurrences"]) for usage in result["usages"])
     written = Path("a.tsv").read_bytes()
     assert written.count(b"\n") == 14
+    assert written.startswith(b"occurrence\tusage\tcosine\trepeated\tsource\tline\tstart\tend\ttext_start\ttext\n")
     assert "a.tsv exists already" in elmo_zh(*arguments, "--output", "a.tsv").only_error()
     shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
     assert Path("a.tsv").read_bytes() == written

@@ -9,7 +9,7 @@ import pytest
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ElmoEmbedder, LineScorer
-from elmo_zh.contexts.score_lines import LineScores
+from elmo_zh.contexts.score_lines import LineScores, TextLine
 from elmo_zh.embed.dump import LineVectors
 from elmo_zh.embed.formats import Contents
 from elmo_zh.embed.reduction import Reduction
@@ -54,11 +54,12 @@ def test_vectors_are_those_of_the_embedder(bundle: Path, pool: str) -> None:
 def test_scores_come_back_from_their_file_as_they_were(bundle: Path, tmp_path: Path, by_token: bool) -> None:
     scorer = LineScorer.load(bundle, segmented=True, by_token=by_token)
     work = LineScores(scorer, LineScorer.load(bundle, segmented=True))
-    computed = work.compute(["我们 吃 苹果 。", "", "生词 生词 饭"])
+    lines = ["我们 吃 苹果 。", "", "生词 生词 饭"]
+    computed = work.compute([TextLine(0, number, line) for number, line in enumerate(lines)])
     work.save(computed, tmp_path / "scores")
     assert work.load(tmp_path / "scores") == computed
     assert computed.unknown_words == {"生词": 2, "饭": 1}
-    assert [difference for _, difference in computed.known] == [0.0, None, 0.0]
+    assert [line.difference for line in computed.lines] == [0.0, None, 0.0]
     assert scorer.unknown_words == {}
 
 

@@ -57,7 +57,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a finite number; 1_0, which only Python reads as one, is none."""
+    """Return whether a cell is a finite number, without the underscores that Python allows, as in 1_0."""
     try:
         return "_" not in cell and math.isfinite(float(cell))
     except ValueError:

@@ -1,0 +1,62 @@
+"""Write tables: TSV, CSV for Excel, and JSON lines."""
+
+import csv
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from elmo_zh.errors import ConfigError
+from elmo_zh.run.files import TSV_ESCAPES, atomic_path
+
+# Excel takes a CSV file for UTF-8 only with a byte order mark.
+_ENCODINGS = {".csv": "utf-8-sig"}
+Rows = Iterable[Mapping[str, Any]]
+
+
+def require_suffix(output: Path, known: Collection[str]) -> None:
+    """Raise ConfigError if the name of an output does not say one of the known formats."""
+    if output.suffix not in known:
+        raise ConfigError(f"--output {output}: its name says no format. End it with one of: {', '.join(known)}")
+
+
+def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
+    """Write rows, whose keys are the header, in the format of this suffix; default: that of the file's name."""
+    kind = suffix or output.suffix
+    encoding = _ENCODINGS.get(kind, "utf-8")
+    with atomic_path(output) as unfinished, unfinished.open("w", encoding=encoding, newline="") as file:
+        _WRITERS[kind](rows, file)
+
+
+def _write_tsv(rows: Rows, file: TextIO) -> None:
+    for number, row in enumerate(rows):
+        if number == 0:
+            file.write("\t".join(row) + "\n")
+        file.write("\t".join(str(cell(value)).translate(TSV_ESCAPES) for value in row.values()) + "\n")
+
+
+def _write_csv(rows: Rows, file: TextIO) -> None:
+    writer = csv.writer(file)
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+        writer.writerow(map(cell, row.values()))
+
+
+def _write_jsonl(rows: Rows, file: TextIO) -> None:
+    for row in rows:
+        cells = {name: cell(value) for name, value in row.items()}
+        file.write(json.dumps(cells, ensure_ascii=False) + "\n")
+
+
+_WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
+    ".tsv": _write_tsv, ".csv": _write_csv, ".jsonl": _write_jsonl,
+}  # fmt: skip
+TABLE_SUFFIXES = tuple(_WRITERS)
+
+
+def cell(value: Any) -> Any:
+    """Return a value with at most six significant digits; none is an empty cell."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if value == value else ""
+    return "" if value is None else value
