@@ -92,8 +92,8 @@ class Concordance:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, places: NDArray[Any]) -> "Concordance":
-        """Return some matches: a mask, or places in the order wanted."""
+    def take(self, places: NDArray[Any] | slice) -> "Concordance":
+        """Return some matches: a mask, a slice, or places in the order wanted."""
         figures = {name: values[places] for name, values in self.figures.items()}
         return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
 

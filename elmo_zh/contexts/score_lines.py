@@ -79,13 +79,16 @@ class LineScores:
     def load(self, path: Path) -> ScoredPart:
         """Read scored lines."""
         records, unknown_words, num_cut = json.loads(path.read_text(encoding="utf-8"))
-        lines = [ScoredLine(*place, LineScore.of_record(score), difference) for *place, score, difference in records]
+        lines = [
+            ScoredLine(text_number, number, LineScore.of_record(score), difference)
+            for text_number, number, score, difference in records
+        ]
         return ScoredPart(lines, Counter(unknown_words), num_cut)
 
 
 def _difference(score: LineScore, other: LineScore | None) -> float | None:
-    own_bits, other_bits = score.bits_per_character, other and other.bits_per_character
-    return None if own_bits is None or other_bits is None else own_bits - other_bits
+    bits = [each.bits_per_character for each in (score, other) if each]
+    return bits[0] - bits[1] if len(bits) == 2 and bits[0] is not None and bits[1] is not None else None
 
 
 def iter_scored(
