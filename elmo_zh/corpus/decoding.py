@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from elmo_zh.corpus.content import Content, UnsuitableError
-from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, MistakenEncodingError, bad_byte
+from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, bad_byte
 from elmo_zh.corpus.lines import exact_lines_of_chunks, lines_of_chunks, whole_lines_of_chunks
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
@@ -42,7 +42,6 @@ class DecodedText:
 
         Raises:
             CorpusError: If bytes do not decode that did when the encoding was detected.
-            MistakenEncodingError: If not all bytes were decoded then.
         """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
@@ -52,8 +51,6 @@ class DecodedText:
                 try:
                     text = decoder.decode(chunk, not chunk)
                 except UnicodeDecodeError:
-                    if not self.encoding.is_sure:
-                        raise MistakenEncodingError(self.name) from None
                     raise changed_error(self.name) from None
                 if text:
                     yield text.removeprefix(_BYTE_ORDER_MARK) if is_first else text

@@ -55,17 +55,11 @@ class Encoding:
     """The encoding of a file.
 
     Attributes:
-        num_bad: Number of places in the file that do not decode.
-        is_sure: Whether all of the file was decoded to detect it.
+        num_bad: Number of places in the file that do not decode; 1 if it is unknown whether there are any.
     """
 
     name: str
     num_bad: int
-    is_sure: bool = True
-
-
-class MistakenEncodingError(Exception):
-    """A file is not in the encoding that its start suggested."""
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
@@ -73,7 +67,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
 
     A byte order mark decides. Else it is UTF-8 if the whole file is valid, or enough of the non-ASCII text in samples;
     else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5. With `trusts_head`
-    a start in UTF-8 is enough; decoding the rest raises an error if that was wrong.
+    a start in UTF-8 is enough, for estimates that do not read the whole file.
     """
     refuse_foreign(content)
     if wanted != "auto":
@@ -91,7 +85,7 @@ def _detect_encoding(content: Content, *, trusts_head: bool = False) -> Encoding
         if head.startswith(mark):
             return Encoding(name, _num_bad(content, name))
     if trusts_head and _starts_as_utf8(head):
-        return Encoding("utf-8", 0, is_sure=False)
+        return Encoding("utf-8", 1)
     with content.open() as stream:
         if bad_byte(stream, "utf-8") is None:
             return Encoding("utf-8", 0)
@@ -251,10 +245,6 @@ def _samples(content: Content) -> Iterator[bytes]:
         yield sample
 
 
-# The first bytes of a table in Parquet.
-_PARQUET = b"PAR1"
-
-
 def _best(content: Content, candidates: Sequence[str]) -> Encoding:
     """Return the candidate that decodes most of the file, if it decodes nearly all of the non-ASCII bytes."""
     found = {name: _num_bad(content, name) for name in candidates}
@@ -267,9 +257,6 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
 
 
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:
-    with content.open() as stream:
-        if stream.read(len(_PARQUET)) == _PARQUET:
-            return UnsuitableError(content.name, "a Parquet file", "Convert it to CSV or JSON lines.")
     return UnsuitableError(
         content.name,
         "not text in UTF-8, GB18030 or Big5, nor with a byte order mark",

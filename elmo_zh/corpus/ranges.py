@@ -62,15 +62,13 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
-def ranges_at(
-    source: Source, config: TextConfig, places: Sequence[int], range_bytes: int, *, trusts_head: bool
-) -> list[ByteRange]:
+def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
     """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
 
-    If two ranges would overlap, the second is left out.
+    If two ranges would overlap, the second is left out. Of a file that starts as UTF-8 nothing else is read.
     """
     size = source.path.stat().st_size
-    whole = _whole_range(source, config, size, trusts_head=trusts_head)
+    whole = _whole_range(source, config, size, trusts_head=True)
     if whole is None:
         return []
     found: list[ByteRange] = []

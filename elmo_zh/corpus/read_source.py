@@ -31,10 +31,9 @@ def read_source(
     """Yield the documents of a source, each as its lines, which must be read before the next document.
 
     The tally counts what is dropped; the caller counts the lines that are yielded. With `trusts_head` a file whose
-    start is UTF-8 is assumed to be all UTF-8, so that it is unpacked and decoded once.
+    start is UTF-8 is assumed to be all UTF-8, so that its start can be read without the rest.
 
     Raises:
-        MistakenEncodingError: If that was wrong; read the source again without `trusts_head`.
         CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
     """
     try:
@@ -111,7 +110,6 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
 def _read_content(
     content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
 ) -> Documents:
-    trusts_head = trusts_head and config.bad_bytes != "strict"
     text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
     if config.bad_bytes == "strict":
         refuse_bad_bytes(text, may_skip=True)

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from elmo_zh.config import Config, TextConfig, VocabConfig
-from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.ranges import ByteRange, ranges_at, read_range
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source, Sources, find_sources
@@ -85,10 +84,7 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
     """Read a corpus as far as the time limit allows, and choose blocks of it."""
     if config.bad_bytes == "strict":
         config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
-    try:
-        sample = _Reader(config, limits, trusts_head=True).read(sources)
-    except MistakenEncodingError:
-        sample = _Reader(config, limits, trusts_head=False).read(sources)
+    sample = _Reader(config, limits).read(sources)
     if not any(line.strip() for block in sample.blocks for line in block.lines):
         names = ", ".join(source.name for source in sources[:3])
         other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(sample.passed_over.counts.items()))
@@ -108,8 +104,8 @@ class _WatchedSource(Source):
 
 
 class _Reader:
-    def __init__(self, config: TextConfig, limits: PlanLimits, *, trusts_head: bool) -> None:
-        self._config, self._limits, self._trusts_head = config, limits, trusts_head
+    def __init__(self, config: TextConfig, limits: PlanLimits) -> None:
+        self._config, self._limits = config, limits
         self._found, self._random = Sample(), Random(limits.seed)  # noqa: S311
         self._rule = KeyRule(least_characters=config.duplicate_min_characters, has_short=False)
         self._keys: set[int] = set()
@@ -172,7 +168,7 @@ class _Reader:
             return []
         number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
         places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
-        ranges = ranges_at(source, self._config, places, _RANGE_BYTES, trusts_head=self._trusts_head)
+        ranges = ranges_at(source, self._config, places, _RANGE_BYTES)
         return self._random.sample(ranges, len(ranges))
 
     def _read_piece(
@@ -185,7 +181,7 @@ class _Reader:
             deque(self._blocks_of(chain.from_iterable(documents), counts), maxlen=0)
             return piece.end - piece.start
         watched = _WatchedSource(**vars(source), opened=[])
-        documents = read_source(watched, self._config, tally, passed_over, trusts_head=self._trusts_head)
+        documents = read_source(watched, self._config, tally, passed_over, trusts_head=True)
         for _ in self._blocks_of(chain.from_iterable(documents), counts):
             if time.monotonic() > deadline and not watched.opened[0].closed:
                 position = watched.opened[0].tell()

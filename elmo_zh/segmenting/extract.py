@@ -7,7 +7,6 @@ from itertools import count, groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.names import ARCHIVE_SUFFIXES
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
 from elmo_zh.corpus.ranges import ByteRange, read_range, split_source
@@ -109,18 +108,11 @@ def _is_packed(source: Source) -> bool:
     return source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
 
 
-def extract(task: ExtractTask, writer: PartWriter) -> Figures:
+def extract(task: ExtractTask, part: PartWriter) -> Figures:
     """Write the lines of a task's sources as text shards.
 
     The figures: the bytes of each shard, a tally of each source by its number, and what was passed over.
     """
-    try:
-        return _extract(task, writer, trusts_head=True)
-    except MistakenEncodingError:
-        return _extract(task, writer, trusts_head=False)
-
-
-def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Figures:
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
     with TextShardWriter(part, task.shard_bytes, task.rule) as writer:
@@ -129,9 +121,7 @@ def _extract(task: ExtractTask, part: PartWriter, *, trusts_head: bool) -> Figur
             if task.byte_range:
                 documents = read_range(each.source, task.byte_range, task.config, tallies[each.number], passed_over)
             else:
-                documents = read_source(
-                    each.source, task.config, tallies[each.number], passed_over, trusts_head=trusts_head
-                )
+                documents = read_source(each.source, task.config, tallies[each.number], passed_over)
             try:
                 _write_lines(documents, each.number, tallies[each.number], task, writer)
             except UnsuitableError as error:

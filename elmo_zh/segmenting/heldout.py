@@ -21,7 +21,6 @@ from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 
 # A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
 INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
-_CHUNK_BYTES = 2**20
 _HASHES = 2**64
 # A longer text, such as a book in one line or an often repeated notice, would be most of the held-out text.
 _MAX_TEXT_SENTENCES = 200
@@ -43,22 +42,8 @@ def paragraph_key(sentences: Iterable[str]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big")
 
 
-@dataclass
-class EqualParagraphs:
-    """All paragraphs of equal text: one of them, and the number of copies."""
-
-    paragraph: Paragraph
-    copies: int = 1
-
-    @property
-    def num_sentences(self) -> int:
-        """Number of sentences in all copies."""
-        return self.copies * self.paragraph.num_sentences
-
-    @property
-    def num_tokens(self) -> int:
-        """Number of tokens in all copies."""
-        return self.copies * self.paragraph.num_tokens
+# One of the paragraphs of equal text, and how many there are.
+Candidate = tuple[Paragraph, int]
 
 
 class HeldoutChoice:
@@ -79,7 +64,8 @@ class HeldoutChoice:
         self._min_sentences = config.heldout_min_sentences if config.heldout_share > 0 else 0
         self._max_tokens = config.heldout_max_tokens
         self._keys: list[int] = []
-        self._texts: dict[int, EqualParagraphs] = {}
+        self._texts: dict[int, Paragraph] = {}
+        self._copies: dict[int, int] = {}
         self.bound = _HASHES
         self._num_sentences = 0
         # Each different text counts once, so that what is kept does not depend on when its copies are added.
@@ -89,10 +75,10 @@ class HeldoutChoice:
     def add(self, paragraph: Paragraph) -> None:
         """Add a paragraph."""
         self._num_sentences += paragraph.num_sentences
-        if paragraph.key < self.bound and not self._is_too_long(EqualParagraphs(paragraph)):
-            self._add_text(EqualParagraphs(paragraph))
+        if paragraph.key < self.bound and not self._is_too_long(paragraph, 1):
+            self._add_text(paragraph, 1)
 
-    def merge(self, candidates: Iterable[EqualParagraphs], bound: int, num_sentences: int) -> None:
+    def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
         """Add what a choice of another shard has kept, of all the `num_sentences` that were added to it.
 
         The final choice is the same as if all paragraphs had been added to this one.
@@ -101,79 +87,73 @@ class HeldoutChoice:
         self.bound = min(self.bound, bound)
         while self._keys and self._keys[-1] >= self.bound:
             self._drop_last()
-        for text in candidates:
-            if text.paragraph.key < self.bound:
-                self._add_text(text)
+        for paragraph, copies in candidates:
+            if paragraph.key < self.bound:
+                self._add_text(paragraph, copies)
 
-    def _add_text(self, text: EqualParagraphs) -> None:
-        key = text.paragraph.key
+    def _add_text(self, paragraph: Paragraph, copies: int) -> None:
+        key = paragraph.key
         if key in self._texts:
-            self._texts[key].copies += text.copies
+            self._copies[key] += copies
             return
         insort(self._keys, key)
-        self._texts[key] = text
-        self._kept_sentences += text.paragraph.num_sentences
-        self._kept_tokens += text.paragraph.num_tokens
+        self._texts[key], self._copies[key] = paragraph, copies
+        self._kept_sentences += paragraph.num_sentences
+        self._kept_tokens += paragraph.num_tokens
         while self._keys and not self._last_may_be_needed():
             # A later text with a key this high is not needed either.
             self.bound = self._keys[-1]
             self._drop_last()
 
     def _drop_last(self) -> None:
-        text = self._texts.pop(self._keys.pop())
-        self._kept_sentences -= text.paragraph.num_sentences
-        self._kept_tokens -= text.paragraph.num_tokens
+        key = self._keys.pop()
+        paragraph = self._texts.pop(key)
+        del self._copies[key]
+        self._kept_sentences -= paragraph.num_sentences
+        self._kept_tokens -= paragraph.num_tokens
 
-    def candidates(self) -> list[EqualParagraphs]:
+    def candidates(self) -> list[Candidate]:
         """Return the texts that may be held out, sorted by key."""
-        return [self._texts[key] for key in self._keys]
+        return [(self._texts[key], self._copies[key]) for key in self._keys]
 
     def _last_may_be_needed(self) -> bool:
         last = self._keys[-1]
-        before = self._kept_sentences - self._texts[last].paragraph.num_sentences
+        before = self._kept_sentences - self._texts[last].num_sentences
         return self._kept_tokens <= 2 * self._max_tokens and (
             last < self._share_end or before < 2 * self._min_sentences
         )
 
-    def _is_too_long(self, text: EqualParagraphs) -> bool:
-        return text.num_sentences > _MAX_TEXT_SENTENCES or text.num_tokens > _MAX_TEXT_FRACTION * self._max_tokens
+    def _is_too_long(self, paragraph: Paragraph, copies: int) -> bool:
+        most_tokens = _MAX_TEXT_FRACTION * self._max_tokens
+        return copies * paragraph.num_sentences > _MAX_TEXT_SENTENCES or copies * paragraph.num_tokens > most_tokens
 
     def chosen(self) -> list[int]:
         """Return the keys of the held-out texts, sorted."""
         wanted = min(self._min_sentences, self._num_sentences // 10)
         heldout: list[int] = []
         num_sentences = num_tokens = 0
-        for text in self.candidates():
-            if self._is_too_long(text):
+        for paragraph, copies in self.candidates():
+            if self._is_too_long(paragraph, copies):
                 continue
-            if not (
-                (text.paragraph.key < self._share_end or num_sentences < wanted)
-                and num_tokens + text.num_tokens <= self._max_tokens
-                and (num_sentences + text.num_sentences) * 5 <= self._num_sentences
-            ):
+            is_wanted = paragraph.key < self._share_end or num_sentences < wanted
+            num_sentences += copies * paragraph.num_sentences
+            num_tokens += copies * paragraph.num_tokens
+            if not is_wanted or num_tokens > self._max_tokens or num_sentences * 5 > self._num_sentences:
                 break
-            heldout.append(text.paragraph.key)
-            num_sentences += text.num_sentences
-            num_tokens += text.num_tokens
+            heldout.append(paragraph.key)
         return heldout
 
 
 def save_candidates(path: Path, choice: HeldoutChoice) -> None:
     """Write what a choice has kept."""
-    rows = [
-        [text.paragraph.key, text.paragraph.num_sentences, text.paragraph.num_tokens, text.copies]
-        for text in choice.candidates()
-    ]
+    rows = [[each.key, each.num_sentences, each.num_tokens, copies] for each, copies in choice.candidates()]
     write_json(path, {"bound": choice.bound, "groups": rows})
 
 
-def load_candidates(path: Path) -> tuple[int, list[EqualParagraphs]]:
+def load_candidates(path: Path) -> tuple[int, list[Candidate]]:
     """Return the bound of a choice and what it has kept."""
     saved = read_json(path)
-    candidates = [
-        EqualParagraphs(Paragraph(key, sentences, tokens), copies) for key, sentences, tokens, copies in saved["groups"]
-    ]
-    return saved["bound"], candidates
+    return saved["bound"], [(Paragraph(*numbers), copies) for *numbers, copies in saved["groups"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +173,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
     text, index_file = (task.segmented.path / f"{task.name}.{suffix}" for suffix in ("txt", "index"))
     index = read_numbers(index_file, INDEX)
     chosen = read_json(task.chosen)
-    is_heldout = _are_among(index["key"], np.array(chosen, np.uint64))
+    is_heldout = np.isin(index["key"], np.array(chosen, np.uint64))
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
     heldout: list[tuple[int, str, int]] = []
     with writer.file("txt") as unfinished:
@@ -207,14 +187,6 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
     return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
 
 
-def _are_among(keys: NDArray[np.uint64], chosen: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which keys are among the chosen ones, which are sorted; np.isin would take more memory."""
-    if not len(chosen):
-        return np.zeros(len(keys), np.bool_)
-    places = np.searchsorted(chosen, keys)
-    return np.asarray(chosen[np.minimum(places, len(chosen) - 1)] == keys)
-
-
 def _divide(
     everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
 ) -> Iterator[tuple[int, str, int]]:
@@ -223,15 +195,10 @@ def _divide(
     position = 0
     for row in np.flatnonzero(is_heldout).tolist():
         num_bytes, end = int(index["bytes"][row]), int(ends[row])
-        _copy(everything, train, end - num_bytes - position)
+        train.write(everything.read(end - num_bytes - position))
         yield int(index["key"][row]), everything.read(num_bytes).decode("utf-8"), int(index["tokens"][row])
         position = end
     shutil.copyfileobj(everything, train)
-
-
-def _copy(source: BinaryIO, target: BinaryIO, num_bytes: int) -> None:
-    for start in range(0, num_bytes, _CHUNK_BYTES):
-        target.write(source.read(min(_CHUNK_BYTES, num_bytes - start)))
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:

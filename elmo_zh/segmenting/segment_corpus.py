@@ -28,7 +28,7 @@ from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import NumberedSource, cut, extract
 from elmo_zh.segmenting.heldout import HeldoutChoice, TakeOutTask, load_candidates, take_out
-from elmo_zh.segmenting.shard_task import SegmentTask, ShardCounts, forget_dictionaries, segment_shard
+from elmo_zh.segmenting.shard_task import SegmentTask, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
@@ -172,9 +172,13 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
             for number, num_bytes in enumerate(extracted["shard_sizes"])
         ]
         work.result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
-        for source, tally in extracted["tallies"].items():
-            work.result.tallies[int(source)].extend(Tally.restored(tally))
+        _extend_tallies(work.result, extracted)
     return shards
+
+
+def _extend_tallies(result: SegmentedCorpus, figures: Figures) -> None:
+    for source, tally in figures["tallies"].items():
+        result.tallies[int(source)].extend(Tally.restored(tally))
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
@@ -201,26 +205,20 @@ def _segment_shards(
         )
         for number, shard in enumerate(shards)
     }
-    found: dict[str, ShardCounts] = {}
+    found: dict[str, Figures] = {}
     total = sum(shard.num_bytes for shard in shards)
     with work.reporter.progress("segment", unit="bytes", total=total) as progress:
         for name, figures in work.step("segmented").run(work.engine, segment_shard, tasks):
-            found[name] = ShardCounts.restored(figures)
+            found[name] = figures
             tasks[name].shard.remove_text()
             progress.update(tasks[name].shard.num_bytes)
     forget_dictionaries()
-    in_order = [found[name] for name in tasks]
-    for counts in in_order:
-        _add_shard(counts, work.result)
+    for name in tasks:
+        _extend_tallies(work.result, found[name])
+        work.result.lines.merge(LineCounts.from_record(found[name]["lines"]))
+        work.result.counts.han_characters += found[name]["han_characters"]
     _add_up(work.result)
-    return [counts.sentences for counts in in_order]
-
-
-def _add_shard(shard: ShardCounts, result: SegmentedCorpus) -> None:
-    for source, tally in shard.tallies.items():
-        result.tallies[source].extend(tally)
-    result.lines.merge(shard.lines)
-    result.counts.han_characters += shard.han_characters
+    return [found[name]["sentences"] for name in tasks]
 
 
 def _add_up(result: SegmentedCorpus) -> None:

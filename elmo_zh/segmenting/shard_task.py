@@ -1,13 +1,12 @@
 """Third step of the segment stage: clean and segment the lines of a text shard, and note what may be held out."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
@@ -68,24 +67,13 @@ class SegmentTask:
 
 
 @dataclass(kw_only=True)
-class ShardCounts:
+class _ShardCounts:
     """Counts of a text shard's lines, kept and dropped, in total and for each of its sources."""
 
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
     sentences: int = 0
     tallies: dict[int, Tally] = field(default_factory=dict)
-
-    def described(self) -> dict[str, Any]:
-        """Return the counts as a JSON value."""
-        tallies = {str(number): tally.described() for number, tally in self.tallies.items()}
-        return {**asdict(self), "lines": self.lines.as_record(), "tallies": tallies}
-
-    @classmethod
-    def restored(cls, described: dict[str, Any]) -> "ShardCounts":
-        """Return the counts that `described` turned into a JSON value."""
-        tallies = {int(number): Tally.restored(tally) for number, tally in described["tallies"].items()}
-        return cls(**{**described, "lines": LineCounts.from_record(described["lines"]), "tallies": tallies})
 
 
 @lru_cache(maxsize=1)
@@ -100,8 +88,12 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's segmented paragraphs, their index and the held-out candidates; the figures are `ShardCounts`."""
-    counts = ShardCounts()
+    """Write a shard's segmented paragraphs, their index and the held-out candidates.
+
+    The figures: the counts of all its lines, a tally of each source by its number, and the numbers of Chinese
+    characters and of sentences.
+    """
+    counts = _ShardCounts()
     choice = HeldoutChoice(task.config)
     with (
         writer.file("txt") as unfinished,
@@ -118,10 +110,15 @@ def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
             counts.sentences += len(sentences)
     with writer.file("candidates") as unfinished:
         save_candidates(unfinished, choice)
-    return counts.described()
+    return {
+        "lines": counts.lines.as_record(),
+        "tallies": {str(number): tally.described() for number, tally in counts.tallies.items()},
+        "han_characters": counts.han_characters,
+        "sentences": counts.sentences,
+    }
 
 
-def _iter_paragraphs(task: SegmentTask, counts: ShardCounts) -> Iterator[tuple[list[str], int, bool]]:
+def _iter_paragraphs(task: SegmentTask, counts: _ShardCounts) -> Iterator[tuple[list[str], int, bool]]:
     """Yield the sentences of each kept line, their number of tokens, and whether the line starts a document."""
     preparation = _preparation(task.config, task.user_dictionary)
     left_out = task.repeated.in_shard(task.number) if task.repeated else {}
@@ -140,7 +137,7 @@ def _iter_paragraphs(task: SegmentTask, counts: ShardCounts) -> Iterator[tuple[l
         counts.lines.merge(lines)
 
 
-def _iter_lines(task: SegmentTask, counts: ShardCounts) -> Iterator[str]:
+def _iter_lines(task: SegmentTask, counts: _ShardCounts) -> Iterator[str]:
     """Yield the lines of a shard, and count their Chinese characters."""
     lines = task.shard.iter_lines()
     while some := list(islice(lines, _HAN_LINES)):

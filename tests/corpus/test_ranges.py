@@ -105,7 +105,7 @@ def test_ranges_at_places_hold_whole_lines_and_do_not_overlap(tmp_path: Path) ->
     lines = [f"第{number}行。" for number in range(500)]
     path.write_text("\n".join(lines), encoding="utf-8")
     places = [0, 100, 150, 3000, path.stat().st_size - 3]
-    found = ranges_at(source_of(path), CONFIG, places, 200, trusts_head=True)
+    found = ranges_at(source_of(path), CONFIG, places, 200)
     # The second and third places lie in the first range; after the last one no line starts.
     assert [(each.start == 0, each.end - each.start >= 200) for each in found] == [(True, True), (False, True)]
     assert found[1].start >= 3000
@@ -113,7 +113,7 @@ def test_ranges_at_places_hold_whole_lines_and_do_not_overlap(tmp_path: Path) ->
         (document,) = read_range(source_of(path), each, CONFIG, Tally(), PassedOver())
         read = list(document)
         assert read == lines[(start := lines.index(read[0])) : start + len(read)]
-    assert ranges_at(source_of(path), replace(CONFIG, document="paragraph"), places, 200, trusts_head=True) == []
+    assert ranges_at(source_of(path), replace(CONFIG, document="paragraph"), places, 200) == []
 
 
 def page(number: int) -> str:

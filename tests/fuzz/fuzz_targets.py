@@ -29,7 +29,6 @@ from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.contexts.explore.colourings import PointLabels
-from elmo_zh.corpus.encodings import MistakenEncodingError
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
@@ -92,8 +91,6 @@ def _read_corpus(suffix: str, data: bytes, folder: Path) -> None:
             for document in read_source(source, TextConfig(), Tally(), PassedOver(), trusts_head=trusts_head):
                 for _ in document:
                     pass
-        except MistakenEncodingError:
-            assert trusts_head
         except Exception as error:
             if explain_failure(error) is None:
                 raise
