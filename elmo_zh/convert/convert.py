@@ -16,7 +16,8 @@ from elmo_zh.bundle.write import BundleSource, least_bytes, source_of, write_mod
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
-from elmo_zh.corpus.segmented import iter_file_sentences
+from elmo_zh.corpus.segmented import iter_line_sentences
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.run.disk_space import require_disk_space
@@ -46,9 +47,8 @@ class ConvertSettings:
 
     def files_read(self, source: Path) -> list[Path]:
         """Return the model that is converted, and the files that the user named."""
-        chosen = self.chosen
-        named = [chosen.options, chosen.weights, chosen.vocab, chosen.token_embeddings]
-        return [source, *(path for path in (*named, self.text.user_dictionary, self.warm_on) if path is not None)]
+        others = [path for path in (self.text.user_dictionary, self.warm_on) if path is not None]
+        return [source, *self.chosen.by_option().values(), *others]
 
 
 def convert_model(
@@ -80,7 +80,7 @@ def convert_model(
 
 
 def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
-    given = settings.chosen.options_given()
+    given = list(settings.chosen.by_option())
     if BundleLayout(folder).info.is_file():
         _refuse_options(folder, "a bundle, which names its files itself", given)
         return _read_bundle(folder, settings.text)
@@ -119,7 +119,7 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
     if not segmented and source.text is not None:
         preparation = TextPreparation.build(source.text, source.user_dictionary)
     is_empty = True
-    for tokens in iter_file_sentences(path, preparation):
+    for tokens in iter_line_sentences(iter_lines(path), preparation):
         is_empty = False
         yield np.asarray(lexicon.encode(tokens), np.int64)
     if is_empty:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.encodings import CHUNK_BYTES, MARK, MARKING, Encoding, bad_byte
-from elmo_zh.corpus.lines import exact_lines_of_chunks, lines_of_chunks, whole_lines_of_chunks
+from elmo_zh.corpus.lines import lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
@@ -65,12 +65,14 @@ class DecodedText:
     def exact_lines(self) -> Iterator[str]:
         """Yield the lines, which end at LF or CR LF only; none is split."""
         advice = "which no line should be. Put each paragraph on a line of its own."
-        return self._bounded(exact_lines_of_chunks(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
+        lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
+        return (line.removesuffix("\r") for line in lines)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield the lines, none of them split."""
         advice = "which no record should be. Check its format, or read it as plain text: --input-format text"
-        return self._bounded(whole_lines_of_chunks(self.chunks(), longest, keeps_ends=keeps_ends), longest, advice)
+        chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
+        return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
 
     def _bounded(self, lines: Iterator[str], longest: int, advice: str) -> Iterator[str]:
         try:

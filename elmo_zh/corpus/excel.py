@@ -51,8 +51,8 @@ def _write_table(sheet: Any, table: BinaryIO) -> bool:
         if not any(cells):
             continue
         if rows is None:
-            # The reader takes the sign that is most frequent in the first row.
-            sign = max(",;\t|", key="".join(cells).count)
+            # The reader takes the sign that is most frequent in the first line.
+            sign = max(",;\t|", key="".join(cells).partition("\n")[0].count)
             rows = csv.writer(text, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n")
         rows.writerow(cells)
     text.detach()

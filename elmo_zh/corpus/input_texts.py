@@ -1,8 +1,5 @@
 """Texts read line by line, with no line left out, for every command that uses a model; `segment` drops lines."""
 
-import shutil
-import sys
-import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
@@ -20,7 +18,7 @@ from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS, num_without_field, other_fields_note
 from elmo_zh.corpus.readers.records import BLANK_LINES
-from elmo_zh.corpus.sources import Source, Sources, find_sources
+from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import note_input
@@ -233,11 +231,5 @@ def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sour
             note_input(source.path)
         yield sources
         return
-    if sys.stdin is None:
-        raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
-    # A copy in a file can be read twice.
-    with tempfile.NamedTemporaryFile(prefix="elmo-zh-", suffix=".txt") as spool:
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.flush()
-        source = Source(name="stdin", path=Path(spool.name), file_name="stdin", is_named=True, is_local=False)
-        yield Sources(sources=(source,))
+    with TemporaryDirectory(prefix="elmo-zh-") as folder:
+        yield Sources(sources=(spooled_input(Path(folder, "stdin"), "stdin"),))

@@ -1,7 +1,7 @@
 """Lines of text of any length, in bounded memory."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from elmo_zh.text.sentences import pieces
 
@@ -17,7 +17,7 @@ _LINE_START = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a text given in chunks, without line ends; a line ends only at LF, CR or CR LF."""
     rest = ""
-    for chunk in _with_line_feeds(chunks):
+    for chunk in with_line_feeds(chunks):
         text = rest + chunk
         *lines, rest = text.split("\n")
         if len(text) <= LONGEST_LINE:
@@ -44,28 +44,17 @@ def as_one_line(text: str) -> str:
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
-def whole_lines_of_chunks(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number."""
-    split = _LINE_START.split if keeps_ends else _at_line_feeds
-    return _whole_lines(_with_line_feeds(chunks, keeps_ends=keeps_ends), longest, split)
+def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
+    """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number.
 
-
-def exact_lines_of_chunks(chunks: Iterable[str], longest: int) -> Iterator[str]:
-    """Yield the lines of a text as they are: they end at LF, with or without CR before it; else as above."""
-    return (line.removesuffix("\r") for line in _whole_lines(chunks, longest, _at_line_feeds))
-
-
-def _at_line_feeds(chunk: str) -> list[str]:
-    return chunk.split("\n")
-
-
-def _whole_lines(chunks: Iterable[str], longest: int, split: Callable[[str], list[str]]) -> Iterator[str]:
+    They end at LF only, or with `keeps_ends` at LF, CR and CR LF, which stay.
+    """
     # The unfinished line, joined only once.
     fragments: list[str] = []
     length = 0
     number = 1
     for chunk in chunks:
-        first, *lines = split(chunk)
+        first, *lines = _LINE_START.split(chunk) if keeps_ends else chunk.split("\n")
         fragments.append(first)
         length += len(first)
         if lines:
@@ -79,7 +68,7 @@ def _whole_lines(chunks: Iterable[str], longest: int, split: Callable[[str], lis
         yield "".join(fragments)
 
 
-def _with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
+def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote, or undivided."""
     held = ""
     for chunk in chunks:

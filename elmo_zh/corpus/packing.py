@@ -8,7 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO
 
 from elmo_zh.errors import CorpusError
 
@@ -106,20 +106,11 @@ def _zstd() -> Any:
     return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
-class _Decompressor(Protocol):
-    """Common interface of bz2, lzma and zstd, for one of the streams that a file may consist of."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
 class _GzipDecompressor:
-    """One member of a gzip file with the interface of the others; zlib checks its checksum and length."""
+    """One member of a gzip file, with the interface that bz2, lzma and zstd share; zlib checks its checksum and length.
+
+    A file may consist of several.
+    """
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -140,14 +131,14 @@ class _GzipDecompressor:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def _new_decompressor(suffix: str) -> _Decompressor:
+def _new_decompressor(suffix: str) -> Any:
     if suffix == ".gz":
         return _GzipDecompressor()
     if suffix == ".bz2":
         return bz2.BZ2Decompressor()
     if suffix == ".xz":
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY_BYTES)
-    return cast(_Decompressor, _zstd().ZstdDecompressor())
+    return _zstd().ZstdDecompressor()
 
 
 class _Unpacked(io.RawIOBase):
@@ -163,7 +154,7 @@ class _Unpacked(io.RawIOBase):
         self._packed, self._suffix, self._name = packed, suffix, name
         self._most_bytes, self._num_unpacked, self._allowance = most_unpacked_bytes(packed_bytes), 0, allowance
         # The open stream, None between two; input read but not yet unpacked; number of bytes read from the file.
-        self._stream: _Decompressor | None = None
+        self._stream: Any = None
         self._input = b""
         self._num_read = 0
 
@@ -184,12 +175,11 @@ class _Unpacked(io.RawIOBase):
     def _next(self, most_bytes: int) -> bytes:
         """Return some unpacked bytes, none at the end of the file."""
         while self._stream is not None or self._find_stream():
-            assert self._stream is not None
             if self._stream.needs_input and not self._input:
                 self._read()
             is_at_end = self._stream.needs_input and not self._input
             given, self._input = (self._input, b"") if self._stream.needs_input else (b"", self._input)
-            data = self._stream.decompress(given, most_bytes)
+            data: bytes = self._stream.decompress(given, most_bytes)
             if self._stream.eof:
                 self._input = self._stream.unused_data + self._input
                 self._stream = None

@@ -1,11 +1,11 @@
 """Byte ranges of one large file that can be read independently: plain text, JSON lines and MediaWiki dumps."""
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import BinaryIO, cast
 
 from elmo_zh.config import TextConfig
@@ -13,7 +13,7 @@ from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
 from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
-from elmo_zh.corpus.packing import compression_of, damage_as_corpus_error, unpacked
+from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
 from elmo_zh.corpus.readers.record_texts import listed, parse_fields
 from elmo_zh.corpus.sources import Source
@@ -178,52 +178,30 @@ def _open_range(source: Source, byte_range: ByteRange) -> Iterator[BinaryIO]:
     with source.open_packed() as file:
         packed = compression_of(file.read(6))
         file.seek(byte_range.start)
-        stream: io.RawIOBase = _NextBytes(file, byte_range.end - byte_range.start)
-        if byte_range.kind != "wikidump":
-            yield io.BufferedReader(stream, _BLOCK_BYTES)
-            return
-        before = _DUMP_START if byte_range.start else b""
-        after = _DUMP_END if byte_range.end < byte_range.file_bytes else b""
-        inner = cast(BinaryIO, io.BufferedReader(stream, _BLOCK_BYTES))
+        num_bytes = byte_range.end - byte_range.start
+        pieces = _next_bytes(file, num_bytes)
         if packed:
             # Not a BZ2File, which takes a damaged stream for the end and would drop the pages after it silently.
-            inner = unpacked(inner, packed, source.name, byte_range.end - byte_range.start)
-        yield cast(BinaryIO, io.BufferedReader(_Wrapped(source.name, before, inner, after), _BLOCK_BYTES))
+            stream = unpacked(cast(BinaryIO, _Pieces(pieces)), packed, source.name, num_bytes)
+            pieces = iter(partial(stream.read, _BLOCK_BYTES), b"")
+        if byte_range.kind == "wikidump":
+            start = [_DUMP_START] if byte_range.start else []
+            end = [_DUMP_END] if byte_range.end < byte_range.file_bytes else []
+            pieces = chain(start, pieces, end)
+        yield cast(BinaryIO, _Pieces(pieces))
 
 
-class _NextBytes(io.RawIOBase):
-    """The next `num_bytes` bytes of a file."""
-
-    def __init__(self, file: BinaryIO, num_bytes: int) -> None:
-        self._file, self._left = file, num_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._file.read(min(len(buffer), self._left))
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)
+def _next_bytes(file: BinaryIO, num_bytes: int) -> Iterator[bytes]:
+    while num_bytes and (data := file.read(min(_BLOCK_BYTES, num_bytes))):
+        num_bytes -= len(data)
+        yield data
 
 
-class _Wrapped(io.RawIOBase):
-    """A range of a dump between the start and the end tags of a dump."""
+class _Pieces:
+    """Pieces, none of them empty, as a stream; each call reads the next one, of any length."""
 
-    def __init__(self, name: str, before: bytes, inner: BinaryIO, after: bytes) -> None:
-        self._name, self._inner = name, inner
-        self._before, self._after = before, after
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        if self._before:
-            data, self._before = self._before[: len(buffer)], self._before[len(buffer) :]
-        else:
-            with damage_as_corpus_error(self._name):
-                data = self._inner.read(len(buffer))
-            if not data:
-                data, self._after = self._after[: len(buffer)], self._after[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
+    def read(self, _size: int = -1) -> bytes:
+        return next(self._pieces, b"")

@@ -115,10 +115,7 @@ def _read_content(
         refuse_bad_bytes(text, may_skip=True)
     kind = find_format(text, config.format)
     tally.read_field = ""
-    documents = read_documents(kind, text, config, tally, passed_over)
-    first = next(documents, None)
-    tally.forms[kind, text.encoding.name, tally.read_field] += 1
-    for document in chain([] if first is None else [first], _rest(documents)):
+    for document in _begun(read_documents(kind, text, config, tally, passed_over), kind, text, tally):
         tally.documents += 1
         yield readable_lines(document, text.encoding, config.bad_bytes, tally)
 
@@ -130,16 +127,21 @@ def _read_records_of_content(
     refuse_bad_bytes(text, may_skip=False)
     kind = find_record_format(text, config.format)
     tally.read_field = ""
-    records = read_records(kind, text, config, tally, passed_over)
-    first = next(records, None)
-    tally.forms[kind, text.encoding.name, tally.read_field] += 1
-    yield content.member, _checked(chain([] if first is None else [first], _rest(records)), text.name)
+    records = _begun(read_records(kind, text, config, tally, passed_over), kind, text, tally)
+    yield content.member, _checked(records, text.name)
 
 
 def _checked(records: Iterator[Record], name: str) -> Iterator[Record]:
     for number, record in enumerate(records, start=1):
         refuse_surrogates(record.line, number, name)
         yield record
+
+
+def _begun(items: Iterator[Item], kind: str, text: DecodedText, tally: Tally) -> Iterator[Item]:
+    """Count the form of a file, which is known once its first document or record has been read; return all of them."""
+    first = next(items, None)
+    tally.forms[kind, text.encoding.name, tally.read_field] += 1
+    return chain([] if first is None else [first], _rest(items))
 
 
 def _rest(items: Iterator[Item]) -> Iterator[Item]:

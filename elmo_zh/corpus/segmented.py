@@ -46,15 +46,10 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
             yield split_tokens(line)
 
 
-def iter_file_sentences(path: Path, preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Return the tokens of each sentence of a file, without the sentences that have none.
-
-    Without a preparation the file is segmented text, one sentence a line, split at U+0020.
-    """
-    return iter_line_sentences(iter_lines(path), preparation)
-
-
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence of lines, without the sentences that have none; arguments as above."""
+    """Yield the tokens of each sentence of lines, without the sentences that have none.
+
+    Without a preparation the lines are segmented text, one sentence a line, split at U+0020.
+    """
     for line in lines:
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

@@ -132,7 +132,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
     try:
         remote = [_fetch(address, fetched / f"{number}") for number, address in enumerate(addresses)]
         if "-" in arguments:
-            remote.append(_spool(fetched / "stdin"))
+            remote.append(spooled_input(fetched / "stdin", STANDARD_INPUT))
         names = (Path(argument).name if Path(argument).is_absolute() else argument for argument in arguments)
         typed = tuple(STANDARD_INPUT if name == "-" else shown(name) for name in names)
         yield replace(found, sources=(*found.sources, *remote), arguments=typed)
@@ -246,13 +246,14 @@ def _expand(argument: str) -> list[Path]:
     return matches
 
 
-def _spool(path: Path) -> Source:
+def spooled_input(path: Path, name: str) -> Source:
+    """Return standard input as a source, copied to a new file, which can be read more than once."""
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
     make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return Source(name=STANDARD_INPUT, path=path, file_name="stdin", is_named=True, is_local=False)
+    return Source(name=name, path=path, file_name="stdin", is_named=True, is_local=False)
 
 
 def _fetch(address: str, path: Path) -> Source:

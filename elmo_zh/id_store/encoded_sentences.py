@@ -49,12 +49,9 @@ class EncodedSentences:
         self._shard = lru_cache(max_open)(open_shard)
 
     @classmethod
-    def in_memory(
-        cls, ids: NDArray[Any], offsets: NDArray[np.uint64], documents: Sequence[int] | None = None
-    ) -> "EncodedSentences":
-        """Use arrays in memory as the only shard; without `documents` all sentences are one document."""
-        shard, counts = _memory_shard(ids, offsets, documents)
-        return cls([counts], lambda _: shard)
+    def in_memory(cls, ids: NDArray[Any], offsets: NDArray[np.uint64]) -> "EncodedSentences":
+        """Use arrays in memory as the only shard; all sentences are one document."""
+        return cls(*_only_shard(ids, offsets))
 
     def __len__(self) -> int:
         return self._sentence_starts[-1]
@@ -120,13 +117,12 @@ class EncodedSentences:
         return self.num_tokens + len(self)
 
 
-def _memory_shard(
-    ids: NDArray[Any], offsets: NDArray[np.uint64], documents: Sequence[int] | None = None
-) -> tuple[ShardArrays, dict[str, int]]:
-    num_sentences = len(offsets) - 1
-    bounds = np.array(([0, num_sentences] if num_sentences else [0]) if documents is None else documents, np.uint64)
-    counts = {"tokens": len(ids), "sentences": num_sentences, "documents": len(bounds) - 1}
-    return ShardArrays(ids, offsets, bounds), counts
+def _only_shard(
+    ids: NDArray[Any], offsets: NDArray[np.uint64]
+) -> tuple[list[dict[str, int]], Callable[[int], ShardArrays]]:
+    documents = np.unique([0, len(offsets) - 1]).astype(np.uint64)
+    counts = {"tokens": len(ids), "sentences": len(offsets) - 1, "documents": len(documents) - 1}
+    return [counts], lambda _: ShardArrays(ids, offsets, documents)
 
 
 class HeldoutSentences(EncodedSentences):
@@ -151,8 +147,7 @@ class HeldoutSentences(EncodedSentences):
         spelling_nats: NDArray[np.float64],
     ) -> "HeldoutSentences":
         """Use arrays in memory as the only shard."""
-        shard, counts = _memory_shard(ids, offsets)
-        return cls([counts], lambda _: shard, characters, spelling_nats)
+        return cls(*_only_shard(ids, offsets), characters, spelling_nats)
 
 
 @dataclass(frozen=True)

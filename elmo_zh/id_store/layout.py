@@ -1,6 +1,6 @@
 """The files of an id store, its description in store.json, and how it is opened."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays
 from elmo_zh.invocation import command
-from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
@@ -53,13 +52,16 @@ class Description:
         """Return the dtype of the arrays with a suffix."""
         return _DTYPES.get(suffix, self.id_dtype)
 
-    def file_names(self) -> Iterator[str]:
-        """Yield the names of all files except store.json."""
-        for kind in KINDS:
-            for number in range(len(self.shards[kind])):
-                yield from (f"{shard_name(kind, number)}.{suffix}" for suffix in ARRAYS[kind])
-        if self.other_words_bytes is not None:
-            yield OTHER_WORDS
+    def file_bytes(self) -> dict[str, int]:
+        """Return the size of each file except store.json, by its name."""
+        sizes = {
+            f"{shard_name(kind, number)}.{suffix}": (shard[count_name] + extra)
+            * np.dtype(self.array_dtype(suffix)).itemsize
+            for kind in KINDS
+            for number, shard in enumerate(self.shards[kind])
+            for suffix, (count_name, extra) in ARRAYS[kind].items()
+        }
+        return sizes if self.other_words_bytes is None else {**sizes, OTHER_WORDS: self.other_words_bytes}
 
 
 def remedy(folder: Path) -> str:
@@ -103,7 +105,7 @@ def _is_count(value: Any) -> bool:
 
 def store_files(folder: Path) -> list[Path]:
     """Return the files of an id store according to its description."""
-    return [folder / name for name in (*read_description(folder).file_names(), DESCRIPTION)]
+    return [folder / name for name in (*read_description(folder).file_bytes(), DESCRIPTION)]
 
 
 _CHECKED_IDS = 2**22
@@ -125,7 +127,11 @@ def load_id_store(
         )
     if (description.other_words_bytes is not None) != (num_slots is not None):
         raise RunError(f"{folder} was encoded for the other model.mode. {remedy(folder)}")
-    _require_sizes(folder, description)
+    for name, size in description.file_bytes().items():
+        path = folder / name
+        actual = path.stat().st_size if path.exists() else 0
+        if actual != size or not path.exists():
+            raise RunError(f"{path} has {actual} bytes, expected {size}. {remedy(folder)}")
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
     if reads_all:
@@ -137,24 +143,6 @@ def load_id_store(
         HeldoutSentences(heldout.counts, heldout.open, heldout.read("characters"), heldout.read("spelling")),
         Lexicon(vocabulary, num_slots, other_words),
     )
-
-
-def _require_sizes(folder: Path, description: Description) -> None:
-    """Raise RunError for the first file that does not have the expected length."""
-    expected = {
-        f"{shard_name(kind, number)}.{suffix}": (shard[count_name] + extra)
-        * np.dtype(description.array_dtype(suffix)).itemsize
-        for kind in KINDS
-        for number, shard in enumerate(description.shards[kind])
-        for suffix, (count_name, extra) in ARRAYS[kind].items()
-    }
-    if description.other_words_bytes is not None:
-        expected[OTHER_WORDS] = description.other_words_bytes
-    for name, size in expected.items():
-        path = folder / name
-        actual = path.stat().st_size if path.exists() else 0
-        if actual != size or not path.exists():
-            raise RunError(f"{path} has {actual} bytes, expected {size}. {remedy(folder)}")
 
 
 class _Shards:
@@ -202,5 +190,4 @@ class _Shards:
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""
         dtype = self._description.array_dtype(suffix)
-        paths = (self._folder / f"{shard_name(self._kind, number)}.{suffix}" for number in range(len(self.counts)))
-        return np.concatenate([np.zeros(0, dtype), *(read_numbers(path, dtype) for path in paths)])
+        return np.concatenate([np.zeros(0, dtype), *(self._map(number, suffix) for number in range(len(self.counts)))])

@@ -19,7 +19,7 @@ from elmo_zh.text.han import count_han
 from elmo_zh.version import __version__
 from elmo_zh.vocabulary.coverage import ROUND_SIZES
 from elmo_zh.vocabulary.vocabulary import SPECIALS
-from elmo_zh.word2vec import choose_epochs
+from elmo_zh.word2vec.implementations import choose_epochs
 
 PLAN_FORMAT = 2
 THIS_CONFIG = "this run"

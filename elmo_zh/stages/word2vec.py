@@ -10,13 +10,8 @@ from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.stages.inputs import segmented_inputs
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
-from elmo_zh.word2vec import (
-    choose_epochs,
-    chosen_implementation,
-    load_word_vectors,
-    save_word_vectors,
-    train_word2vec,
-)
+from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
+from elmo_zh.word2vec.vectors import load_word_vectors, save_word_vectors
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:

@@ -144,26 +144,24 @@ def _stable(config: TextConfig) -> re.Pattern[str]:
 
 
 def _fold_step() -> Step:
-    def leaves(text: str) -> bool:
-        return _FULLWIDTH.search(text) is None
+    return _translating("fold_fullwidth", _FOLD_FULLWIDTH, lambda text: _FULLWIDTH.search(text) is None)
 
-    def fold(text: str) -> str:
-        return text if leaves(text) else text.translate(_FOLD_FULLWIDTH)
 
-    return Step("fold_fullwidth", fold, partial(_iter_translated, _FOLD_FULLWIDTH), leaves)
+def _translating(name: str, table: Mapping[int, int | None], leaves: Callable[[str], bool]) -> Step:
+    def translate(text: str) -> str:
+        return text if leaves(text) else text.translate(table)
+
+    return Step(name, translate, partial(_iter_translated, table), leaves)
 
 
 def _control_step() -> Step:
-    table, invisible = _invisible_characters(), _invisible()
+    invisible = _invisible()
 
     def leaves(text: str) -> bool:
         # Several times as fast as the search: a printable text has no invisible character and no space but U+0020.
         return text.isprintable() or "".join(text.split()).isprintable() or invisible.search(text) is None
 
-    def remove(text: str) -> str:
-        return text if leaves(text) else text.translate(table)
-
-    return Step("remove_control", remove, partial(_iter_translated, table), leaves)
+    return _translating("remove_control", _invisible_characters(), leaves)
 
 
 def _white_space_step() -> Step:
@@ -185,7 +183,7 @@ def _line_end_step() -> Step:
     )
 
 
-def _iter_translated(table: Mapping[int, int] | Mapping[int, None], text: str) -> Iterator[Edit]:
+def _iter_translated(table: Mapping[int, int | None], text: str) -> Iterator[Edit]:
     for index, code in enumerate(map(ord, text)):
         if code in table:
             yield Edit(index, index + 1, 0 if table[code] is None else 1)

@@ -38,7 +38,7 @@ from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, top_outputs
 from elmo_zh.training.heldout import evaluate_heldout
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
-from elmo_zh.word2vec import WordVectors
+from elmo_zh.word2vec.vectors import WordVectors
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:

@@ -38,7 +38,7 @@ from elmo_zh.training.verdict import (
     report_summary,
 )
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
-from elmo_zh.word2vec import load_word_vectors
+from elmo_zh.word2vec.vectors import load_word_vectors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -26,9 +26,6 @@ from elmo_zh.run.reporter import Progress
 from elmo_zh.vocabulary.vocabulary import END_ID, SPECIALS, Vocabulary
 from elmo_zh.word2vec.negative_sampling import BatchSampler, NegativeSampling
 from elmo_zh.word2vec.vectors import TrainingJob
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 # gensim's defaults.
 _FIRST_LEARNING_RATE = 0.025
@@ -70,10 +67,8 @@ def train_rows(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
     return model.inputs.numpy()[job.rows]
 
 
-class _Compute(Protocol):
-    """Applies a function to each item and returns the results in order."""
-
-    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> list[Result]: ...
+# Applies a function to each item and returns the results in order.
+_Compute = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 @contextmanager
@@ -89,19 +84,12 @@ def _single_threads() -> Iterator[_Compute]:
     def start() -> None:
         torch.set_num_threads(1)
 
-    def on_this_thread(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        return [function(item) for item in items]
-
     if num_threads == 1:
-        yield on_this_thread
+        yield lambda function, items: list(map(function, items))
         return
     with ThreadPoolExecutor(num_threads, thread_name_prefix="word2vec", initializer=start) as pool:
-
-        def on_the_pool(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-            return list(pool.map(torch.inference_mode()(function), items))
-
         try:
-            yield on_the_pool
+            yield lambda function, items: list(pool.map(torch.inference_mode()(function), items))
         finally:
             torch.set_num_threads(num_threads)
 

@@ -13,7 +13,7 @@ from messages import message_of
 from elmo_zh.corpus import lines as module
 from elmo_zh.corpus.decoding import UNDECODABLE, DecodedText, readable_lines
 from elmo_zh.corpus.encodings import CHUNK_BYTES, Encoding
-from elmo_zh.corpus.lines import lines_of, lines_of_chunks, whole_lines_of_chunks
+from elmo_zh.corpus.lines import lines_of, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.sentences import split_sentences
@@ -130,7 +130,7 @@ def test_lines_end_at_line_feeds_and_carriage_returns_wherever_the_chunks_end(te
     if not expected[-1]:
         del expected[-1]
     assert list(lines_of_chunks(chunks)) == expected
-    assert list(whole_lines_of_chunks(chunks, 100)) == expected
+    assert list(whole_lines(with_line_feeds(chunks), 100)) == expected
     assert list(lines_of(text)) == expected
 
 
@@ -144,7 +144,7 @@ def test_a_long_text_has_the_lines_that_its_chunks_have(monkeypatch: pytest.Monk
 
 def test_a_line_of_many_chunks_is_joined_once() -> None:
     chunks = ["天" * 1000] * 20_000
-    assert [len(line) for line in whole_lines_of_chunks(chunks, 2**26)] == [20_000_000]
+    assert [len(line) for line in whole_lines(with_line_feeds(chunks), 2**26)] == [20_000_000]
 
 
 def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,4 +163,4 @@ def test_a_line_without_a_sentence_end_is_cut_at_the_limit(monkeypatch: pytest.M
 
 def test_a_record_that_is_too_long_is_told_by_its_line() -> None:
     with pytest.raises(ValueError, match=r"^3$"):
-        list(whole_lines_of_chunks(["ab\ncd\n", "efgh", "ijkl"], 7))
+        list(whole_lines(["ab\ncd\n", "efgh", "ijkl"], 7))

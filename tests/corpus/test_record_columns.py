@@ -10,7 +10,7 @@ from corpus.readers.reading import text_of
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.readers.labelled_records import labelled_records
+from elmo_zh.corpus.readers.labelled_records import labelled_records, names_in
 from elmo_zh.corpus.sources import find_sources
 
 TEXT = "今天天气很好，\n我们去公园散步。"
@@ -74,3 +74,10 @@ def test_columns_of_labelled_data(kind: str) -> None:
         (("好极了", "正"), {"author": "甲", "year": "2020"}),
         (("太差了", "负"), {"author": "乙", "year": "2021"}),
     ]
+
+
+def test_names_are_found_in_a_list_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmo_zh.corpus.readers.records.LONGEST_LIST", 7)
+    for start in ("[", " [\n", ""):
+        assert names_in(text_of(f'{start}{{"review": "{LINE}", "year": 1}}, ?'), "json") == ["review", "year"]
+    assert names_in(text_of("今天{天气}很好。"), "text") == []

@@ -23,7 +23,7 @@ from elmo_zh.training.initial_weights import (
     unigram_bias,
 )
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec import WordVectors
+from elmo_zh.word2vec.vectors import WordVectors
 
 SMALLEST = replace(SHAPE, num_tokens=5, cell_dim=6, projection_dim=2, num_layers=1)
 

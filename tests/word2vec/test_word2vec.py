@@ -21,15 +21,9 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec import (
-    WordVectors,
-    choose_epochs,
-    chosen_implementation,
-    load_word_vectors,
-    save_word_vectors,
-    torch_training,
-    train_word2vec,
-)
+from elmo_zh.word2vec import torch_training
+from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
+from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors, save_word_vectors
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
 # Each numeral stands among its own kind of words only; 𠀀 and the specials' spellings are no words of the vocabulary.

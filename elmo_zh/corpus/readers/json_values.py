@@ -11,7 +11,7 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
-from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELD, choose_fields, joined_line, listed
+from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELD, choose_fields, joined_line, no_text_error
 from elmo_zh.corpus.readers.records import other_columns, starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -99,18 +99,13 @@ def _is_item_with(around: list[str | None], paths: set[str]) -> bool:
 
 
 def _no_text(text: DecodedText, config: TextConfig) -> CorpusError:
-    return CorpusError(
-        f"{text.name}: nothing has text in the field {config.field}. The fields at its start are:"
-        f" {_sample_paths(text)}."
-    )
+    return no_text_error(text.name, config.field, (path for path, _ in _sample(text)))
 
 
 def _paths(text: DecodedText, config: TextConfig, tally: Tally) -> set[str]:
     paths = choose_fields(config.field, _sample(text), tally)
     if not paths:
-        raise UnsuitableError(
-            text.name, f"no field is text for sure among {_sample_paths(text)}", "Name one or several: --field NAME"
-        )
+        raise _no_text(text, config)
     return set(paths)
 
 
@@ -119,10 +114,6 @@ def _sample(text: DecodedText) -> Iterator[tuple[str, str]]:
     values = _values(text, _is_outermost_item)
     texts = ((path, value) for _, path, value in values if isinstance(value, str))
     return islice(texts, _SAMPLE_TEXTS)
-
-
-def _sample_paths(text: DecodedText) -> str:
-    return listed(path for path, _ in _sample(text))
 
 
 def _is_outermost_item(around: list[str | None]) -> bool:

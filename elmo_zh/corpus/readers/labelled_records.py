@@ -22,11 +22,11 @@ from elmo_zh.corpus.readers.columns import (
 from elmo_zh.corpus.readers.records import (
     Row,
     Table,
+    first_object,
     iter_objects,
     other_columns,
     rows_between_signs,
     rows_of,
-    starts_as_objects,
     values_with_paths,
 )
 from elmo_zh.errors import CorpusError
@@ -35,7 +35,6 @@ from elmo_zh.errors import CorpusError
 _SAMPLE_RECORDS = 20_000
 # Records that tell whether a field names the parts of the data.
 _PART_RECORDS = 200
-_HEAD_CHARACTERS = 2**16
 # Values of a column that a message shows.
 _SHOWN_VALUES = 3
 # Least fraction of the rows without a header that have as many columns as most, and how many rows have to show it.
@@ -323,4 +322,4 @@ def names_in(text: DecodedText, kind: str) -> list[str]:
     """Return the cells of the first row of a table, or the fields of the first object; else nothing."""
     if kind in ("csv", "tsv"):
         return [cell.strip() for cell in next(rows_of(text, kind), [])]
-    return list(next(iter_objects(text), {})) if starts_as_objects(text.head(_HEAD_CHARACTERS)) else []
+    return list(first_object(text))

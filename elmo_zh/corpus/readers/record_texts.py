@@ -160,8 +160,13 @@ def _documents(opened: _Opened, tally: Tally) -> Documents:
 def _open_json_lines(text: DecodedText, config: TextConfig, tally: Tally, keeps_all: bool) -> _Opened:
     records = _lines_of_json(text, config, tally, keeps_all)
     sample = list(islice(records, _SAMPLE_RECORDS))
-    paths = choose_fields(config.field, chain.from_iterable(map(strings_with_paths, sample)), tally)
-    no_text = _no_text(text, config, sample)
+    if not sample:
+        raise UnsuitableError(
+            text.name, "without one line of JSON", "Check its format: --input-format text, for example."
+        )
+    texts = list(chain.from_iterable(map(strings_with_paths, sample)))
+    paths = choose_fields(config.field, texts, tally)
+    no_text = no_text_error(text.name, config.field, dict(texts))
     if not paths:
         raise no_text
     return _Opened(records=chain(sample, records), paths=paths, without_text=WITHOUT_FIELD, no_text=no_text)
@@ -174,19 +179,14 @@ def _lines_of_json(text: DecodedText, config: TextConfig, tally: Tally, keeps_al
     return json_records(text, advice, bad=None if config.bad_bytes == "strict" else tally)
 
 
-def _no_text(text: DecodedText, config: TextConfig, sample: list[Any]) -> CorpusError:
-    paths = {path for record in sample for path, _ in strings_with_paths(record)}
-    if not sample:
-        return UnsuitableError(
-            text.name, "without one line of JSON", "Check its format: --input-format text, for example."
-        )
-    if config.field:
+def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
+    """Return the error for a file without text in the field that the user named, or without a field that is text."""
+    if field:
         return CorpusError(
-            f"{text.name}: no record has text in the field {config.field}. The fields of the first ones are:"
-            f" {listed(paths)}."
+            f"{name}: no record has text in the field {field}. The fields of the first ones are: {listed(paths)}."
         )
     return UnsuitableError(
-        text.name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+        name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
     )
 
 

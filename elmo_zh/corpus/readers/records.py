@@ -23,7 +23,8 @@ NOT_JSON = "lines that are not JSON"
 # Signs between the columns of some tables, such as _!_ or ||, and how many lines have to show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES = 10
-_LIST_OF_OBJECTS = re.compile(r"\s*\[\s*\{")
+_LIST_OF_OBJECTS, _FIRST_OBJECT = re.compile(r"\s*\[\s*\{"), re.compile(r"\s*(?:\[\s*)?\{")
+_LONGEST_FIRST = 2**22
 
 Row = list[str]
 
@@ -193,18 +194,24 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _whole_list(text: DecodedText) -> list[Any]:
-    chunks: list[str] = []
-    num_characters = 0
-    for chunk in text.chunks():
-        num_characters += len(chunk)
-        if num_characters > LONGEST_LIST:
-            raise CorpusError(
-                f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object a line."
-            )
-        chunks.append(chunk)
+def first_object(text: DecodedText) -> dict[str, Any]:
+    """Return the first object of JSON lines or of a list of any length; an empty one if there is none."""
+    start = text.head(_LONGEST_FIRST)
+    found = _FIRST_OBJECT.match(start)
     try:
-        found: list[Any] = json.loads("".join(chunks))
+        return dict(json.JSONDecoder().raw_decode(start, found.end() - 1)[0]) if found else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _whole_list(text: DecodedText) -> list[Any]:
+    content = text.head(LONGEST_LIST + 1)
+    if len(content) > LONGEST_LIST:
+        raise CorpusError(
+            f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object a line."
+        )
+    try:
+        found: list[Any] = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"{text.name} is not JSON ({error}). Correct it, or give one JSON object a line.") from None
     return found

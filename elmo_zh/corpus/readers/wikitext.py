@@ -137,10 +137,6 @@ def _dropped(node: Any, kind: str, tally: Tally) -> Iterator[str]:
     return iter(())
 
 
-def _heading(node: Any, tally: Tally) -> Iterator[str]:
-    yield from _prose(node.title, tally)
-
-
 def _link(node: Any, tally: Tally) -> Iterator[str]:
     title = str(node.title).strip()
     namespace = title.partition(":")[0].strip().lower() if ":" in title else ""
@@ -195,15 +191,11 @@ def _shown_parameters(name: str) -> Sequence[str]:
     return _SHOWN_PARAMETERS.get(name, ())
 
 
-def _entity(node: Any, _tally: Tally) -> Iterator[str]:
-    yield node.normalize()
-
-
 _READERS: dict[str, Callable[[Any, Tally], Iterator[str]]] = {
-    "Heading": _heading,
+    "Heading": lambda node, tally: _prose(node.title, tally),
     "Wikilink": _link,
     "ExternalLink": _external_link,
     "Tag": _tag,
     "Template": _template,
-    "HTMLEntity": _entity,
+    "HTMLEntity": lambda node, _tally: iter((node.normalize(),)),
 }
