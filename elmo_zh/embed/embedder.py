@@ -26,7 +26,7 @@ from elmo_zh.checks import (
 )
 from elmo_zh.choices import RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.embed.hub_outputs import hub_outputs
-from elmo_zh.embed.sentence_tokens import ForkSafeLock, SentenceTokens
+from elmo_zh.embed.sentence_tokens import SentenceTokens
 from elmo_zh.embed.sentence_vectors import (
     EmbeddedSentence,
     SentenceVectors,
@@ -88,8 +88,7 @@ class ElmoEmbedder(SentenceTokens):
         check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
         check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
-        lock = ForkSafeLock(self, "_preparation", "_vectors", "_finder", "_forms")
-        super().__init__(bundle, lock, None if user_dictionary is None else Path(user_dictionary).absolute())
+        super().__init__(bundle, None if user_dictionary is None else Path(user_dictionary).absolute())
         self.precision, self.dtype = precision, dtype
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful

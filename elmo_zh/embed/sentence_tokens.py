@@ -17,44 +17,16 @@ from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 
-class ForkSafeLock:
-    """A reentrant lock, free in a forked process even if another thread held it when the process was forked.
-
-    A forked process has only the thread that forked, so nobody would ever release such a lock there. That thread may
-    have been changing the attributes `made_when_needed` of the owner, so they become None again there.
-    """
-
-    def __init__(self, owner: object, *made_when_needed: str) -> None:
-        self._lock = threading.RLock()
-        self._owner, self._made_when_needed = weakref.ref(owner), made_when_needed
-        _locks.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def free_in_child(self) -> None:
-        """Free the lock in a forked process."""
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
-            return
-        self._lock = threading.RLock()
-        if owner := self._owner():
-            for name in self._made_when_needed:
-                setattr(owner, name, None)
+_locked: "weakref.WeakSet[SentenceTokens]" = weakref.WeakSet()
 
 
-_locks: "weakref.WeakSet[ForkSafeLock]" = weakref.WeakSet()
+def _renew_locks() -> None:
+    """Renew the locks in a forked process: other threads, which would release them, do not exist there."""
+    for each in _locked:
+        each._lock = threading.RLock()
 
 
-def _free_locks() -> None:
-    for lock in _locks:
-        lock.free_in_child()
-
-
-os.register_at_fork(after_in_child=_free_locks)
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 class SentenceTokens:
@@ -63,8 +35,10 @@ class SentenceTokens:
     The segmenter is loaded when it is first needed; the lock is held then.
     """
 
-    def __init__(self, bundle: Bundle, lock: ForkSafeLock, user_dictionary: Path | None = None) -> None:
-        self.bundle, self._lock, self.user_dictionary = bundle, lock, user_dictionary
+    def __init__(self, bundle: Bundle, user_dictionary: Path | None) -> None:
+        self.bundle, self.user_dictionary = bundle, user_dictionary
+        self._lock = threading.RLock()
+        _locked.add(self)
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
 

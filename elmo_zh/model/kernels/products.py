@@ -74,7 +74,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tenso
         if dtype == weight.dtype:
             return torch.addmm(bias, x, weight)
         return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype) + bias
-    result: Tensor = _Affine.apply(x, weight, bias, dtype)  # type: ignore[no-untyped-call]
+    result: Tensor = _Product.apply(x, weight, bias, dtype)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -86,44 +86,30 @@ def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """
     if not can_pack(weight, dtype):
         return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype)
-    result: Tensor = _SteadyProduct.apply(x, weight, dtype)  # type: ignore[no-untyped-call]
+    result: Tensor = _Product.apply(x, weight, None, dtype)  # type: ignore[no-untyped-call]
     return result
-
-
-class _SteadyProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        ctx.save_for_backward(x.to(dtype), weight.to(dtype))
-        return _multiply_unpacked(*ctx.to_save).to(weight.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
-        return _multiply_unpacked(d_y, weight.mT).to(dtype), _multiply_unpacked(x.mT, d_y).to(dtype), None
 
 
 def _multiply_unpacked(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     return multiply(left, unpacked(right), bias, is_packed=True)
 
 
-class _Affine(torch.autograd.Function):
+class _Product(torch.autograd.Function):
+    """x W + b by oneDNN; with a bias the weight's gradient, a product of large tensors, is computed by MKL."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-        x, weight = x.to(dtype), weight.to(dtype)
-        ctx.save_for_backward(x, weight)
-        return _multiply_unpacked(x, weight, bias).to(bias.dtype)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+        ctx.save_for_backward(x.to(dtype), weight.to(dtype))
+        ctx.has_bias = bias is not None
+        return _multiply_unpacked(*ctx.to_save, bias).to(weight.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
-        return (
-            _multiply_unpacked(d_y, weight.mT).to(dtype),
-            multiply_once(x.mT, d_y).to(dtype),
-            gradients[0].sum(dim=0),
-            None,
-        )
+        d_weight = multiply_once(x.mT, d_y) if ctx.has_bias else _multiply_unpacked(x.mT, d_y)
+        d_bias = gradients[0].sum(dim=0) if ctx.has_bias else None
+        return _multiply_unpacked(d_y, weight.mT).to(dtype), d_weight.to(dtype), d_bias, None
 
 
 class InferenceProduct(NamedTuple):

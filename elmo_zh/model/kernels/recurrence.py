@@ -111,16 +111,7 @@ def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
     Without `is_traced`, `read`, `tanh_cells` and `gates` are only one step long.
     """
     inputs, cell, weights = call.inputs, call.cell, call.weights
-    _, num_steps, num_streams, input_dim = inputs.shape
-    D, P = cell.shape[2], call.output.shape[2]
-    num_traced = num_steps if is_traced else 1
-    trace = Trace(
-        outputs=inputs.new_empty(2, num_steps, num_streams, P),
-        read=inputs.new_empty(2, num_traced, num_streams, input_dim + P),
-        cells=cell.new_empty(2, num_steps, num_streams, D),
-        tanh_cells=cell.new_empty(2, num_traced, num_streams, D),
-        gates=cell.new_empty(2, num_traced, num_streams, 4 * D),
-    )
+    D, trace = cell.shape[2], _empty_trace(call, num_traced=inputs.shape[1] if is_traced else 1)
     bias_plus_one = weights.bias.clone()
     bias_plus_one[:, 2 * D : 3 * D] += 1.0
     weights, state = weights._replace(bias=bias_plus_one), LSTMState(call.output, cell)
@@ -134,16 +125,23 @@ def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
     return trace
 
 
+def _empty_trace(call: Call, num_traced: int) -> Trace:
+    inputs, cell = call.inputs, call.cell
+    _, num_steps, num_streams, input_dim = inputs.shape
+    D, P = cell.shape[2], call.output.shape[2]
+    return Trace(
+        outputs=inputs.new_empty(2, num_steps, num_streams, P),
+        read=inputs.new_empty(2, num_traced, num_streams, input_dim + P),
+        cells=cell.new_empty(2, num_steps, num_streams, D),
+        tanh_cells=cell.new_empty(2, num_traced, num_streams, D),
+        gates=cell.new_empty(2, num_traced, num_streams, 4 * D),
+    )
+
+
 def run_backward(d_outputs: Tensor, saved: Saved, clips: Clips) -> Gradients:
     """Return the gradients of a run forward from that of its outputs."""
-    weights, trace = saved.weights, saved.trace
-    gradients = Gradients(
-        inputs=trace.read.new_empty(*trace.read.shape[:3], weights.input.shape[1]),
-        input_weight=torch.empty_like(weights.input),
-        recurrent_weight=torch.empty_like(weights.recurrent),
-        bias=trace.gates.new_zeros(2, trace.gates.shape[3]),
-        projection=weights.bias.new_empty(0) if weights.projection is None else torch.empty_like(weights.projection),
-    )
+    weights, trace, gradients = saved.weights, saved.trace, _empty_gradients(saved)
+    gradients.bias.zero_()
     d_weights = LayerWeights(*gradients[1:])
     if weights.projection is None:
         d_weights = d_weights._replace(projection=None)
@@ -157,6 +155,16 @@ def run_backward(d_outputs: Tensor, saved: Saved, clips: Clips) -> Gradients:
 
     _run_directions(run, trace.read)
     return gradients
+
+
+def _empty_gradients(saved: Saved) -> Gradients:
+    return Gradients(
+        inputs=saved.read.new_empty(*saved.read.shape[:3], saved.input_weight.shape[1]),
+        input_weight=torch.empty_like(saved.input_weight),
+        recurrent_weight=torch.empty_like(saved.recurrent_weight),
+        bias=torch.empty_like(saved.bias),
+        projection=saved.bias.new_empty(0) if saved.projection is None else torch.empty_like(saved.projection),
+    )
 
 
 _Tensors = TypeVar("_Tensors", LayerWeights, LSTMState, Trace)
@@ -181,11 +189,7 @@ def _fill_trace(
     inputs: Tensor, weights: LayerWeights, state: LSTMState, keep: Tensor | None, clips: Clips, trace: Trace
 ) -> None:
     """Fill the trace of one direction, or of both at once."""
-    dtype = inputs.dtype
-    is_packed = can_pack(state.cell, dtype)
-    matrix = pack(_join(weights, dtype), is_packed)
-    projection = None if weights.projection is None else pack(weights.projection.to(dtype), is_packed)
-    prepared = PreparedWeights(matrix, weights.bias, projection, is_packed)
+    prepared = _prepare(weights, inputs.dtype)
     loop = scripted(loop_forward, inputs.device)
     loop(inputs, prepared, state, _find_starts(keep, inputs.shape[-3]), clips, trace)
 
@@ -202,10 +206,7 @@ def _run_back(
     """Fill the step gradients of one direction, or of both at once; return the gradient of each h before its clip."""
     dtype = trace.read.dtype
     d_before_clip = d_outputs.to(dtype, copy=True)
-    is_packed = can_pack(first_cell, dtype)
-    matrix = pack(_join(weights, dtype).mT, is_packed)
-    projection = None if weights.projection is None else pack(weights.projection.to(dtype).mT, is_packed)
-    prepared = PreparedWeights(matrix, None, projection, is_packed)
+    prepared = _prepare(weights, dtype, is_backward=True)
     loop = scripted(loop_backward, d_outputs.device)
     loop(d_before_clip, prepared, first_cell, _find_starts(keep, trace.gates.shape[-3]), clips, trace, filled)
     return d_before_clip
@@ -223,13 +224,17 @@ def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_w
         d_weights.projection.copy_(multiply_once(given.mT, d_before_clip.flatten(-3, -2)))
 
 
-def _join(weights: LayerWeights, dtype: torch.dtype) -> Tensor:
-    """Return W, shape (..., I + P, 4D)."""
-    width, height = weights.input.shape[-2], weights.input.shape[-2] + weights.recurrent.shape[-2]
-    joined = weights.input.new_empty(*weights.input.shape[:-2], height, weights.input.shape[-1], dtype=dtype)
-    joined[..., :width, :].copy_(weights.input)
-    joined[..., width:, :].copy_(weights.recurrent)
-    return joined
+def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = False) -> PreparedWeights:
+    """Return the weights as the loops take them, with W, shape (..., I + P, 4D); for the run backward transposed."""
+    is_packed = can_pack(weights.bias, dtype)
+
+    def prepare(matrix: Tensor) -> Tensor:
+        matrix = matrix.to(dtype)
+        return pack(matrix.mT if is_backward else matrix, is_packed)
+
+    joined = prepare(torch.cat([weights.input, weights.recurrent], dim=-2))
+    projection = None if weights.projection is None else prepare(weights.projection)
+    return PreparedWeights(joined, None if is_backward else weights.bias, projection, is_packed)
 
 
 def _find_starts(keep: Tensor | None, num_steps: int) -> SentenceStarts:
@@ -306,24 +311,12 @@ _backward_operator = torch.library.custom_op(
 @_recurrence_operator.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
     call = Call(*arguments)
-    _, num_steps, num_streams, input_dim = call.inputs.shape
-    D, P = call.cell.shape[2], call.output.shape[2]
-    return (
-        call.inputs.new_empty(2, num_steps, num_streams, P),
-        call.inputs.new_empty(2, num_steps, num_streams, input_dim + P),
-        *(call.cell.new_empty(2, num_steps, num_streams, width) for width in (D, D, 4 * D)),
-    )
+    return tuple(_empty_trace(call, num_traced=call.inputs.shape[1]))
 
 
 @_backward_operator.register_fake
 def _(_d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    saved = Saved(*arguments[:-2])
-    weights = saved.weights
-    return (
-        saved.read.new_empty(*saved.read.shape[:3], weights.input.shape[1]),
-        *(torch.empty_like(weight) for weight in weights[:3] if weight is not None),
-        weights.bias.new_empty(0) if weights.projection is None else torch.empty_like(weights.projection),
-    )
+    return tuple(_empty_gradients(Saved(*arguments[:-2])))
 
 
 def _differentiate_operator(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
