@@ -41,14 +41,14 @@ def on_gpu_path(device: str) -> Iterator[None]:
         yield
         return
 
-    def read(bilm: BiLM, precision: Precision) -> sentence_vectors.BatchReader:
-        return sentence_vectors._GpuReader(bilm, precision, torch.device(device))
+    def build(bilm: BiLM, precision: Precision, device: torch.device) -> sentence_vectors.BatchReader:
+        return partial(sentence_vectors._read_on_gpu, bilm, precision, device)
 
     with (
         patch.object(recurrence, "side_by_side", lambda run: run(slice(None))),
         patch.object(recurrence, "can_pack", lambda *_: False),
         patch.object(recurrence, "scripted", lambda function, _: function),
-        patch.object(sentence_vectors, "_ProcessorReader", read),
+        patch.object(sentence_vectors, "build_batch_reader", build),
         patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor),
     ):
         yield

@@ -4,9 +4,9 @@ Each distinct sentence is computed once, and so is the token vector of each dist
 are computed together, without influence on each other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 import torch
@@ -47,16 +47,9 @@ class EmbeddedSentence:
     is_unknown: NDArray[np.bool_] = field(repr=False)
 
 
-class BatchReader(Protocol):
-    """Runs the LSTM layers on a batch."""
-
-    def __call__(
-        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
-    ) -> tuple[Tensor, State]:
-        """Return all layers of the M tokens without the marks, (L + 1, M, 2P), on the CPU, and the state afterwards.
-
-        Sentences are rows of `word_vectors`, (W, P), with those of the marks, the longest sentence first.
-        """
+# Takes word vectors, (W, P), sentences of rows of these, with those of the marks, longest first, and their states.
+# Returns all layers of the M tokens without the marks, (L + 1, M, 2P), on the CPU, and the states afterwards.
+BatchReader = Callable[[Tensor, Sequence[NDArray[np.int64]], State], tuple[Tensor, State]]
 
 
 class SentenceVectors:
@@ -66,9 +59,7 @@ class SentenceVectors:
         self, bilm: BiLM, lexicon: Lexicon, device: torch.device, precision: Precision, batch_tokens: int, unknown: str
     ) -> None:
         self._bilm, self._batch_tokens = bilm, batch_tokens
-        self._read_batch: BatchReader = (
-            _ProcessorReader(bilm, precision) if device.type == "cpu" else _GpuReader(bilm, precision, device)
-        )
+        self._read_batch = build_batch_reader(bilm, precision, device)
         self._word_vectors = TokenLayerVectors(bilm, lexicon, precision, unknown)
 
     @with_half_of_the_threads()
@@ -141,33 +132,32 @@ def fill_state(state: State, arrays: Mapping[str, Vectors]) -> None:
         layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
 
 
-class _ProcessorReader:
-    def __init__(self, bilm: BiLM, precision: Precision) -> None:
-        self._reader = SentenceReader(bilm, precision)
-
-    def __call__(
-        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
-    ) -> tuple[Tensor, State]:
-        return self._reader.read(word_vectors, PackedSentences.pack(sentences), state)
+def build_batch_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:
+    """Return what runs the LSTM layers on a batch."""
+    if device.type != "cpu":
+        return partial(_read_on_gpu, bilm, precision, device)
+    reader = SentenceReader(bilm, precision)
+    return lambda word_vectors, sentences, state: reader.read(word_vectors, PackedSentences.pack(sentences), state)
 
 
-class _GpuReader:
-    def __init__(self, bilm: BiLM, precision: Precision, device: torch.device) -> None:
-        self._bilm, self._precision, self._device = bilm, precision, device
-
-    @torch.no_grad()
-    def __call__(
-        self, word_vectors: Tensor, sentences: Sequence[NDArray[np.int64]], state: State
-    ) -> tuple[Tensor, State]:
-        numbers, mask = (each.pin_memory().to(self._device, non_blocking=True) for each in pad_sentences(sentences))
-        token_vectors = functional.embedding(numbers, word_vectors)
-        layers, after = self._bilm.read_sentences(token_vectors, mask, state, self._precision)
-        words = mask.clone()
-        words[:, 0] = False
-        words[torch.arange(len(words), device=self._device), mask.sum(dim=1) - 1] = False
-        found = layers[:, words]
-        there = torch.empty(found.shape, dtype=found.dtype, pin_memory=found.is_cuda)
-        return there.copy_(found), after
+@torch.no_grad()
+def _read_on_gpu(
+    bilm: BiLM,
+    precision: Precision,
+    device: torch.device,
+    word_vectors: Tensor,
+    sentences: Sequence[NDArray[np.int64]],
+    state: State,
+) -> tuple[Tensor, State]:
+    numbers, mask = (each.pin_memory().to(device, non_blocking=True) for each in pad_sentences(sentences))
+    token_vectors = functional.embedding(numbers, word_vectors)
+    layers, after = bilm.read_sentences(token_vectors, mask, state, precision)
+    words = mask.clone()
+    words[:, 0] = False
+    words[torch.arange(len(words), device=device), mask.sum(dim=1) - 1] = False
+    found = layers[:, words]
+    there = torch.empty(found.shape, dtype=found.dtype, pin_memory=found.is_cuda)
+    return there.copy_(found), after
 
 
 # Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.

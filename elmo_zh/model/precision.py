@@ -17,9 +17,8 @@ class Precision:
 
     name: str  # Its name in settings, commands and records
     dtype: torch.dtype  # dtype that the factors of products are rounded to; float32 keeps the dtype of the weights
-    is_quantised: bool = False  # Whether inference multiplies 8-bit whole numbers instead (`kernels.products`)
-    can_train: bool = True  # Whether training offers it
-    runs_on_gpu: bool = True  # Whether GPUs offer it
+    # Whether inference on a processor multiplies 8-bit whole numbers instead (`kernels.products`); it is for that only.
+    is_quantised: bool = False
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
         """Return the dtype of products with a weight: for float32 that of an enclosing torch.autocast or its own."""
@@ -34,12 +33,12 @@ class Precision:
 
     def runs_on(self, device: torch.device) -> bool:
         """Return whether a device offers it."""
-        return self.runs_on_gpu or device.type == "cpu"
+        return not self.is_quantised or device.type == "cpu"
 
 
 FLOAT32 = Precision(name="float32", dtype=torch.float32)
 BFLOAT16 = Precision(name="bfloat16", dtype=torch.bfloat16)
-INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True, can_train=False, runs_on_gpu=False)
+INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True)
 # By name; settings and commands offer the same names (`elmo_zh.choices`).
 PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT8)}
 

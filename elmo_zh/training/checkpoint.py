@@ -146,16 +146,18 @@ class CheckpointFolder:
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
         """Return a checkpoint that rank 0 has read, with or without the tensors that only further training needs."""
-        loaded = self.group.only_on_rank_0(lambda: self._read(step, with_optimizer=with_optimizer))
-        if self.group.size == 1 and loaded:
-            return loaded
-        checkpoint = loaded or Checkpoint(state={}, model={}, optimizer={})
-        layouts = {"model": _layout(checkpoint.model), "optimizer": _layout(checkpoint.optimizer)}
-        values = self.group.broadcast_value({"state": checkpoint.state, **layouts})
+        loaded: list[Checkpoint] = []
+
+        def read() -> dict[str, Any]:
+            found = self._read(step, with_optimizer=with_optimizer)
+            loaded.append(found)
+            return {"state": found.state, "model": _layout(found.model), "optimizer": _layout(found.optimizer)}
+
+        values = self.group.on_rank_0(read)
         if not loaded:
-            checkpoint = Checkpoint(
-                state=values["state"], model=_empty(values["model"]), optimizer=_empty(values["optimizer"])
-            )
+            model, optimizer = _empty(values["model"]), _empty(values["optimizer"])
+            loaded.append(Checkpoint(state=values["state"], model=model, optimizer=optimizer))
+        [checkpoint] = loaded
         self.group.broadcast([*checkpoint.model.values(), *checkpoint.optimizer.values()])
         return checkpoint
 

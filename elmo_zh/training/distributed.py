@@ -71,14 +71,7 @@ class ProcessGroup:
     def on_rank_0(self, work: Callable[[], Value]) -> Value:
         """Run `work` on rank 0 only; return its result, which JSON must be able to hold, on every rank.
 
-        If it fails there, the other ranks exit silently.
-        """
-        return work()
-
-    def only_on_rank_0(self, work: Callable[[], Value]) -> Value | None:
-        """Run `work` on rank 0 only; return its result there, and None on the other ranks, which wait for it.
-
-        If it fails there, the other ranks exit silently.
+        The other ranks wait for it; if it fails, they exit silently.
         """
         return work()
 
@@ -156,33 +149,19 @@ class TorchProcessGroup(ProcessGroup):
 
     def on_rank_0(self, work: Callable[[], Value]) -> Value:  # noqa: D102
         if not self.is_rank_0:
-            result: Value = self._receive_result()
-            return result
-        result = self._try(work)
-        self.broadcast_value({"result": result})
-        return result
-
-    def only_on_rank_0(self, work: Callable[[], Value]) -> Value | None:  # noqa: D102
-        if not self.is_rank_0:
-            self._receive_result()
-            return None
-        result = self._try(work)
-        self.broadcast_value({"result": None})
-        return result
-
-    def _try(self, work: Callable[[], Value]) -> Value:
+            message = self.broadcast_value(None)
+            if "result" not in message:
+                raise SystemExit(1)
+            received: Value = message["result"]
+            return received
         try:
-            return work()
+            result = work()
         except BaseException:
             with suppress(RuntimeError):
                 self.broadcast_value({"failed": True})
             raise
-
-    def _receive_result(self) -> Any:
-        message = self.broadcast_value(None)
-        if "result" not in message:
-            raise SystemExit(1)
-        return message["result"]
+        self.broadcast_value({"result": result})
+        return result
 
     def broadcast_value(self, value: Any) -> Any:  # noqa: D102
         data = bytearray(json.dumps(value).encode())

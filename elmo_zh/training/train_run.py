@@ -73,9 +73,10 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams is returned to the system.
     keep_freed_memory()
-    start = None
+    starts: list[Start] = []  # only of rank 0, which sends its weights to the others
     if config.train.init:
-        start = group.only_on_rank_0(lambda: prepare_start(run, config, vocabulary, store, reporter))
+        group.on_rank_0(lambda: starts.append(prepare_start(run, config, vocabulary, store, reporter)))
+    start = starts[0] if starts else None
     trainer = _build_trainer(context, device, computation, checkpoints, start)
     step_seconds = trainer.measure_step_seconds()
     is_resumed = trainer.resume()

@@ -5,7 +5,7 @@ It needs figures only, so that it can be stored in the stage record and shown ag
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -231,7 +231,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
     measure = measure_text(store, np.arange(len(store.heldout)))
     baselines = {
         name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
-        for name, value in asdict(nats).items()
+        for name, value in nats.items()
     }
     listed = ", ".join(
         f"{name} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"

@@ -20,7 +20,7 @@ def test_settings_offer_every_precision_and_no_other() -> None:
     assert tuple(PRECISIONS) == EMBED_PRECISIONS
     assert all(name == each.name for name, each in PRECISIONS.items())
     for name, each in PRECISIONS.items():
-        assert each.can_train is not any(TrainConfig(precision=name).problems())
+        assert each.is_quantised is any(TrainConfig(precision=name).problems())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
