@@ -145,38 +145,41 @@ def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
     return tuple(filters)
 
 
+def _get(options: Mapping[str, Any], name: str) -> Any:
+    if name not in options:
+        raise ValueError(f"{name} is missing")
+    return options[name]
+
+
 def _section(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    if not isinstance(options.get(name), dict):
+    section = options.get(name)
+    if not isinstance(section, dict):
         raise ValueError(f"{name} is missing or not an object")
-    section: Mapping[str, Any] = options[name]
     return section
 
 
 def _whole(
     options: Mapping[str, Any], name: str, *, least: int = 1, most: int = _LARGEST, default: int | None = None
 ) -> int:
-    value = options.get(name)
-    if value is None and default is not None:
+    if options.get(name) is None and default is not None:
         return default
-    if name not in options:
-        raise ValueError(f"{name} is missing")
+    value = _get(options, name)
     if type(value) is not int or not least <= value <= most:
         raise ValueError(f"{name} is {value!r}, expected a whole number from {least} to {most}")
     return value
 
 
 def _clip(options: Mapping[str, Any], name: str) -> float:
-    if name not in options:
-        raise ValueError(f"{name} is missing")
-    value = 0.0 if options[name] is None else options[name]
+    value = _get(options, name)
+    if value is None:
+        return 0.0
     if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
         raise ValueError(f"{name} is {value!r}, expected null or a number from 0 to {_LARGEST}")
     return float(value)
 
 
 def _truth(options: Mapping[str, Any], name: str) -> bool:
-    if name not in options:
-        raise ValueError(f"{name} is missing")
-    if not isinstance(options[name], bool):
-        raise ValueError(f"{name} is {options[name]!r}, expected true or false")
-    return bool(options[name])
+    value = _get(options, name)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}, expected true or false")
+    return value

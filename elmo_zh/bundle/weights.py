@@ -129,12 +129,15 @@ def is_tied(bilm: BiLM, softmax: Softmax | None) -> bool:
     return table is not None and softmax is not None and torch.equal(table, softmax.weight)
 
 
+def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
+    """Return how many numbers the published layout holds; the softmax of a tied model is a copy of the token table."""
+    return sum(math.prod(entry.shape) for entry in weight_table(shape, has_softmax=has_softmax))
+
+
 def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
     """Return the number of parameters of a model; those that a tied softmax shares with the token table count once."""
-    if softmax is None:
-        return bilm.shape.num_parameters()
-    shared = softmax.weight.numel() if is_tied(bilm, softmax) else 0
-    return bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax.parameters()) - shared
+    shared = softmax.weight.numel() if softmax is not None and is_tied(bilm, softmax) else 0
+    return num_parameters(bilm.shape, has_softmax=softmax is not None) - shared
 
 
 @torch.no_grad()

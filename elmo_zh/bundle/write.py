@@ -1,6 +1,6 @@
 """Write a bundle, or the files of a model in the layout of another program."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import copyfile
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from elmo_zh.bundle.description import OWN_PROGRAM
+from elmo_zh.bundle.golden import Golden
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import count_parameters, published_arrays, round_to_float16, save_weights
+from elmo_zh.bundle.weights import count_parameters, num_parameters, published_arrays, round_to_float16, save_weights
 from elmo_zh.bundle.word2vec import read_table, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
@@ -101,9 +102,7 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
     if form.dtype == "float16":
         num_numbers = count_parameters(source.bilm, source.softmax)
     else:
-        # A tied softmax is written as a copy.
-        softmax = source.softmax.parameters() if source.softmax else ()
-        num_numbers = source.bilm.shape.num_parameters() + sum(parameter.numel() for parameter in softmax)
+        num_numbers = num_parameters(source.bilm.shape, has_softmax=source.softmax is not None)
     if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
         num_numbers += source.bilm.token_table.weight.numel()
     return num_numbers * np.dtype(form.dtype).itemsize
@@ -111,19 +110,19 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
     """Write a new folder in any form; in float16 the model is rounded in place, and a note says by how much."""
-    golden = _golden_sentences(source) if form.layout == "bundle" or form.dtype == "float16" else []
+    golden = None
     if form.dtype == "float16":
-        exact = golden
+        exact = _compute_golden(source)
         round_to_float16(source.bilm, source.softmax)
-        golden = _golden_sentences(source)
-        change = max(np.abs(old.vectors - new.vectors).max() for old, new in zip(exact, golden, strict=True))
+        golden = _compute_golden(source)
+        change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
         reporter.note(
             f"{command}: weights rounded to {form.dtype}; the test sentences' vectors change by {change:.1e} at most."
         )
-    if form.layout == "bundle":
-        _write_files(folder, source, golden, form.dtype)
-    else:
+    if form.layout != "bundle":
         _write_plain(folder, source, form)
+    else:
+        _write_files(folder, source, golden or _compute_golden(source), form.dtype)
 
 
 def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
@@ -148,7 +147,7 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
 
 def write_bundle(folder: Path, source: BundleSource) -> None:
     """Write a float32 bundle into a new folder."""
-    _write_files(folder, source, _golden_sentences(source), "float32")
+    _write_files(folder, source, _compute_golden(source), "float32")
 
 
 def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
@@ -158,7 +157,7 @@ def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
     write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
 
 
-def _write_files(folder: Path, source: BundleSource, golden: Sequence["_GoldenSentence"], dtype: str) -> None:
+def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str) -> None:
     """Write all files of a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
@@ -205,36 +204,27 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _GoldenSentence:
-    """A golden text, its tokens, and all layers, float32, shape (L + 1, T, 2P)."""
-
-    text: str
-    tokens: list[str]
-    vectors: NDArray[np.float32]
-
-
-def _golden_sentences(source: BundleSource) -> list[_GoldenSentence]:
+def _compute_golden(source: BundleSource) -> Golden:
     """Return the golden sentences under a model.
 
     If it is unknown how the model's text was segmented, each character is a token.
     """
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
+    sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
-    sentences = []
-    for text in GOLDEN_TEXTS:
-        tokens = preparation.tokens(text) if preparation else list(text)
+    vectors = []
+    for tokens in sentences:
         ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
         activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
-        sentences.append(_GoldenSentence(text=text, tokens=tokens, vectors=activations.float().numpy()))
-    return sentences
+        vectors.append(activations.float().numpy())
+    return Golden(texts=list(GOLDEN_TEXTS), sentences=sentences, vectors=vectors, tolerance=GOLDEN_TOLERANCE)
 
 
-def _write_golden(path: Path, sentences: Sequence[_GoldenSentence]) -> None:
-    """Write texts, tokens and all layers of three sentences as `embed` does; the tolerance is an attribute."""
+def _write_golden(path: Path, golden: Golden) -> None:
+    """Write texts, tokens and all layers of the sentences as `embed` does; the tolerance is an attribute."""
     with create_hdf5(path) as file:
-        file.attrs["tolerance"] = GOLDEN_TOLERANCE
-        for line, sentence in enumerate(sentences):
-            file.create_dataset(str(line), data=sentence.vectors)
-            file.create_dataset(f"tokens/{line}", data=sentence.tokens, dtype=h5py.string_dtype())
-            file.create_dataset(f"texts/{line}", data=sentence.text, dtype=h5py.string_dtype())
+        file.attrs["tolerance"] = golden.tolerance
+        for line, (text, tokens) in enumerate(zip(golden.texts, golden.sentences, strict=True)):
+            file.create_dataset(str(line), data=golden.vectors[line])
+            file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
+            file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())

@@ -80,9 +80,7 @@ def evaluate(
             device=device or "auto",
             reporter=common.console,
         )
-    line = describe_unknown_rate(
-        bundle, found.num_tokens, found.num_unknown, lambda: found.unknown_words, segmented=segmented
-    )
+    line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
     if line:
         common.console.warn(f"{line} Unknown words make perplexity lower, so compare bits per character.")
     figures = found.figures
@@ -254,7 +252,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
     if scorer.num_cut:
         common.console.note(f"{scorer.num_cut:,} words are longer than the model reads and were truncated.")
     warning = describe_unknown_rate(
-        scorer.bundle, counts.tokens, counts.unknown, lambda: scorer.unknown_words, segmented=scorer.reading.segmented
+        scorer.bundle, counts.tokens, counts.unknown, scorer.unknown_words, segmented=scorer.reading.segmented
     )
     if warning:
         common.console.warn(warning)

@@ -219,7 +219,7 @@ class _Build:
             self._embedder.bundle,
             counts.tokens,
             counts.unknown_tokens,
-            lambda: self._unknown_words(words),
+            self._unknown_words(words),
             segmented=self._settings.segmented,
             read_as=self._embedder.unknown,
         )

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.convert.published import KnownText
 from elmo_zh.corpus.text_files import iter_lines
@@ -249,8 +250,8 @@ def _build_bilm(
     assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
-        if shape.num_parameters() > held:
-            raise ValueError(f"{shape.num_parameters():,} numbers are described, but the files hold {held:,}")
+        if num_parameters(shape) > held:
+            raise ValueError(f"{num_parameters(shape):,} numbers are described, but the files hold {held:,}")
         found = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
         found |= _lstm_parameters(encoder, shape)
         if left_over := [*token_embedder, *encoder]:

@@ -4,7 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
@@ -37,22 +37,14 @@ _REPORTED_WORDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class DumpSettings:
+class DumpSettings(Reduction):
     """Settings that turn lines into vectors, whatever the form in which these are written."""
 
     segmented: bool  # Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented
-    layers: str  # all, average, top, mix or a number
     dtype: str
-    pool: str = "none"  # none, or how the vectors of a line become one: mean, max or first-last
-    mix_weights: tuple[float, ...] | None = None  # The weight of each layer, for layers = mix
     stateful: bool = False  # The LSTM state is carried from line to line
     # Lines are split into sentences as in training, and each sentence has its own vectors.
     split_sentences: bool = False
-
-    @property
-    def reduction(self) -> Reduction:
-        """Reduction of the activations to these vectors."""
-        return Reduction(layers=self.layers, pool=self.pool, mix_weights=self.mix_weights)
 
     def check(self, embedder: ElmoEmbedder) -> None:
         """Raise OptionError for settings that do not go together, or with the model."""
@@ -142,10 +134,20 @@ class _Dump:
             reporter=self._reporter,
         )
         contents = self._describe(counts)
-        self._hint(counts, hints)
+        unknown = self._count_unknown_words() if counts.unknown_tokens else Counter[str]()
+        self._hint(counts, unknown, hints)
         self._check_disk_space(counts, contents)
         self._write_vectors(contents, engine)
-        return self._join(counts, contents)
+        extra = self._join(contents)
+        unknown_words = {} if is_private() else dict(unknown.most_common(_REPORTED_WORDS))
+        return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
+
+    def _count_unknown_words(self) -> Counter[str]:
+        """Return the counts of the unknown words; of very many distinct ones, those of the most frequent half."""
+        unknown = UnknownWords[bytes]()
+        for block in self.tokens.blocks():
+            unknown.add(compress(block.tokens, block.unknown))
+        return Counter({word.decode(): count for word, count in unknown.counts.items()})
 
     def _describe(self, counts: TokenCounts) -> Contents:
         settings = self._settings
@@ -164,7 +166,9 @@ class _Dump:
     def _attributes(self) -> dict[str, Any]:
         """Return the root attributes of an output; what is usual is left out."""
         settings = self._settings
-        segmenter = json.dumps(self._embedder.bundle.info["segmenter"], ensure_ascii=False)
+        segmenter = "as given"
+        if not settings.segmented:
+            segmenter = json.dumps(self._embedder.bundle.info["segmenter"], ensure_ascii=False)
         usual = {"precision": "float32", "unknown": "unk"}
         chosen: dict[str, Any] = {
             name: value for name, value in self._embedder.identity().items() if usual.get(name) != value
@@ -174,10 +178,9 @@ class _Dump:
             chosen["pool"] = settings.pool
         if settings.mix_weights is not None:
             chosen["mix_weights"] = np.array(settings.mix_weights)
-        segmenter = "as given" if settings.segmented else segmenter
         return {**chosen, "layers": settings.layers, "dtype": settings.dtype, "segmenter": segmenter}
 
-    def _hint(self, counts: TokenCounts, hints: Hints) -> None:
+    def _hint(self, counts: TokenCounts, unknown: Counter[str], hints: Hints) -> None:
         """Give advice on the text, before any vector is computed."""
         text = self._job.text
         if not counts.lines:
@@ -187,7 +190,7 @@ class _Dump:
             self._embedder.bundle,
             counts.tokens,
             counts.unknown_tokens,
-            lambda: _count_unknown_words(self.tokens.blocks()),
+            unknown,
             segmented=self._settings.segmented,
             read_as=self._embedder.unknown,
         )
@@ -218,7 +221,7 @@ class _Dump:
             self._reporter.note(f"Resuming: {num_done:,} of {counted(contents.num_lines, 'line')} are finished.")
         if self._settings.stateful:
             self._restore_state(list(done))
-        work = LineVectors(self._embedder, contents, self._settings.reduction)
+        work = LineVectors(self._embedder, contents, self._settings)
         with self._reporter.progress("embed", unit="lines", total=contents.num_lines, initial=num_done) as progress:
             started, num_tokens = time.monotonic(), 0
             tasks = self._iter_tasks(self.tokens.paths()[len(done) :])
@@ -254,22 +257,18 @@ class _Dump:
         if done:
             self._embedder.restore_state(load_arrays(self.folder.path / f"{done[-1]}.npz"))
 
-    def _join(self, counts: TokenCounts, contents: Contents) -> DumpReport:
-        """Write the output from the parts; it appears complete or not at all."""
-        unknown = UnknownWords[bytes]()
+    def _join(self, contents: Contents) -> Mapping[str, int]:
+        """Write the output from the parts, complete or not at all; return the counts that only its format has."""
         with (
             atomic_path(self._job.output) as unfinished,
             self._reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
         ):
-            blocks = self._iter_blocks(contents, unknown, progress)
-            extra = choose_writer(self._form).write(unfinished, contents, blocks, self._form)
-        unknown_words = {} if is_private() else dict(_decoded(unknown).most_common(_REPORTED_WORDS))
-        return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
+            blocks = self._iter_blocks(contents, progress)
+            return choose_writer(self._form).write(unfinished, contents, blocks, self._form)
 
-    def _iter_blocks(self, contents: Contents, unknown: UnknownWords[bytes], progress: Progress) -> Iterator[LineBlock]:
+    def _iter_blocks(self, contents: Contents, progress: Progress) -> Iterator[LineBlock]:
         for block in self.tokens.blocks():
             yield block.with_vectors(load_npy(self._vectors_path(block)), is_pooled=contents.is_pooled)
-            unknown.add(compress(block.tokens, block.unknown))
             progress.update(block.num_lines)
 
 
@@ -285,22 +284,10 @@ class LineVectors(ArrayWork):
 
     def compute(self, lines: Lines) -> NDArray[Any]:
         """Return the vectors of lines, shape (L + 1, R, 2P) for all layers, else (R, 2P)."""
-        contents = self._contents.with_size(num_lines=len(lines), num_tokens=sum(map(len, lines)))
+        contents = replace(self._contents, num_lines=len(lines), num_tokens=sum(map(len, lines)))
         vectors = np.empty(contents.shape, contents.dtype)
         spans = pairwise(accumulate(map(len, lines), initial=0))
         with self._embedder.used() as (embedder,):
             for index, (activations, span) in enumerate(zip(embedder.compute_vectors(lines), spans, strict=True)):
                 vectors[..., index if contents.is_pooled else slice(*span), :] = self._reduction.apply(activations)
         return vectors
-
-
-def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
-    """Return the counts of the unknown words of a text; of very many distinct ones, the most frequent half."""
-    unknown = UnknownWords[bytes]()
-    for block in blocks:
-        unknown.add(compress(block.tokens, block.unknown))
-    return _decoded(unknown)
-
-
-def _decoded(unknown: UnknownWords[bytes]) -> Counter[str]:
-    return Counter({word.decode(): count for word, count in unknown.counts.items()})

@@ -208,7 +208,13 @@ class Elmo(nn.Module):
             ValueError: If it is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:
-            return _spell_batch(batch, self._num_slots(), "elmo.batch_to_ids")
+            shape = self._shape()
+            if shape is not None and shape.characters is None:
+                raise ValueError(
+                    "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
+                )
+            num_slots = shape.characters.num_slots if shape and shape.characters else PUBLISHED_SLOTS
+            return _spell_batch(batch, num_slots, "elmo.batch_to_ids")
         lexicon = self._lexicon.without_other_words()
         encoded = [lexicon.encode(sentence) for sentence in check_token_sentences(batch, "elmo.batch_to_ids", "batch")]
         if lexicon.num_slots is None:
@@ -242,7 +248,8 @@ class Elmo(nn.Module):
                 or out of range.
         """
         self._check_ids(inputs, word_inputs)
-        word_axes = 2 if self._reads_characters() else 1
+        shape = self._shape()
+        word_axes = 1 if shape is not None and shape.characters is None else 2
         leading = inputs.shape[:-word_axes]
         flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
         flat_words = word_inputs.flatten(0, -2) if word_inputs is not None and word_inputs.dim() > 2 else word_inputs
@@ -260,24 +267,14 @@ class Elmo(nn.Module):
     def _check_ids(self, inputs: Tensor, word_inputs: Tensor | None) -> None:
         module = self._elmo_lstm
         if isinstance(module, BatchBiLM):
-            shape = module.bilm.shape
-            _check_ids(inputs, shape)
+            _check_ids(inputs, module.bilm.shape)
             if word_inputs is not None and module.cached_words is not None:
                 _check_rows(word_inputs, len(module.cached_words) - 3)
 
-    def _reads_characters(self) -> bool:
+    def _shape(self) -> BiLMShape | None:
+        """Return the shape of the biLM; None for a module of other programs."""
         bilm = getattr(self._elmo_lstm, "bilm", None)
-        return not isinstance(bilm, BiLM) or bilm.shape.characters is not None
-
-    def _num_slots(self) -> int:
-        bilm = getattr(self._elmo_lstm, "bilm", None)
-        if not isinstance(bilm, BiLM):
-            return PUBLISHED_SLOTS
-        if bilm.shape.characters is None:
-            raise ValueError(
-                "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
-            )
-        return bilm.shape.characters.num_slots
+        return bilm.shape if isinstance(bilm, BiLM) else None
 
 
 def _is_bundle(folder: Path) -> bool:

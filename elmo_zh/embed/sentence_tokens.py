@@ -16,7 +16,6 @@ from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
-
 _locked: "weakref.WeakSet[SentenceTokens]" = weakref.WeakSet()
 
 

@@ -39,16 +39,16 @@ def describe_unknown_rate(
     bundle: Bundle,
     num_tokens: int,
     num_unknown: int,
-    unknown_words: Callable[[], Mapping[str, int]],
+    unknown_words: Mapping[str, int],
     *,
     segmented: bool,
     read_as: str = "unk",
 ) -> str | None:
     """Return one line if far more words are unknown than in the model's training, with the likely reason.
 
-    `unknown_words` returns at least the most frequent unknown words with their counts. It may read the text again, so
-    it is called only then. `segmented` says that the text was given as tokens, not made by the model's own segmenter.
-    `read_as` is how the model reads unknown words: unk or backoff.
+    `unknown_words` has at least the most frequent unknown words with their counts. `segmented` says that the text was
+    given as tokens, not made by the model's own segmenter. `read_as` is how the model reads unknown words: unk or
+    backoff.
     """
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
@@ -58,7 +58,7 @@ def describe_unknown_rate(
         if training_rate is None
         else f"in its held-out text {training_rate:.1%} were"
     )
-    reason = _likely_reason(bundle, bundle.vocabulary, unknown_words(), segmented=segmented)
+    reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
     parts = ", and are read by the known words in them, if there are any" if read_as == "backoff" else ""
     return f"{seen}{parts}; {known}. {reason}"
@@ -157,15 +157,16 @@ class UnknownWatch:
         """Count further sentences, lists of tokens, and give the warning if it is due."""
         if self._is_over or self._bundle.vocabulary is None:
             return
-        ids = self._bundle.vocabulary.encode(chain.from_iterable(sentences))
-        self._num_tokens += len(ids)
-        self._num_unknown += ids.count(UNKNOWN_ID)
-        pairs = zip(chain.from_iterable(sentences), ids, strict=True)
+        tokens = list(chain.from_iterable(sentences))
+        ids = self._bundle.vocabulary.encode(tokens)
+        unknown = Counter(token for token, row in zip(tokens, ids, strict=True) if row == UNKNOWN_ID)
+        self._num_tokens += len(tokens)
+        self._num_unknown += unknown.total()
         line = describe_unknown_rate(
             self._bundle,
             self._num_tokens,
             self._num_unknown,
-            lambda: Counter(word for word, row in pairs if row == UNKNOWN_ID),
+            unknown,
             segmented=segmented,
             read_as=self._read_as,
         )

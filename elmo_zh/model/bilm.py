@@ -37,14 +37,6 @@ class BiLMShape:
         """The kind of token layer: token or character."""
         return "character" if self.characters else "token"
 
-    def num_parameters(self) -> int:
-        """Return the number of parameters of the biLM, without the softmax."""
-        P, D = self.projection_dim, self.cell_dim
-        layer = 2 * P * 4 * D + 4 * D + (D * P if P < D else 0)
-        characters, V = self.characters, self.num_tokens
-        token_layer = characters.num_parameters(P, V) if characters else V * P
-        return token_layer + 2 * self.num_layers * layer
-
 
 State = list[LSTMState]
 

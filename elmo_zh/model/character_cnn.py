@@ -45,15 +45,6 @@ class CharacterShape:
         """Return whether a projection follows: not if the filters are already as many as the output is wide."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
-    def num_parameters(self, output_dim: int, num_tokens: int) -> int:
-        """Return the number of parameters of a CNN of this shape."""
-        N = self.num_filters
-        convolutions = sum(width * self.embedding_dim * count + count for width, count in self.filters)
-        projection = (self.word_dim + N + 1) * output_dim if self.has_projection(output_dim) else 0
-        highways = self.num_highways * 2 * (N * N + N)
-        embeddings = self.num_characters * self.embedding_dim + num_tokens * self.word_dim
-        return embeddings + convolutions + highways + projection
-
 
 class Highway(nn.Module):
     """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).

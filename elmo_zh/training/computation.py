@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
@@ -73,7 +74,7 @@ def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_
     has_token_table = shape.characters is None
     num_tables = 1 if model.is_tied or not has_token_table else 2
     tables = table * num_tables + num_tokens
-    network = shape.num_parameters() - (table if has_token_table else 0)
+    network = num_parameters(shape) - (table if has_token_table else 0)
     # Together with AdamW, which keeps two numbers for each parameter, the tables' optimiser keeps one number per row.
     states = 2 * network + num_tokens * (num_tables + 1) if train.optimizer == "adamw" else network + tables
     return network, tables, states

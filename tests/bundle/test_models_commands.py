@@ -11,6 +11,7 @@ import pytest
 from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh
 from drawn_bundles import CHARACTERS, TOKENS, write_model
 
+from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.model.bilm import BiLM
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -193,7 +194,7 @@ def test_the_parameters_of_info_are_the_numbers_in_the_file(tmp_path: Path) -> N
     """With a projection as wide as the cell, and as the filters, two kinds of matrices are not there."""
     shape = replace(SHAPE, projection_dim=19, cell_dim=19)
     bilm = BiLM(shape)
-    assert shape.num_parameters() == sum(math.prod(parameter.shape) for parameter in bilm.parameters())
+    assert num_parameters(shape) == sum(math.prod(parameter.shape) for parameter in bilm.parameters())
     assert not [name for name, _ in bilm.named_parameters() if "projection" in name]
 
 

@@ -38,7 +38,7 @@ def embedder(bundle: Bundle) -> ElmoEmbedder:
 def describe(bundle: Bundle, words: Sequence[str], *, segmented: bool = True) -> str | None:
     assert bundle.vocabulary is not None
     unknown = [word for word in words if word not in bundle.vocabulary]
-    return describe_unknown_rate(bundle, len(words), len(unknown), lambda: Counter(unknown), segmented=segmented)
+    return describe_unknown_rate(bundle, len(words), len(unknown), Counter(unknown), segmented=segmented)
 
 
 # The judgement

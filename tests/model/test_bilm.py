@@ -8,6 +8,7 @@ import torch
 from small_trainings import SHAPE
 from torch import Tensor
 
+from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.model.batches import mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, drop
 from elmo_zh.model.language_model import LanguageModel
@@ -100,7 +101,7 @@ def test_parameters_are_counted_and_named_once(bilm: BiLM, tied: bool) -> None:
     layer = 2 * PROJECTION * 4 * CELL + 4 * CELL + CELL * PROJECTION
     assert model.num_parameters() == tables + 2 * LAYERS * layer
     assert sum(tensor.numel() for tensor in model.named_tensors().values()) == model.num_parameters()
-    assert bilm.shape.num_parameters() == WORDS * PROJECTION + 2 * LAYERS * layer
+    assert num_parameters(bilm.shape) == WORDS * PROJECTION + 2 * LAYERS * layer
 
 
 # Dropout: how much, how it is made up for, and what decides on it

@@ -1,7 +1,7 @@
 """Output formats, one writer per module: blocks of lines in, one file or folder out, in bounded memory."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -124,10 +124,6 @@ class Contents:
     def vector_bytes(self) -> int:
         """The size of all vectors together."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
-
-    def with_size(self, *, num_lines: int, num_tokens: int) -> "Contents":
-        """Return a copy for another number of lines and tokens."""
-        return replace(self, num_lines=num_lines, num_tokens=num_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ one row per token: line, place, token, start and end (raw text), unknown, text, 
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def _empty_block(contents: Contents) -> LineBlock:
         character_offsets=np.zeros((0, 2), np.int32) if contents.has_offsets else None,
         source_lines=None,
         texts=[],
-        vectors=np.zeros(contents.with_size(num_lines=0, num_tokens=0).shape, contents.dtype),
+        vectors=np.zeros(replace(contents, num_lines=0, num_tokens=0).shape, contents.dtype),
         is_pooled=contents.is_pooled,
     )
 
