@@ -1,6 +1,5 @@
 """Find a bundle by its folder or by the name of an installed model; tell what is there instead."""
 
-import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.extras import starter_line
 from elmo_zh.invocation import command, path_from_here, program
-from elmo_zh.run.files import file_digest
+from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
 
@@ -101,9 +100,10 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 def starter_advice(config: Config, num_tokens: float) -> list[str]:
     """Return the advice to start from the installed starter model where it has seen far more text than a corpus has."""
-    if STARTER not in MODELS or config.train.init or config.vocab.init or config.model.mode != "token":
+    starter = dict(_iter_installed()).get(STARTER)
+    if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
         return []
-    info = json.loads(BundleLayout(find_bundle(STARTER)).info.read_text(encoding="utf-8"))
+    info = read_json(BundleLayout(starter).info)
     seen = int(info["training"].get("tokens", 0))
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
@@ -121,7 +121,7 @@ def default_bundle() -> Path:
     if BundleLayout(path).info.is_file():
         return path
     if not variable and not path.exists() and STARTER in MODELS:
-        return find_bundle(STARTER)
+        return _load_installed(STARTER)
     origin = "$ELMO_ZH_MODEL is wrong" if variable else "No --model is given, and the default is missing"
     raise BundleError(f"{origin}: {explain_no_bundle(path)}")
 

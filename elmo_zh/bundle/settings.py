@@ -13,6 +13,7 @@ from elmo_zh.bundle.weights import is_tied
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import program
+from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
 from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.reporter import Reporter
 
@@ -28,25 +29,11 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
             f"{bundle.path} is a model of ELMoForManyLangs: it reads another alphabet through another network, which"
             " cannot be trained here. Start from a bundle that elmo-zh trained, or from a published model."
         )
-    settings: dict[str, Any] = {
-        "mode": shape.mode,
-        "cell_dim": shape.cell_dim,
-        "projection_dim": shape.projection_dim,
-        "num_layers": shape.num_layers,
-        "cell_clip": shape.cell_clip,
-        "projection_clip": shape.projection_clip,
-        "skip_connections": shape.skip_connections,
-    }
+    settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
     if bundle.softmax is not None:
         settings["tie_softmax"] = is_tied(bundle.bilm, bundle.softmax)
     if characters is not None:
-        settings |= {
-            "character_slots": characters.num_slots,
-            "character_dim": characters.embedding_dim,
-            "character_filters": characters.filters,
-            "highway_layers": characters.num_highways,
-            "character_activation": characters.activation,
-        }
+        settings |= {name: getattr(characters, field) for name, field in CHARACTER_SETTINGS.items()}
     return settings
 
 

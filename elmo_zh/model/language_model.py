@@ -85,26 +85,24 @@ class LanguageModel:
                 )
 
 
+# The settings of section model that decide the shape: those with the same name there, and those of the characters.
+SHAPE_SETTINGS = (
+    "cell_dim", "projection_dim", "num_layers", "cell_clip", "projection_clip", "skip_connections",
+)  # fmt: skip
+CHARACTER_SETTINGS = {
+    "character_slots": "num_slots",
+    "character_dim": "embedding_dim",
+    "character_filters": "filters",
+    "highway_layers": "num_highways",
+    "character_activation": "activation",
+}
+
+
 def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
     """Return the biLM's shape for the settings and a vocabulary of `num_tokens` rows."""
-    return BiLMShape(
-        num_tokens=num_tokens,
-        cell_dim=config.cell_dim,
-        projection_dim=config.projection_dim,
-        num_layers=config.num_layers,
-        cell_clip=config.cell_clip,
-        projection_clip=config.projection_clip,
-        skip_connections=config.skip_connections,
-        characters=_build_character_shape(config) if config.mode == "character" else None,
-    )
-
-
-def _build_character_shape(config: ModelConfig) -> CharacterShape:
-    return CharacterShape(
-        num_characters=BYTES.size,
-        num_slots=config.character_slots,
-        embedding_dim=config.character_dim,
-        filters=config.character_filters,
-        num_highways=config.highway_layers,
-        activation=config.character_activation,
-    )
+    characters = None
+    if config.mode == "character":
+        fields: dict[str, Any] = {field: getattr(config, name) for name, field in CHARACTER_SETTINGS.items()}
+        characters = CharacterShape(num_characters=BYTES.size, **fields)
+    settings: dict[str, Any] = {name: getattr(config, name) for name in SHAPE_SETTINGS}
+    return BiLMShape(num_tokens=num_tokens, characters=characters, **settings)

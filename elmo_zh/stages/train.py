@@ -16,7 +16,7 @@ from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.stages.init_bundle import explain_missing, with_resolved_init
 
 if TYPE_CHECKING:
-    from elmo_zh.training.distributed import TorchProcessGroup
+    from elmo_zh.training.distributed import ProcessGroup
 
 # Settings that say how long to train; a change of them continues a training.
 _BUDGET = ("max_tokens", "epochs")
@@ -27,7 +27,7 @@ def train(
     config: Config,
     *,
     device: str | None = None,
-    group: "TorchProcessGroup | None" = None,
+    group: "ProcessGroup | None" = None,
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
@@ -112,7 +112,7 @@ def require_divisible_batch_size(config: Config, size: int) -> None:
         )
 
 
-def train_on_other_rank(run: RunDir, group: "TorchProcessGroup") -> None:
+def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
     """Train on a rank other than 0 when rank 0 starts; exit with rank 0's status if it has nothing to train."""
     from elmo_zh.training.train_run import train_run
 

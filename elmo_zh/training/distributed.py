@@ -1,8 +1,7 @@
 """The process group: the ranks that train one model together, and the collective operations between them.
 
-`ProcessGroup` is one rank alone. It does not need torch.distributed; every operation returns at once.
-`TorchProcessGroup` is several ranks, connected by gloo between processors and NCCL between GPUs. All ranks have to call
-each of its methods except `slice_of`, in the same order.
+Ranks are connected by gloo between processors and NCCL between GPUs. All have to call each method of `ProcessGroup`
+except `slice_of`, in the same order.
 """
 
 import atexit
@@ -51,9 +50,14 @@ Value = TypeVar("Value")
 
 
 class ProcessGroup:
-    """A process group of one rank. Ranks count from 0, which alone prints and writes files; `size` is their number."""
+    """The ranks of a training; they count from 0, which alone prints and writes files, and `size` is their number.
 
-    rank, size = 0, 1
+    Several ranks have joined torch's default process group. One rank needs none: its operations return at once.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.rank, self.size, self._local_rank = launch.rank, launch.size, launch.local_rank
+        self._has_started = False
 
     @property
     def is_rank_0(self) -> bool:
@@ -65,48 +69,13 @@ class ProcessGroup:
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:
-        """Return this rank's device for auto, cpu or cuda."""
-        return choose_device(name)
-
-    def on_rank_0(self, work: Callable[[], Value]) -> Value:
-        """Run `work` on rank 0 only; return its result, which JSON must be able to hold, on every rank.
-
-        The other ranks wait for it; if it fails, they exit silently.
-        """
-        return work()
-
-    def broadcast_value(self, value: Any) -> Any:
-        """Return rank 0's value, which JSON must be able to hold, on every rank."""
-        return value
-
-    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
-        """Return the numbers of every rank, by rank."""
-        return [numbers]
-
-    def all_gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return the tensors of every rank, by rank; all have the same shape."""
-        return [tensor]
-
-    def all_reduce(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks."""
-
-    def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by those of rank 0."""
-
-
-class TorchProcessGroup(ProcessGroup):
-    """Several ranks, which have joined torch's default process group."""
-
-    def __init__(self, launch: Launch) -> None:
-        self.rank, self.size, self._local_rank = launch.rank, launch.size, launch.local_rank
-        self._has_started = False
-
-    def choose_device(self, name: str) -> torch.device:
-        """Return the processor, or the GPU whose number is this rank's local rank."""
-        kind = choose_device(name).type
-        with_gpu = [rank for rank, (has_gpu,) in enumerate(self.all_gather_numbers(kind == "cuda")) if has_gpu]
-        if kind == "cpu" and not with_gpu:
-            return torch.device("cpu")
+        """Return this rank's device for auto, cpu or cuda; of several GPUs the one whose number is its local rank."""
+        device = choose_device(name)
+        if self.size == 1:
+            return device
+        with_gpu = [rank for rank, (has_gpu,) in enumerate(self.all_gather_numbers(device.type == "cuda")) if has_gpu]
+        if not with_gpu:
+            return device
         if len(with_gpu) < self.size:
             raise RunError(
                 f"Only {len(with_gpu)} of {self.size} processes found a GPU; the first of them is rank {with_gpu[0]}."
@@ -147,7 +116,11 @@ class TorchProcessGroup(ProcessGroup):
             raise SystemExit(message["status"])
         return message["training"]
 
-    def on_rank_0(self, work: Callable[[], Value]) -> Value:  # noqa: D102
+    def on_rank_0(self, work: Callable[[], Value]) -> Value:
+        """Run `work` on rank 0 only; return its result, which JSON must be able to hold, on every rank.
+
+        The other ranks wait for it; if it fails, they exit silently.
+        """
         if not self.is_rank_0:
             message = self.broadcast_value(None)
             if "result" not in message:
@@ -163,7 +136,10 @@ class TorchProcessGroup(ProcessGroup):
         self.broadcast_value({"result": result})
         return result
 
-    def broadcast_value(self, value: Any) -> Any:  # noqa: D102
+    def broadcast_value(self, value: Any) -> Any:
+        """Return rank 0's value, which JSON must be able to hold, on every rank."""
+        if self.size == 1:
+            return value
         data = bytearray(json.dumps(value).encode())
         length = torch.tensor(len(data))
         distributed.broadcast(length, 0)
@@ -171,35 +147,42 @@ class TorchProcessGroup(ProcessGroup):
         distributed.broadcast(content, 0)
         return json.loads(content.numpy().tobytes())
 
-    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:  # noqa: D102
+    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
+        """Return the numbers of every rank, by rank."""
         # On the processor even when training is on a GPU, so that this waits for nothing but the numbers.
         return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
-    def all_gather(self, tensor: Tensor) -> list[Tensor]:  # noqa: D102
+    def all_gather(self, tensor: Tensor) -> list[Tensor]:
+        """Return the tensors of every rank, by rank; all have the same shape."""
+        if self.size == 1:
+            return [tensor]
         tensor = tensor.contiguous()
         gathered = [torch.empty_like(tensor) for _ in range(self.size)]
         distributed.all_gather(gathered, tensor)
         return gathered
 
-    def all_reduce(self, tensor: Tensor) -> None:  # noqa: D102
-        distributed.all_reduce(tensor)
+    def all_reduce(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all ranks."""
+        if self.size > 1:
+            distributed.all_reduce(tensor)
 
-    def broadcast(self, tensors: Iterable[Tensor]) -> None:  # noqa: D102
-        for tensor in tensors:
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Replace the values of tensors by those of rank 0."""
+        for tensor in tensors if self.size > 1 else ():
             distributed.broadcast(tensor, 0)
 
 
-SINGLE_PROCESS = ProcessGroup()
+SINGLE_PROCESS = ProcessGroup(Launch())
 
 
 @contextmanager
-def joined_process_group(launch: Launch) -> Iterator[TorchProcessGroup]:
+def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
     """Join the process group for the duration of the block; the group is destroyed however the block ends."""
     try:
         with _connection_errors_as(_UNREACHABLE):
             _join()
         with _connection_errors_as(_LOST):
-            yield TorchProcessGroup(launch)
+            yield ProcessGroup(launch)
     except ElmoZhError as error:
         if launch.rank == 0:
             raise

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -104,9 +104,7 @@ class Trainer:
             self._metrics.remove()
             return False
         state = self._restore(steps[-1])
-        self._position.num_rollbacks = state["num_rollbacks"]
-        self._position.learning_rate_scale = state["learning_rate_scale"]
-        self._position.elapsed_seconds = state["elapsed_seconds"]
+        self._position = _Position(**{each.name: state[each.name] for each in fields(_Position)})
         self._metrics.cut_after(self._position.step)
         return True
 
@@ -264,16 +262,13 @@ class Trainer:
         self.checkpoints.save(
             Checkpoint(
                 state={
-                    "step": self.step,
+                    **asdict(self._position),
                     "tokens": self.step * step_tokens(self.config),
                     "interrupted": interrupted,
                     "model": self.model.describe(self._vocabulary_digest),
                     "carry_state": self.config.carry_state,
                     "computation": self.computation.describe(),
                     "heldout_sample": asdict(figures) if figures else None,
-                    "learning_rate_scale": self._position.learning_rate_scale,
-                    "num_rollbacks": self._position.num_rollbacks,
-                    "elapsed_seconds": self._position.elapsed_seconds,
                     "streams": self._learner.save_position(),
                 },
                 model=self.model.named_tensors(),

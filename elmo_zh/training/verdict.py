@@ -94,7 +94,7 @@ class TrainingFigures:
             )
         if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
             return (
-                "So low a perplexity is that of text made of few patterns, whose held-out part is hardly new."
+                "A perplexity this low means that the text repeats a few patterns, so its held-out part is hardly new."
                 " On other text it will be higher."
             )
         return ""

@@ -1,10 +1,13 @@
 """A path that should be a bundle and is none: the message says what is there, and what was probably meant."""
 
+import json
 from pathlib import Path
 
 import pytest
+from drawn_bundles import install_model
 
-from elmo_zh.bundle.find_bundle import explain_no_bundle
+from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle, starter_advice
+from elmo_zh.config import Config
 from elmo_zh.contexts.index_files import IndexLayout
 from elmo_zh.tasks.task_model import TaskLayout
 
@@ -90,3 +93,15 @@ def test_a_model_of_another_program() -> None:
         "published has options.json, but no bundle.json. Convert a model of another program"
         " with: elmo-zh convert published --output DIR"
     )
+
+
+def test_a_folder_with_the_name_of_the_starter_is_not_the_installed_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = install_model(folder / "installed", "starter", monkeypatch)
+    (folder / "starter").mkdir()
+    assert default_bundle() == model
+    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
+    info["training"]["tokens"] = 1_000_000
+    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    assert len(starter_advice(Config(), num_tokens=1_000)) == 1

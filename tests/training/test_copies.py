@@ -64,8 +64,8 @@ def test_without_long_sentences_nothing_is_known() -> None:
         ),
         (
             {"perplexity": 3.0},
-            "So low a perplexity is that of text made of few patterns, whose held-out part is hardly new. On other text"
-            " it will be higher.",
+            "A perplexity this low means that the text repeats a few patterns, so its held-out part is hardly new."
+            " On other text it will be higher.",
         ),
     ],
 )

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.training.distributed import ProcessGroup, average_table_gradients
+from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup, average_table_gradients
+from elmo_zh.training.launch import Launch
 
 ROWS, WIDTH = 13, 5
 
@@ -16,10 +17,9 @@ ROWS, WIDTH = 13, 5
 class Pair(ProcessGroup):
     """One of two ranks in one process."""
 
-    size = 2
-
     def __init__(self, rank: int, table: list[Tensor], barrier: Barrier) -> None:
-        self.rank, self._table, self._barrier = rank, table, barrier
+        super().__init__(Launch(rank=rank, size=2, local_rank=rank))
+        self._table, self._barrier = table, barrier
 
     def all_gather(self, tensor: Tensor) -> list[Tensor]:
         self._table[self.rank] = tensor.clone()
@@ -28,9 +28,6 @@ class Pair(ProcessGroup):
         assert gathered[0].shape == gathered[1].shape
         self._barrier.wait()
         return gathered
-
-    def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
-        return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
     def all_reduce(self, tensor: Tensor) -> None:
         tensor.copy_(sum(self.all_gather(tensor)))
@@ -83,6 +80,6 @@ def test_one_rank_alone_changes_nothing() -> None:
     table = nn.Parameter(torch.zeros(ROWS, WIDTH))
     table.grad = sparse([5, 2, 5], ROWS, WIDTH)
     before = table.grad
-    average_table_gradients([table], ProcessGroup())
+    average_table_gradients([table], SINGLE_PROCESS)
     assert table.grad is before
     assert not table.grad.is_coalesced()

@@ -13,6 +13,10 @@ from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.arrays import load_arrays, save_arrays
 
+# The fields of a `TextBlock` that are arrays, or None, and those that are lists of bytes.
+_ARRAYS = ("line_offsets", "unknown", "character_offsets", "source_lines", "starts")
+_STRINGS = ("tokens", "texts", "columns")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextBlock:
@@ -40,11 +44,10 @@ class TextBlock:
 
     def save(self, path: Path) -> None:
         """Write the lines into a new .npz file."""
-        arrays = {"first_line": np.array(self.first_line), "line_offsets": self.line_offsets, "unknown": self.unknown}
-        for name in ("character_offsets", "source_lines", "starts"):
-            if (array := getattr(self, name)) is not None:
-                arrays[name] = array
-        for name, strings in (("tokens", self.tokens), ("texts", self.texts), ("columns", self.columns)):
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        arrays["first_line"] = np.array(self.first_line)
+        for name in _STRINGS:
+            strings = getattr(self, name)
             arrays[name] = np.frombuffer(b"".join(strings), np.uint8)
             arrays[f"{name}_ends"] = np.cumsum([len(string) for string in strings], dtype=np.int64)
         save_arrays(path, arrays)
@@ -53,17 +56,9 @@ class TextBlock:
     def load(cls, path: Path) -> "TextBlock":
         """Read the lines that `save` wrote."""
         arrays = load_arrays(path)
-        return cls(
-            first_line=int(arrays["first_line"]),
-            line_offsets=arrays["line_offsets"],
-            tokens=_strings(arrays["tokens"], arrays["tokens_ends"]),
-            unknown=arrays["unknown"],
-            character_offsets=arrays.get("character_offsets"),
-            source_lines=arrays.get("source_lines"),
-            texts=_strings(arrays["texts"], arrays["texts_ends"]),
-            starts=arrays.get("starts"),
-            columns=_strings(arrays["columns"], arrays["columns_ends"]),
-        )
+        found: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+        found |= {name: _strings(arrays[name], arrays[f"{name}_ends"]) for name in _STRINGS}
+        return cls(first_line=int(arrays["first_line"]), **found)
 
     def iter_lines(self) -> Iterator[tuple[int, slice]]:
         """Yield the number of each line and the slice of its tokens."""

@@ -99,9 +99,10 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        ctx.save_for_backward(x.to(dtype), weight.to(dtype))
+        own_dtype, x, weight = weight.dtype, x.to(dtype), weight.to(dtype)
+        ctx.save_for_backward(x, weight)
         ctx.has_bias = bias is not None
-        return _multiply_unpacked(*ctx.to_save, bias).to(weight.dtype)
+        return _multiply_unpacked(x, weight, bias).to(own_dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

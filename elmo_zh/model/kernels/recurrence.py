@@ -9,7 +9,7 @@ and its result would leave the cache in between. Products run in one dtype (floa
 in that of the bias.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -54,42 +54,6 @@ class Call(NamedTuple):
     def clips(self) -> Clips:
         """Both clips."""
         return Clips(self.cell_clip, self.output_clip)
-
-
-class Saved(NamedTuple):
-    """The tensors that the run backward needs, flat: those of the call, then those of the trace."""
-
-    input_weight: Tensor
-    recurrent_weight: Tensor
-    bias: Tensor
-    projection: Tensor | None
-    first_cell: Tensor
-    keep: Tensor | None
-    outputs: Tensor
-    read: Tensor
-    cells: Tensor
-    tanh_cells: Tensor
-    gates: Tensor
-
-    @property
-    def weights(self) -> LayerWeights:
-        """The layer's weights."""
-        return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
-
-    @property
-    def trace(self) -> Trace:
-        """The trace of the run forward."""
-        return Trace(self.outputs, self.read, self.cells, self.tanh_cells, self.gates)
-
-
-class Gradients(NamedTuple):
-    """The gradients of a call, in the order of its inputs and weights; the projection's is empty without one."""
-
-    inputs: Tensor
-    input_weight: Tensor
-    recurrent_weight: Tensor
-    bias: Tensor
-    projection: Tensor
 
 
 def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
@@ -138,33 +102,33 @@ def _empty_trace(call: Call, num_traced: int) -> Trace:
     )
 
 
-def run_backward(d_outputs: Tensor, saved: Saved, clips: Clips) -> Gradients:
-    """Return the gradients of a run forward from that of its outputs."""
-    weights, trace, gradients = saved.weights, saved.trace, _empty_gradients(saved)
-    gradients.bias.zero_()
-    d_weights = LayerWeights(*gradients[1:])
-    if weights.projection is None:
-        d_weights = d_weights._replace(projection=None)
+def run_backward(d_outputs: Tensor, saved: Sequence[Any], clips: Clips) -> tuple[Tensor, LayerWeights]:
+    """Return the gradients of the inputs and the weights from that of the outputs and what the run forward saved."""
+    weights, first_cell, keep, trace = _unpack(saved)
+    d_inputs, d_weights = _empty_gradients(saved)
+    d_weights.bias.zero_()
     d_z = torch.empty_like(trace.gates, dtype=trace.read.dtype)
 
     def run(which: Any) -> None:
         own = _pick(weights, which), _pick(trace, which)
-        filled = StepGradients(gradients.inputs[which], gradients.bias[which], d_z[which])
-        before_clip = _run_back(d_outputs[which], *own, saved.first_cell[which], saved.keep, clips, filled)
+        filled = StepGradients(d_inputs[which], d_weights.bias[which], d_z[which])
+        before_clip = _run_back(d_outputs[which], *own, first_cell[which], keep, clips, filled)
         _fill_weight_gradients(before_clip, own[1], filled.z, _pick(d_weights, which))
 
     _run_directions(run, trace.read)
-    return gradients
+    return d_inputs, d_weights
 
 
-def _empty_gradients(saved: Saved) -> Gradients:
-    return Gradients(
-        inputs=saved.read.new_empty(*saved.read.shape[:3], saved.input_weight.shape[1]),
-        input_weight=torch.empty_like(saved.input_weight),
-        recurrent_weight=torch.empty_like(saved.recurrent_weight),
-        bias=torch.empty_like(saved.bias),
-        projection=saved.bias.new_empty(0) if saved.projection is None else torch.empty_like(saved.projection),
-    )
+def _unpack(saved: Sequence[Any]) -> tuple[LayerWeights, Tensor, Tensor | None, Trace]:
+    """Return the weights, the cell state carried in, `keep` and the trace, saved flat for the run backward."""
+    return LayerWeights(*saved[:4]), saved[4], saved[5], Trace(*saved[6:])
+
+
+def _empty_gradients(saved: Sequence[Any]) -> tuple[Tensor, LayerWeights]:
+    weights, _, _, trace = _unpack(saved)
+    d_inputs = trace.read.new_empty(*trace.read.shape[:3], weights.input.shape[1])
+    empty: list[Any] = [None if weight is None else torch.empty_like(weight) for weight in weights]
+    return d_inputs, LayerWeights(*empty)
 
 
 _Tensors = TypeVar("_Tensors", LayerWeights, LSTMState, Trace)
@@ -262,23 +226,21 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if gradients[0] is None:
             return (None,) * len(Call._fields)
-        saved = Saved(*ctx.saved_tensors)
-        return _gradients_of_call(saved, run_backward(gradients[0], saved, ctx.clips))
+        d_inputs, d_weights = run_backward(gradients[0], ctx.saved_tensors, ctx.clips)
+        return d_inputs, *d_weights, *_NO_GRADIENTS
 
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     call = Call(*inputs)
-    ctx.save_for_backward(*Saved(*call.weights, call.cell, call.keep, *output))
+    ctx.save_for_backward(*call.weights, call.cell, call.keep, *output)
     ctx.clips = call.clips
 
 
-def _gradients_of_call(saved: Saved, found: Gradients) -> tuple[Tensor | None, ...]:
-    """Return the gradient of each field of the call; those of state, starts and clips do not exist."""
-    d_projection = None if saved.projection is None else found.projection
-    return (*found._replace(projection=d_projection), *(None,) * (len(Call._fields) - len(found)))  # type: ignore[arg-type]
+# Those of state, starts and clips.
+_NO_GRADIENTS = (None,) * (len(Call._fields) - 1 - len(LayerWeights._fields))
 
-
-# The same for torch.compile: operators that it takes as a whole.
+# The same for torch.compile: operators that it takes as a whole. They cannot return None, so the gradient of a
+# projection that does not exist is empty.
 
 _WEIGHTS = "Tensor input_weight, Tensor recurrent_weight, Tensor bias, Tensor? projection"
 _CLIPS, _FIVE_TENSORS = "float cell_clip, float output_clip", "(Tensor, Tensor, Tensor, Tensor, Tensor)"
@@ -290,7 +252,12 @@ def _operator_forward(*arguments: Any) -> tuple[Tensor, ...]:
 
 def _operator_backward(d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
     *saved, cell_clip, output_clip = arguments
-    return tuple(run_backward(d_outputs, Saved(*saved), Clips(cell_clip, output_clip)))
+    return _without_none(run_backward(d_outputs, saved, Clips(cell_clip, output_clip)))
+
+
+def _without_none(gradients: tuple[Tensor, LayerWeights]) -> tuple[Tensor, ...]:
+    d_inputs, d_weights = gradients
+    return d_inputs, *(d_inputs.new_empty(0) if weight is None else weight for weight in d_weights)
 
 
 _recurrence_operator = torch.library.custom_op(
@@ -316,12 +283,13 @@ def _(*arguments: Any) -> tuple[Tensor, ...]:
 
 @_backward_operator.register_fake
 def _(_d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    return tuple(_empty_gradients(Saved(*arguments[:-2])))
+    return _without_none(_empty_gradients(arguments[:-2]))
 
 
 def _differentiate_operator(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    saved = Saved(*ctx.saved_tensors)
-    return _gradients_of_call(saved, Gradients(*_backward_operator(d_outputs, *saved, *ctx.clips)))
+    *found, d_projection = _backward_operator(d_outputs, *ctx.saved_tensors, *ctx.clips)
+    has_projection = _unpack(ctx.saved_tensors)[0].projection is not None
+    return *found, d_projection if has_projection else None, *_NO_GRADIENTS
 
 
 _recurrence_operator.register_autograd(_differentiate_operator, setup_context=_save_for_backward)
