@@ -148,7 +148,9 @@ def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_pipe_as_in_the_page_on_embedding(folder: Path) -> None:
-    [typed] = re.findall(r"`echo (\S+) \\\| \.venv/bin/elmo-zh embed -`", (DOCS / "embedding.md").read_text("utf-8"))
+    [typed] = re.findall(
+        r"^\$ echo (\S+) \| \.venv/bin/elmo-zh embed -$", (DOCS / "embedding.md").read_text("utf-8"), re.M
+    )
     assert elmo_zh("embed", "-", stdin=f"{typed}\n".encode()).status == 0
     assert (folder / "embeddings.hdf5").exists()
 
