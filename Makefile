@@ -21,7 +21,9 @@ TARGETS := help train test test-all test-processors check docs transcripts pictu
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
-MEANT := $(if $(filter train,$(MAKECMDGOALS)),Write: make train CORPUS=$(if $(word 2,$(OTHERS)),"$(OTHERS)",$(OTHERS)),See: make help)
+# Those after CORPUS=name belong to it: its name has spaces and no quotes, or there are several names.
+NAMES := $(strip $(CORPUS) $(OTHERS))
+MEANT := $(if $(filter train,$(MAKECMDGOALS)),Write: make train CORPUS=$(if $(word 2,$(NAMES)),"$(NAMES)",$(NAMES)),See: make help)
 $(error $(firstword $(OTHERS)) is not a target of this Makefile. $(MEANT))
 endif
 
@@ -94,8 +96,11 @@ fuzz: set-up-test  ## Fuzz the readers of foreign bytes, an hour each, one a pro
 clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
+NEXT := 'Everything is installed. Next, train a model on your text:' '  make train CORPUS=my-texts/ INIT=starter' \
+	'Or look at the words of the starter model, in the browser:' '  $(BIN)/elmo-zh explore'
+
 set-up:  ## Install everything, with the starter model, into .venv
-	@sh make/set-up.sh corpus explore
+	@sh make/set-up.sh corpus explore $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT))
 
 set-up-test:
 	@sh make/set-up.sh test

@@ -29,7 +29,9 @@ def starter_line() -> str:
     folder = _CHECKOUT / "data" / "starter"
     if folder.is_dir():
         return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
-    return f"Install its package with: {_pip()} install FOLDER, where FOLDER is data/starter of the project."
+    return (
+        f"Install its package with: {_pip()} install PATH, its wheel or data/starter of the project (docs/offline.md)"
+    )
 
 
 def _pip() -> str:

@@ -5,6 +5,9 @@ import shutil
 import sys
 from pathlib import Path
 
+# Options of `pipeline` that are variables of `make train`; ARGS holds the others.
+_VARIABLES = {"--run": "RUN", "--init": "INIT", "--config": "CONFIG", "--set": "SET"}
+
 
 def program() -> str:
     """Return the command that calls elmo-zh in the user's shell, such as .venv/bin/elmo-zh in a checkout."""
@@ -28,3 +31,26 @@ def path_from_here(path: Path) -> Path:
 def command(*words: str | Path) -> str:
     """Return a command of this program as the user types it, with quotes where they are needed."""
     return f"{program()} {shlex.join(map(str, words))}"
+
+
+def _can_make() -> bool:
+    """Return whether `make train` works here, since the current folder is that of the project."""
+    return all(Path(name).is_file() for name in ("Makefile", "make/train.sh"))
+
+
+def train_command(corpus: str = "my-texts/", *options: str) -> str:
+    """Return how to train a model here: with make if it works, else with `pipeline`, whose options are given."""
+    if not _can_make():
+        run = () if "--run" in options else ("--run", f"runs/{Path(corpus).name}")
+        return command("pipeline", corpus, *run, *options)
+    values = {"CORPUS": [corpus]}
+    for name, value in zip(options[::2], options[1::2], strict=True):
+        values.setdefault(_VARIABLES[name], []).append(value)
+    return " ".join(["make train", *(f"{name}={shlex.quote(' '.join(given))}" for name, given in values.items())])
+
+
+def train_option(name: str, value: str = "") -> str:
+    """Return an option of `pipeline` as it is typed here: where make works, also as its variable."""
+    option = f"{name} {value}".rstrip()
+    variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
+    return f"{option}, or {variable} for make train" if _can_make() else option

@@ -284,8 +284,8 @@ def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) 
     assert told.startswith("The installed model lost cannot be used: The model lost of the package toy-plug-ins")
     told = elmo_zh("info", "other").only_error()
     assert (
-        told
-        == "other does not exist. Give a model, such as lost, starter, toy, or train one: make train CORPUS=my-texts/"
+        told == "other does not exist. Give a model, such as lost, starter, toy, or train one:"
+        " elmo-zh pipeline my-texts/ --run runs/my-texts"
     )
 
 

@@ -208,6 +208,7 @@ def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
 def skeleton(line: str) -> str:
     """A line of a transcript without what differs from run to run: numbers, durations, paths, choices."""
     line = re.sub(r"SET=\"[^\"]*\"", "SETTINGS", line)
+    line = re.sub(r", or \S+ for make train", "", line)  # said in the folder of the project
     line = re.sub(r"'?runs/(sample|新闻 1)(/model)?'?", r"RUN\2", line)
     line = re.sub(r"^\s*\S+( -m elmo_zh)? (embed|explore) ", r"\2 ", line)
     line = re.sub(r"^(word2vec: .*), torch\.$", r"\1.", line)  # without gensim

@@ -320,3 +320,24 @@ def test_a_corpus_without_its_variable(machine: Machine) -> None:
         assert f"my-texts is not a target of this Makefile. Write: make train CORPUS={corpus}." in answer.stderr
         assert answer.stdout == ""
     assert "tset is not a target of this Makefile. See: make help." in machine.make("tset").stderr
+
+
+@pytest.mark.parametrize("names", [["语料", "库/"], ["a.txt", "b.txt"]])
+def test_a_corpus_with_spaces_and_no_quotes(machine: Machine, names: list[str]) -> None:
+    answer = machine.make("train", f"CORPUS={names[0]}", *names[1:])
+    assert answer.returncode
+    assert (
+        f'{names[1]} is not a target of this Makefile. Write: make train CORPUS="{" ".join(names)}".' in answer.stderr
+    )
+
+
+def test_set_up_says_what_to_do_next(machine: Machine) -> None:
+    for _ in range(2):
+        answer = machine.make("set-up")
+        assert answer.stdout.splitlines()[-4:] == [
+            "Everything is installed. Next, train a model on your text:",
+            "  make train CORPUS=my-texts/ INIT=starter",
+            "Or look at the words of the starter model, in the browser:",
+            "  .venv/bin/elmo-zh explore",
+        ]
+    assert "Next" not in machine.make("train").stdout

@@ -13,7 +13,7 @@ from elmo_zh.choices import MODELS
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.extras import starter_line
-from elmo_zh.invocation import command, path_from_here, program
+from elmo_zh.invocation import command, path_from_here, program, train_command, train_option
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -26,7 +26,6 @@ _STARTER_PACKAGE = "elmo_zh_starter"
 _LARGEST_INFO_BYTES = 2**24
 # Fraction of its training up to which a corpus is called small beside it.
 _LITTLE_BESIDE_STARTER = 0.1
-_TRAIN = "make train CORPUS=my-texts/"
 # The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
 _OTHER_FOLDERS = (
     ("task.json", "a trained task", ("task", "predict", "FILE", "--task")),
@@ -108,9 +107,9 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
     return [
-        f"Recommended for so little text: start from the installed model starter, which has trained on {seen:,} tokens"
-        " (INIT=starter for make train, --init starter for pipeline). On news this lowered the held-out perplexity by"
-        " 63% with 200 kB, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
+        f"Recommended for so little text: start from the installed model starter, which has trained on {seen:,} tokens:"
+        f" {train_option('--init', STARTER)}. On news this lowered the held-out perplexity by 63% with 200 kB, 43%"
+        " with 1 MB and 19% with 5 MB (docs/starter.md)."
     ]
 
 
@@ -160,7 +159,7 @@ def next_step_of_run(path: Path) -> str:
         return f"Its model is {run.model}"
     if run.checkpoints.is_dir():
         return f"Export its model first: {program()} export --run {typed}"
-    return f"It is not trained yet. Continue with: make train CORPUS=my-texts/ RUN={typed}"
+    return f"It is not trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
 
 
 def _suggest_model(path: Path) -> str:
@@ -168,10 +167,11 @@ def _suggest_model(path: Path) -> str:
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
     runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
+    train = train_command()
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
         return f"Did you mean {RunDir(close).model}?"
     names = [*MODELS, *(str(RunDir(run).model) for run in runs[:3])]
-    return f"Give a model, such as {', '.join(names)}, or train one: {_TRAIN}" if names else f"Train a model: {_TRAIN}"
+    return f"Give a model, such as {', '.join(names)}, or train one: {train}" if names else f"Train a model: {train}"
 
 
 def require_no_bundle(path: Path) -> None:

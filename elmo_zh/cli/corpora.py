@@ -6,7 +6,15 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from elmo_zh.cli.options import Common, check_run_path, common_options_of_readers, reading_options, takes
+from elmo_zh.cli.options import (
+    Common,
+    check_run_path,
+    common_options_of_readers,
+    init_option,
+    reading_options,
+    takes,
+)
+from elmo_zh.config import config_names
 from elmo_zh.inspection import Shown
 from elmo_zh.invocation import command
 from elmo_zh.planning import PlanLimits
@@ -24,33 +32,38 @@ from elmo_zh.run.layout import RunDir
     help="Use this run's settings, and save the plan as RUN/plan.json.",
 )
 @takes(PlanLimits, "limits")
+@init_option
 @reading_options
 @common_options_of_readers
 @click.pass_obj
-def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits) -> None:
+def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None) -> None:
     """Estimate from a sample what a run on a corpus will take.
 
     Use it before a long run to choose a configuration. CORPUS is text in any form that the command segment reads. The
     stages are run on a sample of it, and what they report is scaled: the numbers of documents, characters, tokens and
     distinct words; how many words cover how much of the text; time, memory and disk space of each stage on this
-    machine; and the training time of each shipped configuration.
+    machine; and the training time of each shipped configuration. With --init, the run is planned as pipeline makes it
+    from that model.
 
     \b
     Example:
       elmo-zh plan my-texts/ --run runs/mine
       elmo-zh plan zhwiki-latest-pages-articles-multistream.xml.bz2 --config configs/base.toml
       elmo-zh plan news.jsonl.gz --field data.text --no-training
+      elmo-zh plan statutes.txt --init starter
     """
     from elmo_zh.corpus.sources import gathered_sources
     from elmo_zh.planning.plan import make_plan
     from elmo_zh.planning.plan_lines import describe_plan
     from elmo_zh.run.files import require_no_input, write_json
+    from elmo_zh.stages.init_bundle import adopt_init, with_init
     from elmo_zh.stages.inputs import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
         run = RunDir(path)
-        config = common.resolve(run)
+        named = config_names(None, common.assignments)
+        config = adopt_init(run, with_init(common.resolve(run), init), named, force=False, reporter=common.console)
         if run_path:
             stack.enter_context(run.locked(create=True))
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
@@ -62,7 +75,7 @@ def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits:
             write_json(run.plan, found)
     saved = []
     if run_path:
-        again = command("pipeline", *corpus, "--run", run_path)
+        again = command("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ()))
         saved = [f"Saved as {run.plan}. Next: {again}"]
     from elmo_zh.bundle.find_bundle import starter_advice
 

@@ -289,18 +289,14 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
     from elmo_zh.stages import pipeline as pipeline_stage
-    from elmo_zh.stages.init_bundle import resolve_init
+    from elmo_zh.stages.init_bundle import with_init
 
     refuse_launch(os.environ)
     run = RunDir(run_path)
-    config = common.resolve(run)
     named = config_names(None, common.assignments)
     if init and "vocab.words" in named:
         raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
-    if init:
-        path = resolve_init(init, config.train.init)
-        vocab_section = replace(config.vocab, init=path, words="")
-        config = replace(config, vocab=vocab_section, train=replace(config.train, init=path))
+    config = with_init(common.resolve(run), init)
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
         pipeline_stage.pipeline(

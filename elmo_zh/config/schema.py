@@ -200,7 +200,7 @@ class TrainConfig:
     num_threads: int = free(0, least=0)
     """Number of CPU threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)
-    """Also write TensorBoard event files to RUN/tensorboard; needs `make train EXTRAS=tensorboard`."""
+    """Also write TensorBoard event files to RUN/tensorboard; needs the extra tensorboard."""
     log_every_steps: int = free(20, least=1)
     """Steps between two lines of metrics.jsonl."""
     evaluate_every_tokens: int = free(300_000, least=1)

@@ -80,7 +80,7 @@ def import_extra(module: str, what: str) -> Any:
             version = ".".join(map(str, sys.version_info[:2]))
             raise CorpusError(
                 f"{what} needs {module}, which cannot be installed on Python {version}."
-                " Use Python 3.13: make clean, then make train PYTHON=python3.13"
+                " Install elmo-zh with Python 3.13."
             ) from None
         raise CorpusError(
             f"{what} needs {error.name or module}, which is not installed. Install it with: {install_line('corpus')}"

@@ -38,10 +38,10 @@ _ADVICE = {
     _HAN: "Is it the right text, column (--field) and encoding?",
     _SINGLE: "Classical text is like that, and text.segmenter=character. Otherwise the text is spaced out or of a field"
     " that the dictionary lacks: --set text.user_dictionary=FILE",
-    _UNKNOWN: "Each word outside becomes <UNK>, since the vocabulary is full. For more rows: make train RUN=runs/new"
-    ' SET="vocab.size=..."',
+    _UNKNOWN: "Each word outside becomes <UNK>, since the vocabulary is full. For more rows, in a new run:"
+    " --set vocab.size=...",
     _RARE: "Each word outside becomes <UNK>, since it occurs less than vocab.min_count times. More text helps, or"
-    " character mode: make train CONFIG=configs/small-char.toml RUN=runs/new",
+    " character mode in a new run: --set model.mode=character",
 }
 _Found = Iterator[tuple[str, float, str]]
 

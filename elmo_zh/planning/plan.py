@@ -60,8 +60,10 @@ def make_plan(
         heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
         predictions = round((figures["tokens"] + figures["sentences"]) * (1 - heldout))
         heldout_tokens = round(figures["tokens"] * heldout)
-        configs = {THIS_CONFIG: config, **shipped_configs()}
-        training = forecast_training(configs, predictions, heldout_tokens, round(words.frequent))
+        # A model to start from brings its words and its sizes.
+        configs = {THIS_CONFIG: config} if config.vocab.init else {THIS_CONFIG: config, **shipped_configs()}
+        num_words = round(figures["rows"]) - len(SPECIALS) if config.vocab.init else round(words.frequent)
+        training = forecast_training(configs, predictions, heldout_tokens, num_words)
         this = training[THIS_CONFIG]
         checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
         figures |= {"seconds.train": this["seconds"], "bytes.checkpoints": checkpoints}

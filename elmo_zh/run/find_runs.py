@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import program
+from elmo_zh.invocation import program, train_command
 from elmo_zh.run.files import UNFINISHED
 from elmo_zh.run.layout import RunDir
 
@@ -75,5 +75,5 @@ def explain_no_run(path: Path) -> str:
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""
     new = _new_run(path) if _other_content(path) else path
-    begin = f"{program()} segment CORPUS --run {shlex.quote(str(new))}"
-    return f"{path} {problem}. {meant}Begin a run with: make train CORPUS=my-texts/, or {begin}"
+    begin = f"{train_command()}, or {program()} segment CORPUS --run {shlex.quote(str(new))}"
+    return f"{path} {problem}. {meant}Begin a run with: {begin}"

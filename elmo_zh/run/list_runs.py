@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from elmo_zh.invocation import train_command
 from elmo_zh.run.files import folder_bytes, is_locked
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -59,7 +60,7 @@ def _last_checkpoint(run: RunDir) -> int | None:
 def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the table that the command prints."""
     if not found["runs"]:
-        yield f"There are no runs in {found['folder']}. Train a model with: make train CORPUS=my-texts/"
+        yield f"There are no runs in {found['folder']}. Train a model with: {train_command()}"
         return
     header = ("run", "corpus", "tokens", "disk", "perplexity", "bigram", "date", "")
     yield from aligned([header, *(_cells(run) for run in found["runs"])], left=(0, 1, 6, 7))

@@ -11,7 +11,7 @@ from typing import Any
 
 from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import command, program
+from elmo_zh.invocation import command, program, train_option
 from elmo_zh.run.changes import describe_changes, describe_settings
 from elmo_zh.run.files import file_digest, own_digest, read_json, remove, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run
@@ -296,8 +296,7 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     if is_in_training(run):
         raise RunError(
             f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
-            f" choose another run (--run RUN, make train RUN=...); to start over, add --force ({program()} pipeline"
-            " --force, make train ARGS=--force)."
+            f" choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
         )
 
 

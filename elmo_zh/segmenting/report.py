@@ -13,6 +13,7 @@ from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.invocation import train_option
 from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
@@ -112,8 +113,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         left_out = f"{counted(num_undecodable, 'line')} {'was' if num_undecodable == 1 else 'were'}"
         reporter.warn(
             f"{left_out} left out because of bytes that cannot be decoded; corpus_report.md in the run folder counts"
-            " them for each source. --bad-bytes strict stops at the first one, --bad-bytes replace keeps them"
-            ' (make train: ARGS="--bad-bytes replace").'
+            " them for each source. --bad-bytes strict stops at the first one. To keep"
+            f" them: {train_option('--bad-bytes', 'replace')}"
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]

@@ -12,6 +12,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import is_in_training, load_record, require_inputs
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 
 
 def resolve_init(init: Path, known: str) -> str:
@@ -21,6 +22,15 @@ def resolve_init(init: Path, known: str) -> str:
     if resolved != known and not BundleLayout(path).info.is_file():
         raise BundleError(explain_no_bundle(path))
     return resolved
+
+
+def with_init(config: Config, init: Path | None) -> Config:
+    """Return the settings that start words and weights from the bundle given with --init, if one is."""
+    if not init:
+        return config
+    path = resolve_init(init, config.train.init)
+    vocab = replace(config.vocab, init=path, words="")
+    return replace(config, vocab=vocab, train=replace(config.train, init=path))
 
 
 def explain_missing(bundle: Path, file: Path) -> str:
@@ -52,6 +62,19 @@ def _resolved_inits(config: Config) -> dict[str, str]:
     """Return the resolved path of the bundle that each section starts from, if it has one."""
     paths = {name: getattr(config, name).init for name in ("vocab", "train")}
     return {name: str(Path(path).resolve()) for name, path in paths.items() if path}
+
+
+def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
+    """Return the settings with the sections model and, for a new run, text that the bundle to start from determines.
+
+    Those `named` by the user as section.key stay.
+    """
+    config = with_resolved_init(run, config)
+    if not (init := config.train.init or config.vocab.init):
+        return config
+    config = adopt_text(run, config, init, named, reporter)
+    made_with = text_settings(config, find_user_dictionary(run, config))
+    return adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)
 
 
 def adopt_model(

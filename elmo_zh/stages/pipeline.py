@@ -11,8 +11,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.export import export
-from elmo_zh.stages.init_bundle import adopt_model, adopt_text, with_resolved_init
-from elmo_zh.stages.inputs import find_user_dictionary, text_settings
+from elmo_zh.stages.init_bundle import adopt_init
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
 from elmo_zh.stages.vocab import build_vocabulary
@@ -29,16 +28,8 @@ def pipeline(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """Run all stages in order; word2vec is left out if training starts from a bundle.
-
-    Such a bundle also determines the settings of section model and, for a new run, those by which text becomes tokens,
-    except those `named` by the user as section.key.
-    """
-    config = with_resolved_init(run, config)
-    if init := config.train.init or config.vocab.init:
-        config = adopt_text(run, config, init, named, reporter)
-        made_with = text_settings(config, find_user_dictionary(run, config))
-        config = adopt_model(run, config, init, made_with, named, force=force, reporter=reporter)
+    """Run all stages in order; word2vec is left out if training starts from a bundle, which `adopt_init` reads."""
+    config = adopt_init(run, config, named, force=force, reporter=reporter)
     segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
     build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
     if not config.train.init:

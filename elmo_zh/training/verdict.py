@@ -14,7 +14,7 @@ import numpy as np
 
 from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.invocation import program
+from elmo_zh.invocation import program, train_command, train_option
 from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
 from elmo_zh.pictures.training import training_figure
 from elmo_zh.run.layout import RunDir
@@ -35,9 +35,11 @@ _MANY_UNKNOWN = 0.05
 _DIVERGED = 10
 # Tokens of training text below which more text helps more than anything else.
 _LITTLE_TEXT = 1_000_000
+# Stands for the command that trains a model; the options of `pipeline` follow.
+_TRAIN = "{train} "
 _MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: INIT=starter)",
-    "make train CORPUS=more-texts/",
+    "More text helps most (or start from a model trained on more: {init})",
+    f"{_TRAIN}more-texts/",
 )
 
 
@@ -119,7 +121,7 @@ class Verdict:
 
     findings: Sequence[str]  # Sentences on how good the model is and what limits it
     advice: str  # What helps most
-    command: str  # The command for it; {program} and {run} stand for the program and the run's folder
+    command: str  # The command; {program}, {run}, {train} stand for the program, the run's folder, how to train
 
 
 def judge(figures: TrainingFigures) -> Verdict:
@@ -212,14 +214,17 @@ def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
 
 
 def _new_run(settings: Mapping[str, float]) -> str:
-    changes = " ".join(f"{name}={value:.12g}" for name, value in settings.items())
-    return f'make train CORPUS=my-texts/ RUN=runs/new SET="{changes}"'
+    changes = " ".join(f"--set {name}={value:.12g}" for name, value in settings.items())
+    return f"{_TRAIN}my-texts/ --run runs/new {changes}"
 
 
 def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
     """Return the lines that show a verdict as it is stored in a stage record."""
     command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
-    return ["Verdict:", *(f"  {line}" for line in (*verdict["findings"], f"{verdict['advice']}: {command}"))]
+    if command.startswith(_TRAIN):
+        command = train_command(*shlex.split(command.removeprefix(_TRAIN)))
+    advice = verdict["advice"].replace("{init}", train_option("--init", "starter"))
+    return ["Verdict:", *(f"  {line}" for line in (*verdict["findings"], f"{advice}: {command}"))]
 
 
 def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:

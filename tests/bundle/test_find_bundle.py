@@ -11,7 +11,7 @@ from elmo_zh.config import Config
 from elmo_zh.contexts.index_files import IndexLayout
 from elmo_zh.tasks.task_model import TaskLayout
 
-TRAIN = "make train CORPUS=my-texts/"
+TRAIN = "elmo-zh pipeline my-texts/ --run runs/my-texts"
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +72,8 @@ def test_a_run_without_a_model(part: str) -> None:
     make_run("runs/new law")
     problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. It is not trained yet. Continue with: make train CORPUS=my-texts/"
-        " RUN='runs/new law'"
+        f"runs/new law{part} {problem}. It is not trained yet. Continue with: elmo-zh pipeline my-texts/ --run"
+        " 'runs/new law'"
     )
     Path("runs/new law/checkpoints").mkdir()
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (

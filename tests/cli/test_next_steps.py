@@ -61,9 +61,9 @@ def test_an_unknown_option_that_is_a_setting(command: str, option: str, setting:
 
 
 def test_no_message_has_a_command_that_is_not_as_it_is_typed() -> None:
-    """In a checkout it is .venv/bin/elmo-zh: messages take the name from elmo_zh.invocation."""
-    bare = re.compile(rf"elmo-zh (?:{'|'.join(COMMANDS)})\b")
-    for path in (ROOT / "elmo_zh").rglob("*.py"):
+    """In a checkout it is .venv/bin/elmo-zh, and make works there alone: elmo_zh.invocation knows."""
+    bare = re.compile(rf"elmo-zh (?:{'|'.join(COMMANDS)})\b|\bmake (?:train|set-up|help)|\b(?:CORPUS|INIT|SET|ARGS)=")
+    for path in {*(ROOT / "elmo_zh").rglob("*.py")} - {ROOT / "elmo_zh" / "invocation.py"}:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = {
             id(node.body[0].value)

@@ -150,7 +150,7 @@ def test_a_missing_input_names_the_command_that_makes_it(run: Path, command: str
 
 @pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export", "inspect"])
 def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
-    begin = "Begin a run with: make train CORPUS=my-texts/, or elmo-zh segment CORPUS --run"
+    begin = "Begin a run with: elmo-zh pipeline my-texts/ --run runs/my-texts, or elmo-zh segment CORPUS --run"
     run = ["lwa"] if command == "inspect" else ["--run", "lwa"]
     assert elmo_zh(command, *run).only_error() == f"lwa does not exist. {begin} lwa"
     Path("runs").mkdir()
@@ -458,7 +458,7 @@ def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
 )
 def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], object], problem: str) -> None:
     make(Path("thing"))
-    expected = f"thing {problem}. Train a model: make train CORPUS=my-texts/"
+    expected = f"thing {problem}. Train a model: elmo-zh pipeline my-texts/ --run runs/my-texts"
     assert bundle_error(Path("thing"), sample_run) == expected
 
 

@@ -55,8 +55,7 @@ def test_a_folder_of_many_kinds() -> None:
         "Passed over: c/e.json (no field is text for sure among name).",
         "26 characters were kept. Characters left out: bytes that do not decode 3.",
         "Warning: 1 line was left out because of bytes that cannot be decoded; corpus_report.md in the run folder"
-        " counts them for each source. --bad-bytes strict stops at the first one, --bad-bytes replace keeps them"
-        ' (make train: ARGS="--bad-bytes replace").',
+        " counts them for each source. --bad-bytes strict stops at the first one. To keep them: --bad-bytes replace",
     ):
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]

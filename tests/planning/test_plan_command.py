@@ -45,6 +45,20 @@ def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     assert recommended not in character.stdout
 
 
+def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = install_model(empty_folder, "starter", monkeypatch)
+    answer = elmo_zh("plan", write_corpus(), "--init", "starter", "--run", "run", "--set", "train.epochs=1")
+    assert answer.stdout.endswith("pipeline corpus --run run --init starter\n"), answer.stderr
+    assert "Recommended for so little text" not in answer.stdout
+    found = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
+    assert found["settings"]["model"]["cell_dim"] == json.loads((model / "options.json").read_text())["lstm"]["dim"]
+    assert found["settings"]["train"]["init"] == str(model.resolve())
+    assert "word2vec" not in answer.stdout
+    # The words of the model, with those of the text.
+    assert found["training"]["this run"]["rows"] == found["figures"]["rows"]["value"] > len({"我们", "时候"})
+    assert found["training"].keys() == {"this run"}
+
+
 def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
     warned = "There is no Chinese character in what was read of this corpus."
     assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr

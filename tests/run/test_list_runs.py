@@ -57,11 +57,12 @@ def test_a_run_in_use(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "in use" not in elmo_zh("runs").stdout
 
 
-def test_no_runs(tmp_path: Path) -> None:
+def test_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     found = list_runs(tmp_path / "runs")
     assert found["runs"] == []
     assert list(describe_runs(found)) == [
-        f"There are no runs in {tmp_path}/runs. Train a model with: make train CORPUS=my-texts/"
+        f"There are no runs in {tmp_path}/runs. Train a model with: elmo-zh pipeline my-texts/ --run runs/my-texts"
     ]
 
 

@@ -118,8 +118,7 @@ def assert_refused(answer: Answer, run: Path, difference: str) -> None:
     assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
     assert answer.errors == [
         f"Error: {run} already holds a training, which these changes would discard: {difference}. To keep it, choose"
-        " another run (--run RUN, make train RUN=...); to start over, add --force (elmo-zh pipeline --force, make train"
-        " ARGS=--force)."
+        " another run: --run RUN; to start over: --force."
     ]
 
 

@@ -37,8 +37,8 @@ LONGER = (
     "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: INIT=starter)",
-    "make train CORPUS=more-texts/",
+    "More text helps most (or start from a model trained on more: {init})",
+    "{train} more-texts/",
 )
 WEAK = {"unigram": 800.0, "bigram": 90.0}
 
@@ -49,7 +49,7 @@ def advice_on(figures: TrainingFigures) -> tuple[str, str]:
 
 
 def new_run(settings: str) -> str:
-    return f'make train CORPUS=my-texts/ RUN=runs/new SET="{settings}"'
+    return " ".join(["{train} my-texts/ --run runs/new", *(f"--set {each}" for each in settings.split())])
 
 
 def test_a_good_model_is_ready() -> None:

@@ -19,7 +19,8 @@ from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
-from elmo_zh.invocation import command, path_from_here
+from elmo_zh.extras import starter_line
+from elmo_zh.invocation import command, path_from_here, train_command
 from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir
@@ -73,8 +74,8 @@ class Subject:
 def _default_model() -> Path:
     if not os.environ.get("ELMO_ZH_MODEL") and not LATEST.exists() and STARTER not in MODELS:
         raise BundleError(
-            f"There is no model yet: neither {LATEST} nor an installed model named {STARTER}. Train one on the sample"
-            " text with make train, which takes a minute, or install a package that brings one (docs/adding.md)."
+            f"There is no model yet: neither {LATEST} nor an installed model named {STARTER}."
+            f" Train one with: {train_command()} - or install {STARTER}. {starter_line()}"
         )
     return default_bundle()
 
