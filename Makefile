@@ -17,7 +17,7 @@ MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
 $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
 endif
 
-TARGETS := help train test test-all test-processors check docs transcripts pictures bench bench-gpu interop fuzz clean set-up set-up-test set-up-dev
+TARGETS := help train test test-all test-processors check docs messages transcripts pictures bench bench-gpu interop fuzz clean set-up set-up-test set-up-dev
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
@@ -72,6 +72,9 @@ check: set-up-dev  ## Check format, lint, types, wheels for each Python, and the
 
 docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
 	@$(BIN)/python docs/generate.py
+
+messages: set-up-dev  ## Bring the catalogue of Chinese messages up to date with the code
+	@PYTHONPATH=. $(BIN)/python docs/messages.py
 
 transcripts: set-up  ## Write the outputs that README and docs show by running the commands (some minutes)
 	@$(BIN)/python docs/transcripts.py $(if $(RUN),--run '$(RUN)')

@@ -18,6 +18,9 @@ from hypothesis import HealthCheck, settings
 
 from elmo_zh.hdf5 import foreign, reader_process
 
+# The tests read what the program says in English, whatever the language of the machine.
+os.environ["ELMO_ZH_LANG"] = "en"
+
 # Before torch is imported, here and in processes started from here: these models are so small that sharing the work
 # among threads costs more than it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

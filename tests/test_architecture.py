@@ -49,6 +49,7 @@ LAYERS = (
     "checks",
     "extras",
     "invocation",
+    "language",
     "errors",
     "version",
 )
@@ -65,6 +66,7 @@ WITHOUT_TORCH = {
     "choices",
     "checks",
     "invocation",
+    "language",
     "errors",
     "version",
 }

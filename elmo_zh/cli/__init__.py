@@ -29,7 +29,9 @@ from elmo_zh.cli.senses import senses
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
 from elmo_zh.cli.task import task
+from elmo_zh.cli.translated_help import speak
 from elmo_zh.errors import OptionError
+from elmo_zh.language import translate
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
@@ -113,16 +115,18 @@ def main() -> None:
     # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(EXIT_HUNG_UP))
+    speak(cli)
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
-        with_advice(error).show()
+        advised = with_advice(error)
+        click.UsageError(translate(advised.format_message()), advised.ctx).show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup
         _end_children()
         again = "the same command without --force" if "--force" in sys.argv else "the same command again"
-        click.echo(f"Interrupted. Run {again} to continue.", err=True)
+        click.echo(translate(f"Interrupted. Run {again} to continue."), err=True)
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
         status = EXIT_KNOWN_PROBLEM
@@ -133,6 +137,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(f"Error: {one_line(message)}", err=True)
+            click.echo(one_line(translate(f"Error: {message}")), err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
+from elmo_zh.language import translate
 from elmo_zh.run.reporter import Progress, steps_watched
 
 _SECONDS_BETWEEN_LINES = 15.0
@@ -56,11 +57,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print an informative message, unless --quiet."""
         if not self._quiet:
-            tqdm.write(one_line(message), file=sys.stderr)
+            tqdm.write(one_line(translate(message)), file=sys.stderr)
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(f"Warning: {one_line(message)}", file=sys.stderr)
+        tqdm.write(one_line(translate(f"Warning: {message}")), file=sys.stderr)
 
     @contextmanager
     def progress(

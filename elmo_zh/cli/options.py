@@ -16,6 +16,7 @@ from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.config.fields import option
 from elmo_zh.config.privacy import set_private
+from elmo_zh.language import translate
 from elmo_zh.run.files import inputs_noted
 from elmo_zh.run.layout import RunDir
 
@@ -149,7 +150,7 @@ class Common:
             click.echo(json.dumps(result, ensure_ascii=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(line)
+                click.echo(translate(line))
 
 
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:

@@ -1,0 +1,202 @@
+"""Collect the messages of the program and compile their translations: `make messages`.
+
+The catalogue is `elmo_zh/locale/zh/LC_MESSAGES/messages.po`. This script adds the messages that are new in the code,
+with an empty translation, removes those that have gone, and compiles the rest for the program. It finds messages in the
+syntax tree: every text of two words or more; an f-string becomes a template whose gaps have the names of their values.
+`--missing` lists the messages that have no translation.
+"""
+
+import argparse
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import click
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from elmo_zh.language import DOMAIN, LOCALES
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "elmo_zh"
+PO = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.po"
+# Exceptions of the Python API stay English.
+UNTRANSLATED = (
+    "ValueError",
+    "TypeError",
+    "AssertionError",
+    "AttributeError",
+    "RuntimeError",
+    "KeyError",
+    "ImportError",
+)
+# Their texts are patterns, or filters of warnings.
+PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings")
+# Texts that are files, not messages: the model card, the pages in the browser, generated settings files.
+FILES = ("training/bundle_export.py", "contexts/explore/page.py", "spacy.py", "sklearn.py")
+# So that the files change only with their texts.
+NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
+PROSE = re.compile(r"[A-Za-z]{2,}[,:]? [\"'(]?[A-Za-z]{2,}")
+
+
+def escaped(text: str) -> str:
+    """Return a text as it is written in a template."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def name_of(value: ast.expr) -> str:
+    """Return the name of a gap: that of the variable or attribute in it."""
+    while isinstance(value, ast.Call | ast.Subscript):
+        inner = value.value if isinstance(value, ast.Subscript) else (value.args or [value.func])[0]
+        value = inner
+    found = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else "value"
+    return found.strip("_") or "value"
+
+
+def template_of(node: ast.Constant | ast.JoinedStr) -> str:
+    """Return a text with named gaps; a name that occurs again gets a number."""
+    if isinstance(node, ast.Constant):
+        return escaped(str(node.value))
+    parts, seen = [], dict[str, int]()
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            name = name_of(part.value)
+            seen[name] = seen.get(name, 0) + 1
+            parts.append(f"{{{name if seen[name] == 1 else f'{name}{seen[name]}'}}}")
+        else:
+            assert isinstance(part, ast.Constant)
+            parts.append(escaped(str(part.value)))
+    return "".join(parts)
+
+
+def is_message(template: str) -> bool:
+    """Return whether a text is one that people read: two words, or a gap and most of a sentence."""
+    literal = re.sub(r"\{\w+\}", "\0", template)
+    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 5
+    return bool(PROSE.search(literal)) or few_words
+
+
+class Messages(ast.NodeVisitor):
+    """Collects (line, message) from a module."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str]] = []
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Add an f-string, and look for messages in its gaps."""
+        self._add(node)
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.visit(part.value)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Add a text."""
+        if isinstance(node.value, str):
+            self._add(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        """Leave out exceptions of the Python API."""
+        called = node.exc.func if isinstance(node.exc, ast.Call) else None
+        if not (isinstance(called, ast.Name) and called.id in UNTRANSLATED):
+            self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Add both forms of a counted noun; leave out patterns."""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "counted" and isinstance(node.args[-1], ast.Constant):
+            noun = node.args[-1].value
+            self.found += [(node.lineno, f"{{number}} {noun}"), (node.lineno, f"{{number}} {noun}s")]
+        elif name not in PATTERNS:
+            self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """Leave out docstrings."""
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Add the help of a command, paragraph by paragraph."""
+        described = [each for each in node.decorator_list if re.search(r"\b(command|group)\(", ast.unparse(each))]
+        if described and (text := ast.get_docstring(node)):
+            self.found += [(node.lineno, " ".join(each.split())) for each in text.split("\n\n") if each[0] != "\b"]
+        self.generic_visit(node)
+
+    def _add(self, node: ast.Constant | ast.JoinedStr) -> None:
+        template = template_of(node)
+        if is_message(template):
+            self.found.append((node.lineno, template.strip()))
+
+
+def messages_of(path: Path) -> list[tuple[int, str]]:
+    """Return the messages of a module with their lines."""
+    visitor = Messages()
+    visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
+    return visitor.found
+
+
+def messages_of_click() -> Iterator[str]:
+    """Yield the words that click itself prints."""
+    folder = Path(inspect.getfile(click)).parent
+    for _, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords={"_": None}):
+        if isinstance(message, str):
+            yield message
+
+
+def catalogue() -> Catalog:
+    """Return the messages of the code with their translations so far."""
+    found = Catalog(locale="zh", project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = str(path.relative_to(SOURCE))
+        for _, message in messages_of(path) if name not in FILES else ():
+            found.add(message, locations=[(name, 0)])
+    for message in messages_of_click():
+        found.add(message, locations=[("click", 0)])
+    known = read_po(BytesIO(PO.read_bytes()), locale="zh") if PO.exists() else Catalog()
+    for each in found:
+        if each.id and (translated := known.get(each.id)) is not None:
+            each.string = translated.string
+        each.flags.discard("python-format")
+    return found
+
+
+def compiled(messages: Catalog) -> bytes:
+    """Return the catalogue in the format that the program reads."""
+    file = BytesIO()
+    write_mo(file, messages)
+    return file.getvalue()
+
+
+def written(messages: Catalog) -> bytes:
+    """Return the catalogue as people edit it."""
+    file = BytesIO()
+    write_po(file, messages, omit_header=False, sort_by_file=True, width=118, include_lineno=False)
+    return file.getvalue()
+
+
+def main() -> None:
+    """Bring the catalogue up to date."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--missing", action="store_true", help="List the messages without a translation, and write nothing."
+    )
+    parsed: Any = parser.parse_args()
+    messages = catalogue()
+    missing = [each.id for each in messages if each.id and not each.string]
+    if parsed.missing:
+        print("\n".join(map(str, missing)))
+        return
+    PO.parent.mkdir(parents=True, exist_ok=True)
+    PO.write_bytes(written(messages))
+    PO.with_suffix(".mo").write_bytes(compiled(messages))
+    print(f"{len(messages)} messages, {len(missing)} without a translation: {PO.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Help in the language of the environment: texts from the catalogue, wrapped by the width of their characters."""
+
+import gettext
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+import click
+
+from elmo_zh.language import DOMAIN, LOCALES, chosen_language, translate
+from elmo_zh.run.reporter import display_width
+
+# A line may break between any two Chinese characters, but not before these.
+_NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
+_PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
+
+
+def translate_help(command: click.Command) -> None:
+    """Translate what a command, its options and its subcommands say in their help."""
+    if command.help:
+        paragraphs = command.help.split("\n\n")
+        command.help = "\n\n".join(
+            each if each.startswith("\b") else translate(" ".join(each.split())) for each in paragraphs
+        )
+    for option in command.params:
+        if isinstance(option, click.Option) and option.help:
+            option.help = translate(option.help)
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        translate_help(each)
+
+
+def speak(command: click.Group) -> None:
+    """Have click and the help of all commands speak the language of the environment."""
+    language = chosen_language()
+    # click translates its own words with gettext, which looks at this variable first.
+    os.environ["LANGUAGE"] = language
+    if language != "en":
+        gettext.bindtextdomain(DOMAIN, str(LOCALES))
+        click.Context.formatter_class = WideFormatter
+        translate_help(command)
+
+
+def wrapped(text: str, columns: int) -> Iterator[str]:
+    """Yield the lines of a text; a Chinese character is two columns wide."""
+    line = ""
+    for piece in _PIECES.findall(text):
+        if line and display_width(line + piece.rstrip()) > columns and piece[0] not in _NOT_FIRST:
+            yield line.rstrip()
+            line = piece.lstrip()
+        else:
+            line += piece
+    yield line.rstrip()
+
+
+class WideFormatter(click.HelpFormatter):
+    """Formats help whose characters may be two columns wide."""
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs, indented; those that begin with \\b keep their lines."""
+        for number, paragraph in enumerate(text.split("\n\n")):
+            if number:
+                self.write("\n")
+            lines = paragraph.split("\n")[1:] if paragraph.startswith("\b") else [" ".join(paragraph.split())]
+            for line in lines:
+                kept = [line] if paragraph.startswith("\b") else wrapped(line, self.width - self.current_indent)
+                self.write("".join(f"{' ' * self.current_indent}{each}\n" for each in kept))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names with their descriptions in two columns."""
+        rows = list(rows)
+        first = min(max(display_width(name) for name, _ in rows), col_max) + col_spacing
+        for name, description in rows:
+            margin = " " * (self.current_indent + first)
+            lines = list(wrapped(description, max(self.width - len(margin), 10)))
+            start = f"{' ' * self.current_indent}{name}"
+            fits = display_width(name) <= first - col_spacing
+            self.write(f"{start}{' ' * (first - display_width(name))}{lines.pop(0)}\n" if fits else f"{start}\n")
+            self.write("".join(f"{margin}{line}\n" for line in lines if line))
