@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder_of
+from elmo_zh.cli.model_options import load_embedder_of, own_index_path
 from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes, user_dictionary_option
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
@@ -51,15 +51,18 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     from elmo_zh.text.script import fold_script
 
     config = common.resolve()
-    if (choice.index is None) != bool(files):
+    path = choice.index or (None if files else own_index_path())
+    if (path is None) != bool(files):
         raise click.UsageError("Give either files to read or --index INDEX.")
     fold = fold_script() if choice.fold_script else str
-    if choice.index is not None:
+    if path is not None:
+        if choice.index is None:
+            common.console.note(f"Index: {path}, which explore has made. For other texts: files, or --index INDEX")
         if choice.from_name is not None:
             raise click.UsageError("--from-name has no effect on --index, which has its columns. Leave it out.")
         if common.user_dictionary is not None:
             raise click.UsageError("--user-dictionary has no effect on --index, which is segmented. Leave it out.")
-        index = ContextIndex.load(choice.index)
+        index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
     else:
         index = None
@@ -111,6 +114,7 @@ def concordance(
 
     with common.claimed(options.output, formats=(*TABLE_SUFFIXES, ".vrt")):
         read = read_texts(common, files, texts, [query])
+        texts = replace(texts, index=read.index.path if read.index else None)
         found = read.find(query)
         require_matches(query, found, texts)
         found = _chosen(read, query, found, options)

@@ -1,9 +1,10 @@
 """The command that shows a page on which the words of an index can be looked at."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ from elmo_zh.run.reporter import counted, first_ten, format_bytes
 if TYPE_CHECKING:
     from elmo_zh.config import EmbedConfig
     from elmo_zh.contexts.explore.colourings import PointLabels
-    from elmo_zh.contexts.explore.server import ExploreServer
+    from elmo_zh.contexts.explore.content import PageContent
+    from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -78,27 +80,28 @@ def explore(
     """
     config = common.resolve()
     refuse_settings_of_the_model(common, "explore", also="embed")
-    from elmo_zh.contexts.explore.page import build_page_data, check_packages
-    from elmo_zh.run.files import claimed_output
+    from elmo_zh.contexts.explore.content import PageContent
+    from elmo_zh.contexts.explore.page import check_packages
+    from elmo_zh.contexts.explore.server import LiveSentences
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()
-    if port:
-        from elmo_zh.contexts.explore.server import require_free_port
-
-        require_free_port(port)
     with ExitStack() as stack:
-        if output is not None:
-            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
-        index, embedder = _load(common, index_path, model, config.embed, device, has_output=output is not None)
+        stack.enter_context(common.claimed(output))
+        server = stack.enter_context(_server(common, port).serving()) if output is None else None
+        # Before the first thing that takes long, and once; errors that come sooner open no browser.
+        opens = not (no_browser or common.as_json)
+        announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
+        index, embedder = _load(common, index_path, model, config.embed, device, announce)
         labels = _labels(common, index, choice.labels)
         choice = _with_words(common, index, choice, labels)
-        data = build_page_data(index, embedder, choice, device or "auto", common.console, labels)
-        if output is None:
-            server = _server(common, index, embedder, data, port, device or "auto")
-            _serve(common, server, _content(embedder, data), opens=not (no_browser or common.as_json))
-        else:
-            _write(common, embedder, output, data)
+        if announce:
+            announce()
+        content = PageContent(index, embedder, choice, device or "auto", common.console, labels)
+        if server is not None:
+            _serve(common, server, content, LiveSentences(index, embedder, device or "auto", content))
+        elif output is not None:
+            _write(common, embedder, output, content.whole())
 
 
 def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_browser: bool) -> None:
@@ -113,8 +116,7 @@ def _load(
     model: Path | None,
     config: "EmbedConfig",
     device: str | None,
-    *,
-    has_output: bool,
+    announce: Callable[[], None] | None,
 ) -> tuple["ContextIndex", "ElmoEmbedder"]:
     """Return the index to show, which is made if none is given, and its model."""
     from elmo_zh.contexts.explore.own_index import Subject, load_own_index
@@ -127,8 +129,8 @@ def _load(
         subject = Subject.find(path or model)
         embedder = load_embedder(common, subject.model, config, device)
         # With --output, --force is about the page.
-        force = common.force and not has_output
-        return load_own_index(subject, embedder, force=force, reporter=common.console), embedder
+        force = common.force and announce is not None
+        return load_own_index(subject, embedder, force=force, reporter=common.console, before=announce), embedder
     index = ContextIndex.load(path)
     return index, load_embedder_of(common, index, model, config, device)
 
@@ -169,6 +171,8 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, label
         common.console.warn(problem)
     if not choice.words and not found and labels:
         found = _by_count(index, labels.words)[: choice.num_words]
+    for word in choice.words:
+        index.occurrences(word)  # raises if the index does not have the word
     return replace(choice, words=(*choice.words, *found))
 
 
@@ -177,44 +181,46 @@ def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
     return sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word))
 
 
-def _server(
-    common: Common, index: "ContextIndex", embedder: "ElmoEmbedder", data: dict[str, Any], port: int | None, device: str
-) -> "ExploreServer":
-    """Return the server of a page, at another port if none is given and the usual one is in use."""
-    from elmo_zh.contexts.explore.page import build_page
-    from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
+def _server(common: Common, port: int | None) -> "ExploreServer":
+    """Return a server, at another port if none is given and the usual one is in use."""
+    from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.errors import OutputError
 
-    page, sentences = build_page(data, live=True), LiveSentences(index, embedder, device)
     try:
-        return ExploreServer(page, sentences, _PORT if port is None else port)
+        return ExploreServer(_PORT if port is None else port)
     except OutputError:
         if port is not None:
             raise
         common.console.note(f"Port {_PORT} is in use, so another one is taken.")
-        return ExploreServer(page, sentences, 0)
+        return ExploreServer(0)
 
 
-def _serve(common: Common, server: "ExploreServer", content: dict[str, Any], *, opens: bool) -> None:
-    """Serve the page until Ctrl-C, which is how it should end."""
+def _announce(common: Common, address: str, *, opens: bool) -> None:
+    """Say where the page will be, and open it in a browser."""
     from elmo_zh.contexts.explore.server import open_in_browser
 
-    with server:
-        is_opened = opens and open_in_browser(server.address)
-        line = (
-            f"The page is open in your browser: {server.address}"
-            if is_opened
-            else f"Open {server.address} in a browser."
-        )
-        common.finish({"address": server.address, **content}, f"{line} Ctrl-C ends the server.")
-        sys.stdout.flush()
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            common.console.note("The server has ended.")
+    is_opened = opens and open_in_browser(address)
+    line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
+    common.console.note(f"{line} It says that it is being computed until it can be shown.")
 
 
-def _content(embedder: "ElmoEmbedder", data: dict[str, Any]) -> dict[str, Any]:
+def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
+    """Show the page and compute the rest of it, until Ctrl-C, which is how it should end."""
+    from elmo_zh.contexts.explore.page import build_page
+
+    described = _described(sentences.embedder, content.overview)
+    server.show(build_page(content.overview, live=True), sentences)
+    shown = f"{counted(described['occurrences'], 'occurrence')} of {counted(content.num_words, 'word')}"
+    common.finish({"address": server.address, **described}, f"{server.address} shows {shown}. Ctrl-C ends the server.")
+    sys.stdout.flush()
+    try:
+        sentences.compute_words()
+        server.wait()
+    except KeyboardInterrupt:
+        common.console.note("The server has ended.")
+
+
+def _described(embedder: "ElmoEmbedder", data: dict[str, Any]) -> dict[str, Any]:
     from elmo_zh.bundle.description import describe_model
 
     return {
@@ -231,7 +237,7 @@ def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[st
     num_bytes = write_page(data, output)
     words = data["words"]
     common.finish(
-        {"output": str(output), "bytes": num_bytes, **_content(embedder, data)},
+        {"output": str(output), "bytes": num_bytes, **_described(embedder, data)},
         f"{counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')},"
         f" {format_bytes(num_bytes)}: {output}",
         f"Next: open {output.resolve().as_uri()} in a browser.",

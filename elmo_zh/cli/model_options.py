@@ -48,9 +48,8 @@ index_option = click.option(
     "--index",
     "index_path",
     type=IndexPath(),
-    required=True,
     metavar="INDEX",
-    help="Folder that the command index has written.",
+    help="Folder that the command index has written. Default: the index that explore has made of the model's own text.",
 )
 stateful_option = click.option(
     "--stateful",
@@ -100,6 +99,36 @@ def model_of_index(index: "ContextIndex", given: Path | None) -> Path:
     """Return the given model, else the one that made the index, else the default."""
     own = None if given else find_same_bundle(index.model_digest, Path(index.model["path"]), index.path)
     return own or model_path(given)
+
+
+def index_or_own(common: Common, given: Path | None, model: Path | None = None) -> Path:
+    """Return the folder of the given index, else of the one that `explore` has made; UsageError if there is none."""
+    if given is not None:
+        return given
+    found = own_index_path(model)
+    if found is None:
+        raise click.UsageError(f"Missing option '--index'. Make an index with: {program()} index TEXT --output INDEX")
+    common.console.note(f"Index: {found}, which explore has made. For another one: --index INDEX")
+    return found
+
+
+def own_index_path(model: Path | None = None) -> Path | None:
+    """Return the folder of the index that `explore` has made of a model's own text; None if there is none."""
+    from elmo_zh.bundle.layout import BundleLayout
+    from elmo_zh.contexts.explore.own_index import Subject
+    from elmo_zh.contexts.index_files import is_index
+    from elmo_zh.errors import BundleError
+    from elmo_zh.run.files import file_digest
+
+    try:
+        subject = Subject.find(model)
+    except BundleError:
+        if model is not None:
+            raise
+        return None  # without any model nothing has been made
+    info = BundleLayout(subject.model).info
+    path = subject.index(file_digest(info)) if info.is_file() else None
+    return path if path and is_index(path) else None
 
 
 def load_embedder_of(

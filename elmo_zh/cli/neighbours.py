@@ -9,6 +9,7 @@ import click
 from elmo_zh.cli.model_options import (
     index_model_option,
     index_option,
+    index_or_own,
     load_embedder_of,
     refuse_settings_of_the_model,
     warn_of_unknown,
@@ -40,7 +41,7 @@ def neighbours(
     /,
     word: str,
     sentence: str,
-    index_path: Path,
+    index_path: Path | None,
     same_word: bool,
     layer: int | None,
     top: int,
@@ -65,7 +66,7 @@ def neighbours(
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, require_occurrences
 
-    index = ContextIndex.load(index_path)
+    index = ContextIndex.load(index_or_own(common, index_path, model))
     chosen = index.layers[-1] if layer is None else layer
     index.vectors(chosen)
     embedder = load_embedder_of(common, index, model, config.embed, device)

@@ -11,6 +11,7 @@ import click
 from elmo_zh.cli.model_options import (
     index_model_option,
     index_option,
+    index_or_own,
     load_embedder_of,
     refuse_settings_of_the_model,
 )
@@ -41,7 +42,7 @@ def senses(
     common: Common,
     /,
     word: str,
-    index_path: Path,
+    index_path: Path | None,
     model: Path | None,
     device: str | None,
     *,
@@ -68,7 +69,7 @@ def senses(
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_substitutes
 
-    index = ContextIndex.load(index_path)
+    index = ContextIndex.load(index_or_own(common, index_path, model))
     with common.claimed(options.output, options.picture):
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top

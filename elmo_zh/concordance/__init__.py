@@ -14,7 +14,10 @@ class TextChoice:
     """The options that say which texts are read, and which of their lines count."""
 
     index: Path | None = option(
-        None, "Read this index instead of files; its lines are segmented already.", metavar="INDEX"
+        None,
+        "Read this index instead of files; its lines are segmented already. Default without files: the index that"
+        " explore has made.",
+        metavar="INDEX",
     )
     from_name: str | None = option(
         None,

@@ -183,7 +183,7 @@ class PageChoice:
     num_words: int = option(
         20,
         "Number of words to show if neither --word nor --words is given: the most frequent ones of --labels, or"
-        " without labels those of two characters or more with the most usages.",
+        " without labels the frequent content words whose usages differ most.",
         least=1,
     )
     max_per_word: int = option(100, "Show at most this many occurrences of a word, chosen at random.", least=1)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from contexts.texts import indexed, model_of_words, write_text
@@ -11,7 +10,7 @@ from contexts.texts import indexed, model_of_words, write_text
 from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore.colourings import PointLabels
-from elmo_zh.contexts.explore.page import build_page_data
+from elmo_zh.contexts.explore.content import PageContent
 from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 
@@ -36,16 +35,11 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
     chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
     rows = write_text(folder / "labels.tsv", ("file\tline\tshown", "a&b.txt\t0\t<i>one</i>", "c.txt\t1\ttwo"))
     labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
-    return build_page_data(index, embedder, chosen, "cpu", SilentReporter(), labels)
+    return PageContent(index, embedder, chosen, "cpu", SilentReporter(), labels).whole()
 
 
 @contextmanager
 def served(page: str, sentences: LiveSentences) -> Iterator[ExploreServer]:
-    with ExploreServer(page, sentences, 0) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with ExploreServer(0).serving() as server:
+        server.show(page, sentences)
+        yield server

@@ -5,7 +5,9 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Sequence
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,10 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.explore import page as page_module
 from elmo_zh.contexts.explore import points
 from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
-from elmo_zh.contexts.explore.page import build_page, build_page_data, embedded_json, short_names
+from elmo_zh.contexts.explore.content import PageContent, short_names
+from elmo_zh.contexts.explore.page import build_page, embedded_json
 from elmo_zh.contexts.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.contexts.index_files import IndexedLine
-from elmo_zh.contexts.usages import find_clusters, usage_vectors
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
@@ -91,14 +93,16 @@ def test_names_lose_the_folders_that_all_share(names: list[str], expected: list[
 
 
 def test_tokens_and_substitutes_are_those_of_the_model(data: dict[str, Any], folder: Path) -> None:
+    def of_points(name: str) -> list[Any]:
+        return [each for part in data["parts"] for each in part[name]]
+
     scorer = LineScorer.load(folder / "model", "cpu", by_token=True)
     embedder = ElmoEmbedder.load(folder / "model", "cpu")
-    for text, _, _, tokens in data["lines"]:
-        [score] = scorer.score([text])
-        for token, (start, end, forward, backward, is_unknown) in zip(score.tokens, tokens, strict=True):
-            assert (start, end, bool(is_unknown)) == (token.start, token.end, token.is_unknown)
+    for (line, start, _), tokens, own in zip(data["points"], *map(of_points, ("tokens", "substitutes")), strict=True):
+        [score] = scorer.score([data["lines"][line][0]])
+        for token, (first, end, forward, backward, is_unknown) in zip(score.tokens, tokens, strict=True):
+            assert (first, end, bool(is_unknown)) == (token.start, token.end, token.is_unknown)
             assert (forward, backward) == pytest.approx((token.forward_nats, token.backward_nats), abs=0.0051)
-    for (line, start, _), own in zip(data["points"], data["substitutes"], strict=True):
         prepared = embedder.prepare(data["lines"][line][0])
         found = embedder.substitutes(prepared.tokens, prepared.offsets[:, 0].tolist().index(start))
         assert [word for word, _ in own] == found.words
@@ -174,21 +178,43 @@ def test_maps_of_few_points(count: int) -> None:
     assert not same.tsne.any()
 
 
-def test_the_words_with_the_most_usages(tmp_path: Path) -> None:
+def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of_words(tmp_path / "model")
     embedder = ElmoEmbedder.load(model, "cpu")
-    # 苹果 stands in two quite different places, 今天 in one; 吃 has one character.
+    # Both words stand in several different places; 吃 has one character, 今天 and 我们 are function words.
     lines = [f"苹果 {'。 ' * number}" for number in range(1, 12)]
-    lines += [f"{'我们 ' * number}苹果 贵 今天 吃" for number in range(1, 22)]
+    lines += [f"{'我们 ' * number}苹果 贵 今天 米饭 吃" for number in range(1, 22)]
     index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
-    chosen = choose_points(index, PageChoice(), SilentReporter())
-    assert {each.word for each in chosen} == {"苹果", "今天", "我们"}
-    ranks = [(each.num_usages, index.count(each.word)) for each in chosen]
-    assert ranks == sorted(ranks, reverse=True)
-    assert ranks[0][0] > 1
-    for each in chosen:
-        assert each.usages.tolist() == find_clusters(usage_vectors(index, 1, each.numbers)).labels.tolist()
-    assert choose_points(index, PageChoice(num_words=1), SilentReporter())[0].word == chosen[0].word
+    found = choose_points(index, PageChoice(), SilentReporter())
+    assert {each.word for each in found} == {"苹果", "米饭"}
+    assert all(len(set(one).intersection(other)) < 4 for each in found for one, other in combinations(each.names, 2))
+
+    def cosine(names: Sequence[Sequence[str]]) -> float:
+        vectors = {
+            word: index.vectors(0)[index.occurrences(word)[0]] for word in ("贵", "我们", "苹果", "吃", "米饭", "今天")
+        }
+        units = {word: vector / np.linalg.norm(vector.astype(float)) for word, vector in vectors.items()}
+        mean = np.mean(list(units.values()), axis=0)
+        one, other = (np.mean([units[name] - mean for name in usage], axis=0) for usage in names)
+        return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+    names = {"苹果": [["贵", "我们"], ["苹果", "吃"]], "米饭": [["贵", "米饭"], ["今天", "吃"]]}
+    monkeypatch.setattr(points, "_NUM_NAMES", 2)
+    for given in (names, {**names, "米饭": [["贵", "吃"], ["吃", "苹果"]]}):
+
+        def told(_: Any, words: Any, *__: Any, given: dict[str, Any] = given) -> Any:
+            return [[given[word][min(usage, 1)] for usage in range(len(centres))] for word, centres in words]
+
+        monkeypatch.setattr(points, "telling_words", told)
+        chosen = choose_points(index, PageChoice(), SilentReporter())
+        if given is names:
+            assert [each.word for each in chosen] == sorted(names, key=lambda word: cosine(names[word]))
+            assert [each.num_usages for each in chosen] == [2, 2]
+        else:  # usages with nearly the same name are one
+            assert [(each.word, each.num_usages) for each in chosen] == [("苹果", 2), ("米饭", 1)]
+            assert {*chosen[0].names} == {*map(tuple, names["苹果"])}
+            assert np.bincount(chosen[0].usages)[0] >= 16
+    assert choose_points(index, PageChoice(num_words=1), SilentReporter())[0].word == "苹果"
     few = choose_points(index, PageChoice(words=("吃", "吃"), max_per_word=7), SilentReporter())
     assert [(each.word, len(each.occurrences)) for each in few] == [("吃", 7)]
 
@@ -285,9 +311,10 @@ def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> No
 
 
 def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
-    data = build_page_data(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter())
-    assert data["substitutes"] is None
-    assert data["lines"][0][3][0] == [0, 2, None, None, 0]
+    data = PageContent(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter()).whole()
+    assert data["has_softmax"] is False
+    assert data["parts"][0]["substitutes"] is None
+    assert data["parts"][0]["tokens"][0][0] == [0, 2, None, None, 0]
     json.loads(embedded_json(data))
 
 
@@ -329,7 +356,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
         (("--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
-        ((), "a.index: no word of two characters or more occurs 20 times in it."),
+        ((), "a.index: no content word of two characters or more occurs 20 times in it."),
     ):
         told = elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error()
         assert told.startswith(message)

@@ -70,7 +70,7 @@ def test_words_are_listed_and_a_point_shows_its_line(opened: Opened) -> None:
     assert text(browser, "sentence") == data["lines"][data["points"][2][0]][0]
     neighbours = texts(browser, "#neighbours li")
     assert len(neighbours) == len(data["neighbours"]["2"][2])
-    assert texts(browser, "#substitutes span")[0].split()[0] == data["substitutes"][2][0][0]
+    assert texts(browser, "#substitutes span")[0].split()[0] == data["parts"][0]["substitutes"][2][0][0]
     browser.evaluate("document.querySelector('#sentence span').onmouseenter()")
     assert text(browser, "surprisal").startswith("Surprisal: forward ")
     click(browser, "#neighbours button")
@@ -109,7 +109,7 @@ def test_the_address_keeps_what_is_shown(opened: Opened) -> None:
     browser.open(f"{address}{kept}")
     assert texts(browser, "[aria-pressed=true]") == ["𠮷野 1", "2", "PCA", "来源"]
     browser.open(f"{address}#word=none&layer=9&occurrence=-1&colour=toString")
-    assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 2, None, "label:shown"]
+    assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 1, None, "label:shown"]
 
 
 def test_segmented_text_is_shown_without_spaces(opened: Opened) -> None:
@@ -125,13 +125,12 @@ def test_segmented_text_is_shown_without_spaces(opened: Opened) -> None:
 def test_layers_and_maps_switch(opened: Opened) -> None:
     browser, address, data = opened
     browser.open(f"{address}#en")
-    _, _, start, end = data["words"][0]
     for layer in ("1", "0", "2"):
         for method in ("pca", "tsne"):
             click(browser, f"#layers [data-value='{layer}']")
             click(browser, f"#methods [data-value='{method}']")
             shown = browser.evaluate("source.data.x.map((x, index) => [x, source.data.y[index]])")
-            assert shown == data["maps"][layer][method][start:end]
+            assert shown == data["parts"][0]["maps"][layer][method]
         assert ("All vectors of this word are the same" in text(browser, "message")) == (layer == "0")
 
 

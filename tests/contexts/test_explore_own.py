@@ -122,7 +122,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
         assert told.startswith("runs/latest/index is an index that does not say that explore made it")
         assert files_of(latest.index) == {**before, "index.json": damage}
     # The command that the message names does what it says.
-    monkeypatch.setattr(ExploreServer, "serve_forever", lambda _: None)
+    monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
     assert "Making the index runs/latest/index (--force is given) of the corpus" in made.stderr
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
@@ -185,13 +185,14 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    monkeypatch.setattr(ExploreServer, "serve_forever", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
-    assert answer.stdout == f"The page is open in your browser: {address} Ctrl-C ends the server.\n"
+    assert f"The page is open in your browser: {address} It says" in answer.stderr
+    assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C ends the server.\n"
     answer = elmo_zh("explore", *FEW, "--port", 0, "--no-browser")
-    assert answer.stdout.startswith("Open http://127.0.0.1:")
+    assert "Open http://127.0.0.1:" in answer.stderr
     assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")
     assert len(opened) == 1
     for option in (("--port", 1), ("--no-browser",)):

@@ -143,7 +143,7 @@ def test_the_size_of_a_question_is_bounded(server: ExploreServer) -> None:
 
 def test_a_port_in_use(server: ExploreServer) -> None:
     with pytest.raises(OutputError, match=rf"Port {server.server_port} of 127.0.0.1 cannot be used: Address already"):
-        ExploreServer("", server.sentences, server.server_port)
+        ExploreServer(server.server_port)
     before = elmo_zh("explore", "no.index", "--port", str(server.server_port)).only_error()
     assert before.startswith(f"Port {server.server_port} of 127.0.0.1 cannot be used")
 

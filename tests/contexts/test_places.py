@@ -15,7 +15,7 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.explore.page import build_page_data
+from elmo_zh.contexts.explore.content import PageContent
 from elmo_zh.run.reporter import SilentReporter
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the
@@ -92,9 +92,9 @@ def test_the_page(folder: Path, index: Path) -> None:
     pytest.importorskip("bokeh")
     embedder = ElmoEmbedder.load(folder / "model", "cpu")
     choice = PageChoice(words=(WORD,))
-    data = build_page_data(ContextIndex.load(index), embedder, choice, "cpu", SilentReporter())
-    for line, start, end in data["points"]:
-        text, name, number, tokens = data["lines"][line]
+    data = PageContent(ContextIndex.load(index), embedder, choice, "cpu", SilentReporter()).whole()
+    for (line, start, end), tokens in zip(data["points"], data["parts"][0]["tokens"], strict=True):
+        text, name, number = data["lines"][line]
         assert name in ("a.txt", "b.txt")
         assert text in LINES[number]
         assert text[start:end] == WORD

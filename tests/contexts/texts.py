@@ -70,4 +70,4 @@ def model_of_words(folder: Path, **options: Any) -> Path:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from elmo_zh.contexts.explore.points import WordPoints
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine
-from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usages import telling_words, usage_layer
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import note_input
@@ -21,8 +16,8 @@ from elmo_zh.run.reporter import Reporter
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
 NUM_COLOURS = 15
-# Words used alike that name a usage.
-_NUM_TELLING = 4
+# Words of the name of a usage that are shown.
+_NUM_SHOWN = 4
 # Columns that say which occurrences a row is about; a row is about all that agree with it.
 _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
 # Columns of the project's tables that are neither.
@@ -191,7 +186,7 @@ def colour_points(
     lines = [index.line(point.line) for point in points]
     spelled = [word.word for word in words for _ in word.occurrences]
     found = {
-        "usage": _by_usage(index, words, reporter),
+        "usage": _by_usage(words),
         "source": Colouring.of([names[line.source] for line in lines], spelled),
     }
     if labels is not None:
@@ -200,29 +195,16 @@ def colour_points(
     return {name: colouring.described() for name, colouring in found.items()}
 
 
-def _by_usage(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> Colouring:
+def _by_usage(words: Sequence[WordPoints]) -> Colouring:
     """Return the colouring by usage: each has the number of its usage as colour, and words used alike as label."""
     labels: list[str] = []
     colours: list[int | None] = []
     points: list[int | None] = []
-    layer = usage_layer(index)
-    centres = [(word.word, _centres(index, word, layer)) for word in words if word.num_usages > 1]
-    found: list[list[list[str]]] = []
-    if centres:
-        with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
-            found = telling_words(index, centres, layer, _NUM_TELLING, progress.update)
-    told = iter(found)
     for word in words:
         points += (len(labels) + word.usages).tolist()
-        labels += ["、".join(each) for each in next(told)] if word.num_usages > 1 else [""]
+        labels += ["、".join(name[:_NUM_SHOWN]) for name in word.names]
         colours += range(word.num_usages)
     return Colouring(labels=tuple(labels), colours=tuple(colours), points=tuple(points))
-
-
-def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
-    """Return the centre of each usage of a word, float64, shape (K, 2P)."""
-    units = unit_rows(index.vectors_of(word.numbers, layer))
-    return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
 
 
 def _by_labels(

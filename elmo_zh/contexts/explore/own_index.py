@@ -1,7 +1,7 @@
 """The index that `explore` makes by itself, of a model's own text: that of its run, or the project's sample."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -95,8 +95,18 @@ class _OwnText:
         return [input_text(source, self.config, segmented=self.segmented) for source in found.sources]
 
 
-def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, reporter: Reporter) -> ContextIndex:
-    """Return the index of a subject's own text; make it if it is missing or another model made it."""
+def load_own_index(
+    subject: Subject,
+    embedder: ElmoEmbedder,
+    *,
+    force: bool,
+    reporter: Reporter,
+    before: Callable[[], None] | None = None,
+) -> ContextIndex:
+    """Return the index of a subject's own text; make it if it is missing or another model made it.
+
+    `before` is called before it is made.
+    """
     place = subject.index(embedder.bundle.digest)
     reason = "--force is given" if force else _reason_to_make(place, embedder)
     if not reason:
@@ -104,6 +114,8 @@ def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, rep
         return ContextIndex.load(place)
     if not force:
         _require_own(place, subject)
+    if before:
+        before()
     failures: list[str] = []
     for text in _texts_of(subject):
         reporter.note(f"Making the index {place} ({reason}) of {text.description}.")

@@ -12,10 +12,12 @@ const [MOST_NATS, MOST_MATCHES, CONTEXT, EXAMPLES] = [12, 50, 12, 3];
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
-  language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.layers.at(-1), method: "tsne",
+  language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.usage_layer, method: "tsne",
   colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
   isTyped: false, query: "",
 };
+// What takes long to compute, by word; a page that is served gets it when the word is shown first.
+const [parts, asked] = [data.parts ?? [], new Set()];
 const at = (id) => document.getElementById(id);
 const say = (name) => TEXTS[state.language][name] ?? name;
 const nameOfColouring = (name) => (name.startsWith("label:") ? name.slice("label:".length) : say(name));
@@ -47,6 +49,8 @@ function wordOf(point) {
 const colourOfLabel = (label) => COLOURS[data.colourings[state.colouring].colours[label]] ?? GREY;
 const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
 const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
+const firstPoint = () => data.words[state.word][2];
+const placesShown = () => parts[state.word]?.maps[state.layer][state.method] ?? [];
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
 // The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
@@ -68,7 +72,6 @@ for (const tool of figure.toolbar.tools) {
   if (tool.type === "HoverTool") tool.tooltips = null;
   tool.visible = !["HoverTool", "TapTool"].includes(tool.type);
 }
-const firstPoint = () => data.words[state.word][2];
 source.selected.properties.indices.change.connect(() => {
   const [index] = source.selected.indices;
   if (index !== undefined && state.kept !== firstPoint() + index) keep(firstPoint() + index);
@@ -81,7 +84,7 @@ source.inspect.connect(() => {
 
 function drawMap() {
   const [, count, start, end] = data.words[state.word];
-  const places = data.maps[state.layer][state.method].slice(start, end);
+  const places = placesShown();
   const points = places.map((_, index) => start + index);
   source.data = {
     x: places.map(([x]) => x), y: places.map(([, y]) => y),
@@ -89,13 +92,14 @@ function drawMap() {
   };
   source.selected.indices = state.kept === null ? [] : [state.kept - start];
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
-  at("message").textContent = say("shown")(end - start, count) + (isSame ? ` · ${say("same")}` : "");
+  const note = parts[state.word] ? (isSame ? say("same") : "") : say("computing");
+  at("message").textContent = [say("shown")(end - start, count), note].filter(Boolean).join(" · ");
   drawLegend();
 }
 
 // The labels of a word's points, each with its points; those without a colour of their own are one entry, at the end.
 function labelledPoints() {
-  const {points, colours} = data.colourings[state.colouring];
+  const {points, colours, labels} = data.colourings[state.colouring];
   const [, , start, end] = data.words[state.word];
   const found = new Map();
   for (let point = start; point < end; point += 1) {
@@ -104,7 +108,9 @@ function labelledPoints() {
     if (!found.has(entry)) found.set(entry, []);
     found.get(entry).push(point);
   }
-  const order = (entry) => (typeof entry === "number" ? entry : Infinity);
+  // Labels stand by frequency, but years and other numbers in their own order.
+  const areNumbers = !labels.some((label) => label === "" || Number.isNaN(Number(label)));
+  const order = (entry) => (typeof entry !== "number" ? Infinity : areNumbers ? Number(labels[entry]) : entry);
   return [...found].sort(([one], [other]) => order(one) - order(other));
 }
 
@@ -128,12 +134,14 @@ function showExamples() {
   at("details").hidden = true;
   at("examples").hidden = false;
   at("examples").replaceChildren();
-  const places = data.maps[state.layer][state.method];
+  const places = placesShown();
+  if (!places.length) return;
+  const placeOf = (point) => places[point - firstPoint()];
   for (const [entry, points] of labelledPoints()) {
     const heading = add(at("examples"), "h2");
     addLabel(heading, entry, points.length);
-    const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + places[point][axis], 0) / points.length);
-    const distance = (point) => Math.hypot(places[point][0] - middle[0], places[point][1] - middle[1]);
+    const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + placeOf(point)[axis], 0) / points.length);
+    const distance = (point) => Math.hypot(placeOf(point)[0] - middle[0], placeOf(point)[1] - middle[1]);
     const list = add(at("examples"), "ol");
     const nearest = [...points].sort((one, other) => distance(one) - distance(other));
     for (const point of nearest.slice(0, EXAMPLES)) addLine(list, point);
@@ -200,7 +208,7 @@ function showSentence(text, tokens, isMarked, choose) {
     last = to;
   });
   at("sentence").append(text.slice(last).join(""));
-  at("surprisal").textContent = say(data.substitutes ? "moveOver" : "noSoftmax");
+  at("surprisal").textContent = say(data.has_softmax ? "moveOver" : "noSoftmax");
 }
 
 function showSubstitutes(substitutes) {
@@ -213,10 +221,11 @@ function showSubstitutes(substitutes) {
 
 function showDetails(point) {
   const [line, start] = data.points[point];
-  const [, name, number, tokens] = data.lines[line];
-  showSentence(lineCharacters(line), tokens, (from) => from === start);
+  const [, name, number] = data.lines[line];
+  const part = parts[wordOf(point)];
+  showSentence(lineCharacters(line), part?.tokens[point - firstPoint()] ?? [], (from) => from === start);
   at("source").textContent = `${name}:${number + 1}`;
-  showSubstitutes(data.substitutes?.[point]);
+  showSubstitutes(part?.substitutes?.[point - firstPoint()]);
   at("neighbours").replaceChildren();
   for (const [other, cosine] of data.neighbours[state.layer][point]) {
     addLine(at("neighbours"), other, (cosine / 1000).toFixed(3));
@@ -234,6 +243,14 @@ async function ask(question) {
     at("hint").textContent = `${say("failed")} (${error.message})`;
     return null;
   }
+}
+
+async function loadPart(word) {
+  if (parts[word] || asked.has(word)) return;
+  asked.add(word);
+  parts[word] = await ask({word});
+  asked.delete(word);
+  if (parts[word] && word === state.word) draw();
 }
 
 async function askSentence() {
@@ -264,7 +281,7 @@ function showTyped(sentence, chosen, {substitutes, neighbours}) {
 
 function drawScale() {
   at("scale").replaceChildren();
-  if (!data.substitutes) return;
+  if (!data.has_softmax) return;
   at("scale").append(`${say("scale")} `);
   const swatches = add(at("scale"), "span", "0 ");
   for (let nats = 0; nats <= MOST_NATS; nats += 2) add(swatches, "i").style.background = heat(nats);
@@ -304,6 +321,7 @@ function draw() {
   drawWords();
   drawMatches();
   drawMap();
+  loadPart(state.word);
   showChosen();
   writeAddress();
 }

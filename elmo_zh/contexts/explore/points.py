@@ -1,7 +1,8 @@
 """The points of a page: words of an index, the occurrences that it shows, their maps and neighbours."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,16 +13,20 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Occurrence
 from elmo_zh.contexts.index_settings import occurrence_hashes, word_key
-from elmo_zh.contexts.usages import find_clusters, usage_layer, usage_vectors
+from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.usages import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.segmenters.jieba import jieba_function_words
 
 # A map of fewer points shows nothing, so such words are shown only if they are named.
 LEAST_OCCURRENCES = 20
 # The most frequent words whose usages are counted to choose from; each takes about a tenth of a second.
-MOST_CANDIDATES = 100
+MOST_CANDIDATES = 40
 # Repeated lines are passed over: so many times the points wanted are looked at.
 _LOOKED_AT_PER_POINT = 2
+# Words used alike that name a usage; usages that share half of them are one.
+_NUM_NAMES = 8
 METHODS = ("pca", "tsne")
 # The largest coordinate of a map. Whole numbers keep the page small.
 SCALE = 1000
@@ -43,12 +48,14 @@ COSINE_PARTS = 1000
 class WordPoints:
     """A word of a page, its occurrences that are shown, in the order of the texts, and the usage of each.
 
-    Usages are numbered as by `senses`, from 0, the most frequent first, int64, shape (n,).
+    Usages are those that `senses` finds, but usages with nearly the same name are one. They are numbered from 0, the
+    most frequent first, int64, shape (n,). Their names are words used alike; a single usage has none.
     """
 
     word: str
     occurrences: tuple[Occurrence, ...]
     usages: NDArray[np.int64]
+    names: tuple[tuple[str, ...], ...] = ((),)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -64,7 +71,8 @@ class WordPoints:
 def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -> list[WordPoints]:
     """Return the words of a page with their occurrences and usages.
 
-    Without given words, it takes the words in which `senses` would find the most usages; ties go to the most frequent.
+    Without given words, it takes the content words whose usages have the least similar names; ties go to the most
+    frequent.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -74,9 +82,11 @@ def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -
             occurrences = tuple(_points_of(index, word, choice))
             found.append(WordPoints(word, occurrences, _usages(index, occurrences, choice.seed)))
             progress.update(1)
+    found = _named(index, found, reporter)
     if words:
         return found
-    found.sort(key=lambda each: (-each.num_usages, -index.count(each.word), each.word))
+    similarities = dict(zip((each.word for each in found), _similarities(index, found), strict=True))
+    found.sort(key=lambda each: (similarities[each.word], -index.count(each.word), each.word))
     return found[: choice.num_words]
 
 
@@ -86,6 +96,60 @@ def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -
         return np.zeros(len(occurrences), np.int64)
     numbers = np.array([each.number for each in occurrences], np.int64)
     return find_clusters(usage_vectors(index, usage_layer(index), numbers), seed=seed).labels
+
+
+def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
+    """Return words with the names of their usages."""
+    layer = usage_layer(index)
+    centres = [(each.word, _centres(index, each, layer)) for each in words if each.num_usages > 1]
+    if not centres:
+        return list(words)
+    with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
+        names = iter(telling_words(index, centres, layer, _NUM_NAMES, progress.update))
+    return [each if each.num_usages == 1 else _merged(each, next(names)) for each in words]
+
+
+def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
+    """Return the centre of each usage of a word, float64, shape (K, 2P)."""
+    units = unit_rows(index.vectors_of(word.numbers, layer))
+    return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
+
+
+def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
+    """Return a word with names; a usage that shares half of them with a more frequent one becomes part of it."""
+    kept: list[Sequence[str]] = []
+    places = []
+    for own in names:
+        is_alike = [2 * len(set(own).intersection(other)) >= _NUM_NAMES for other in kept]
+        places.append(is_alike.index(True) if any(is_alike) else len(kept))
+        if not any(is_alike):
+            kept.append(own)
+    if len(kept) == 1:
+        return replace(word, usages=np.zeros_like(word.usages))
+    usages = np.array(places)[word.usages]
+    order = np.argsort(-np.bincount(usages), kind="stable")
+    return replace(word, usages=np.argsort(order)[usages], names=tuple(tuple(kept[place]) for place in order))
+
+
+def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
+    """Return the cosine of the two most similar usages of each word, by what their names mean out of context.
+
+    It is infinite for a single usage.
+    """
+    names = list(dict.fromkeys(name for each in words for usage in each.names for name in usage))
+    if not names:
+        return [math.inf] * len(words)
+    rows = np.array([index.occurrences(name)[0] for name in names])
+    units = unit_rows(index.vectors_of(rows, index.layers[0]))
+    meanings = dict(zip(names, units - units.mean(axis=0), strict=True))
+    found = []
+    for each in words:
+        if each.num_usages == 1:
+            found.append(math.inf)
+        else:
+            usages = unit_rows(np.stack([np.mean([meanings[name] for name in usage], axis=0) for usage in each.names]))
+            found.append(float((usages @ usages.T - 2 * np.eye(len(usages))).max()))
+    return found
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
@@ -108,17 +172,21 @@ def sample(numbers: NDArray[np.int64], word: str, size: int, seed: int) -> NDArr
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
     """Return the most frequent words of at least two characters, descending.
 
-    Single characters are left out, since the function words would be first among them.
+    Single characters and other function words are left out, since they would be first.
     """
+    function_words = jieba_function_words()
     counts = {
         word: index.count(word)
         for word in index.words
-        if len(word) > 1 and not word.isascii() and len(index.occurrences(word)) >= LEAST_OCCURRENCES
+        if len(word) > 1
+        and word not in function_words
+        and not word.isascii()
+        and len(index.occurrences(word)) >= LEAST_OCCURRENCES
     }
     if not counts:
         raise ElmoZhError(
-            f"{index.path}: no word of two characters or more occurs {LEAST_OCCURRENCES} times in it. Choose words of"
-            " it with --word, or index more text."
+            f"{index.path}: no content word of two characters or more occurs {LEAST_OCCURRENCES} times in it. Choose"
+            " words of it with --word, or index more text."
         )
     return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_CANDIDATES])
 

@@ -8,13 +8,22 @@ which a form of another page cannot send.
 import json
 import os
 import sys
+import time
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any
 
-from elmo_zh.contexts.explore.page import TokenReader, has_probabilities, substitute_records, token_records
+from elmo_zh.contexts.explore.content import (
+    PageContent,
+    TokenReader,
+    has_probabilities,
+    substitute_records,
+    token_records,
+)
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -27,14 +36,14 @@ MOST_QUESTION_BYTES = 4096
 _MOST_SKIPPED_BYTES = 2**16
 _NUM_NEIGHBOURS = 8
 _BROWSER_SECONDS = 1.0
-
-
-def require_free_port(port: int) -> None:
-    """Raise OutputError if a server cannot have a port now, before its page is made."""
-    try:
-        HTTPServer((HOST, port), BaseHTTPRequestHandler).server_close()
-    except OSError as error:
-        raise _unusable(port, error) from None
+# Between two looks whether the server should end.
+_POLL_SECONDS = 0.1
+# After each word that is computed ahead, so that questions that wait come first.
+_PAUSE_SECONDS = 0.05
+# What is served until there is a page. It asks again after two seconds.
+_WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>elmo-zh explore</title><body style="font: 18px sans-serif; text-align: center; margin-top: 20vh">
+<p>正在计算页面，请稍候；进度见终端。<p lang="en">The page is being computed; the terminal shows how far it is."""
 
 
 def _unusable(port: int, error: OSError) -> OutputError:
@@ -50,8 +59,10 @@ class LiveSentences:
     Sentences are read as the texts of the index. If these are segmented, a sentence without spaces is segmented first.
     """
 
-    def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, device: str) -> None:
-        self._index, self._embedder = index, embedder
+    def __init__(
+        self, index: ContextIndex, embedder: ElmoEmbedder, device: str, content: PageContent | None = None
+    ) -> None:
+        self._index, self.embedder, self._content = index, embedder, content
         self._readers = {True: TokenReader(embedder, device, segmented=True)} if index.is_segmented else {}
         if embedder.bundle.text is not None or not index.is_segmented:
             self._readers[False] = TokenReader(embedder, device, segmented=False)
@@ -70,15 +81,28 @@ class LiveSentences:
         start, end, source, line from 0] each.
         """
         with self._lock:
-            tokens = self._embedder.prepare(text, segmented=self._is_segmented(text)).tokens
+            tokens = self.embedder.prepare(text, segmented=self._is_segmented(text)).tokens
             if not 0 <= position < len(tokens) or layer not in self._index.layers:
                 raise ValueError(f"token {position} of {len(tokens)}, layer {layer}")
-            [activations] = self._embedder.compute_vectors([tokens])
+            [activations] = self.embedder.compute_vectors([tokens])
             found = distinct_neighbours(self._index, activations[layer, position], layer, _NUM_NEIGHBOURS)
             substitutes = None
-            if has_probabilities(self._embedder):
-                [substitutes] = substitute_records(self._embedder, [(tokens, position)])
+            if has_probabilities(self.embedder):
+                [substitutes] = substitute_records(self.embedder, [(tokens, position)])
         return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
+
+    def word(self, number: int) -> dict[str, Any]:
+        """Return what the page lacks of a word, as `PageContent.word` returns it; ValueError if it has no such word."""
+        if self._content is None or not 0 <= number < self._content.num_words:
+            raise ValueError(f"word {number}")
+        with self._lock:
+            return self._content.word(number)
+
+    def compute_words(self) -> None:
+        """Compute what the page lacks of all words, while nobody asks for anything."""
+        for number in range(self._content.num_words if self._content else 0):
+            self.word(number)
+            time.sleep(_PAUSE_SECONDS)
 
     def _is_segmented(self, text: str) -> bool:
         return self._index.is_segmented and (" " in text or False not in self._readers)
@@ -95,8 +119,10 @@ class ExploreServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, page: str, sentences: LiveSentences, port: int) -> None:
-        self.page, self.sentences = page.encode(), sentences
+    def __init__(self, port: int) -> None:
+        self.page = _WAITING.encode()
+        self.sentences: LiveSentences | None = None
+        self._thread = Thread(target=self.serve_forever, args=(_POLL_SECONDS,), daemon=True)
         try:
             super().__init__((HOST, port), _Answers)
         except OSError as error:
@@ -106,6 +132,26 @@ class ExploreServer(ThreadingHTTPServer):
         """Report a failure, unless it is that the browser has gone."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
+
+    @contextmanager
+    def serving(self) -> Iterator["ExploreServer"]:
+        """Serve during the block, in a thread."""
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            if self._thread.is_alive():
+                self.shutdown()
+            self.server_close()
+
+    def wait(self) -> None:
+        """Wait until the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
+
+    def show(self, page: str, sentences: LiveSentences) -> None:
+        """Serve this page, which asks about sentences, from now on."""
+        self.sentences, self.page = sentences, page.encode()
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -138,7 +184,7 @@ class _Answers(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
 
     def do_POST(self) -> None:
-        """Answer a question: JSON with a text, or with a text, a token and a layer."""
+        """Answer a question: JSON with the number of a word, with a text, or with a text, a token and a layer."""
         if not self._is_from_here():
             return self._refuse(HTTPStatus.FORBIDDEN)
         if self.path != "/sentence":
@@ -163,16 +209,21 @@ class _Answers(BaseHTTPRequestHandler):
 
     def _answer(self, question: Any) -> dict[str, Any]:
         """Return the answer to a question of the page; raise ValueError if the question has another form."""
-        if not isinstance(question, dict) or not isinstance(text := question.get("text"), str):
+        sentences = self.server.sentences
+        if sentences is None or not isinstance(question, dict):
+            raise ValueError("no page or no question")
+        if question.keys() == {"word"} and type(question["word"]) is int:
+            return sentences.word(question["word"])
+        if not isinstance(text := question.get("text"), str):
             raise ValueError("no text")
         text.encode()  # a lone surrogate is no text
         sentence = " ".join(text.splitlines())
         if question.keys() == {"text"}:
-            return self.server.sentences.sentence(sentence)
+            return sentences.sentence(sentence)
         position, layer = question.get("token"), question.get("layer")
         if question.keys() != {"text", "token", "layer"} or type(position) is not int or type(layer) is not int:
             raise ValueError("no token and layer")
-        return self.server.sentences.token(sentence, position, layer)
+        return sentences.token(sentence, position, layer)
 
     def _is_from_here(self) -> bool:
         hosts = self.headers.get_all("Host", [])

@@ -13,6 +13,8 @@ from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 TAKES_USER_DICTIONARY = True
+# First letters of jieba's tags of conjunctions, adverbs, numbers, prepositions, classifiers, pronouns and the like.
+_FUNCTION_TAGS = "cdefhkmopqrtuwxy"
 # jieba's words, by the name of their file, while a segmenter has them: 100 MB, and half a second to read them.
 _in_use: WeakValueDictionary[str, Words] = WeakValueDictionary()
 
@@ -74,6 +76,15 @@ def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
             found[beginning] = 0
             beginning = beginning[:-1]
     return found, sum(counts)
+
+
+def jieba_function_words() -> frozenset[str]:
+    """Return the words of jieba's dictionary that are no content words by their tags, such as 我们, 一个 and 因为."""
+    import jieba
+
+    with jieba.Tokenizer().get_dict_file() as file:
+        fields = file.read().decode("utf-8").split()
+    return frozenset(word for word, tag in zip(fields[0::3], fields[2::3], strict=True) if tag[0] in _FUNCTION_TAGS)
 
 
 def _word_adder(tokenizer: Any, never_found: set[str]) -> Callable[[str, int | None, str | None], None]:

@@ -1,0 +1,250 @@
+"""The content of the page: points, maps, lines and substitutes, which an index keeps once they are computed."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.checks import Place
+from elmo_zh.contexts import PageChoice
+from elmo_zh.contexts.explore.colourings import PointLabels, colour_points
+from elmo_zh.contexts.explore.points import (
+    METHODS,
+    WordPoints,
+    choose_points,
+    compute_maps,
+    point_neighbours,
+)
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import IndexLayout, Occurrence
+from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
+from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.usages import usage_layer
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.work_folder import WorkFolder
+
+# Neighbours and substitutes that are kept for each point.
+NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
+# Bump it when the content that an index keeps would not fit the page any more.
+CONTENT_FORMAT = 1
+
+
+class PageContent:
+    """The content of a page: `overview`, and the part of each word, which takes longer.
+
+    The index keeps both, so nothing is computed twice, unless its folder is read-only. Points are numbered from 0, word
+    by word, and so are lines. `overview` is a dictionary with
+
+        `index`, `model`: their names;
+        `segmented`: whether the lines have a space between tokens;
+        `layers`, `usage_layer`: numbers of the layers, and of the one that usages come from;
+        `has_softmax`: whether the model can give surprisal and substitutes;
+        `words`: [word, number of its occurrences in the texts, its first point, the point after its last one] each;
+        `points`: [line, start, end] each, in characters of the line;
+        `lines`: [text, short name of its source, number in its text from 0] each;
+        `colourings`: by name `labels`, `colours`, the number of each label's colour or null for grey, and `points`, the
+            number of each point's label or null; the names are those of `colour_points`;
+        `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending.
+    """
+
+    def __init__(
+        self,
+        index: ContextIndex,
+        embedder: ElmoEmbedder,
+        choice: PageChoice,
+        device: str,
+        reporter: Reporter,
+        labels: PointLabels | None = None,
+    ) -> None:
+        """Choose words and points, and compute what all of them need."""
+        self._index, self._embedder, self._reporter = index, embedder, reporter
+        self._seed = choice.seed
+        self._reader = TokenReader(embedder, device, segmented=index.is_segmented)
+        self._folder = _folder(index, embedder, choice, labels)
+        self._parts: dict[str, dict[str, Any]] = {}
+        found = self._part("overview", lambda: self._overview(choice, labels))
+        self.overview: dict[str, Any] = found["data"]
+        self._numbers: list[list[int]] = found["numbers"]
+
+    def _part(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return a part of the content, which is computed if the index does not have it."""
+        if name not in self._parts:
+            found = self._folder.figures(name, self._reporter) if self._folder else None
+            if found is None:
+                found = compute()
+                if self._folder:
+                    self._folder.finish(name, found)
+            self._parts[name] = found
+        return self._parts[name]
+
+    def _overview(self, choice: PageChoice, labels: PointLabels | None) -> dict[str, Any]:
+        """Return `overview`, and the numbers of its points in the index, by word."""
+        index, words = self._index, choose_points(self._index, choice, self._reporter)
+        points = [point for word in words for point in word.occurrences]
+        lines = {number: index.line(number) for number in dict.fromkeys(point.line for point in points)}
+        names, places = short_names(index.sources), {number: place for place, number in enumerate(lines)}
+        data = {
+            "index": _name_of_index(index.path),
+            "model": _short_name(Path(index.model["path"])),
+            "segmented": index.is_segmented,
+            "layers": list(index.layers),
+            "usage_layer": usage_layer(index),
+            "has_softmax": has_probabilities(self._embedder),
+            "words": _word_records(index, words),
+            "points": [[places[point.line], point.start, point.end] for point in points],
+            "lines": [[line.text, names[line.source], line.number] for line in lines.values()],
+            "colourings": colour_points(index, words, names, labels, self._reporter),
+            "neighbours": _neighbours(index, points, [lines[point.line].text for point in points]),
+        }
+        return {"data": data, "numbers": [word.numbers.tolist() for word in words]}
+
+    @property
+    def num_words(self) -> int:
+        """The number of words of the page."""
+        return len(self._numbers)
+
+    def word(self, number: int) -> dict[str, Any]:
+        """Return the part of a word.
+
+        Returns:
+            A dictionary with entries for the points of the word: `maps`, by layer and method, with [x, y] each;
+            `tokens`, the tokens of its line as `token_records` returns them; and `substitutes`, [word, probability]
+            each, descending, or null if the model has no softmax.
+        """
+        return self._part(f"word-{number:05d}", lambda: self._word(np.array(self._numbers[number])))
+
+    def _word(self, numbers: NDArray[np.int64]) -> dict[str, Any]:
+        points = [self._index.occurrence(number) for number in numbers.tolist()]
+        lines = self._reader.read([self._index.line(point.line).text for point in points])
+        substitutes = None
+        if has_probabilities(self._embedder):
+            tokens = [[each.token for each in line] for line in lines]
+            places = [(own, point.token) for own, point in zip(tokens, points, strict=True)]
+            substitutes = substitute_records(self._embedder, places)
+        maps = {}
+        for layer in self._index.layers:
+            computed = compute_maps(unit_rows(self._index.vectors_of(numbers, layer)), self._seed)
+            maps[str(layer)] = {method: getattr(computed, method).tolist() for method in METHODS}
+        return {"maps": maps, "tokens": [token_records(line) for line in lines], "substitutes": substitutes}
+
+    def whole(self) -> dict[str, Any]:
+        """Return `overview` with `parts`, those of all words."""
+        parts = []
+        with self._reporter.progress("words", total=self.num_words, unit="words") as progress:
+            for number in range(self.num_words):
+                parts.append(self.word(number))
+                progress.update(1)
+        return {**self.overview, "parts": parts}
+
+
+def _folder(
+    index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None
+) -> WorkFolder | None:
+    """Return the folder in an index for a page's content, which its name stands for; None if the index is read-only."""
+    made_of = {
+        "format": CONTENT_FORMAT,
+        "index": file_digest(IndexLayout(index.path).info),
+        **embedder.identity(),
+        **{name: getattr(choice, name) for name in ("words", "num_words", "max_per_word", "seed")},
+        "labels": file_digest(labels.path) if labels else None,
+    }
+    digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
+    return WorkFolder(index.path / "pages" / digits) if os.access(index.path, os.W_OK) else None
+
+
+def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
+    """Return for each word itself, its count in the texts, its first point and the point after its last one."""
+    ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
+    return [
+        [word.word, index.count(word.word), end - len(word.occurrences), end]
+        for word, end in zip(words, ends, strict=True)
+    ]
+
+
+def _name_of_index(path: Path) -> str:
+    """Return the name of an index; of one that is in a run, with the run's name."""
+    return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
+
+
+def _short_name(path: Path) -> str:
+    """Return the last two parts of a path, without a link such as `latest`."""
+    return "/".join(path.resolve().parts[-2:])
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names of texts without the folders that all of them share, which say much about this machine."""
+    folders = [name.split("/")[:-1] for name in names]
+    num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
+    return {name: "/".join(name.split("/")[num_shared:]) for name in names}
+
+
+def _neighbours(
+    index: ContextIndex, points: Sequence[Occurrence], lines: Sequence[str]
+) -> dict[str, list[list[tuple[int, int]]]]:
+    numbers = np.array([point.number for point in points], np.int64)
+    distinct: dict[str, int] = {}
+    texts = [distinct.setdefault(line, len(distinct)) for line in lines]
+    return {
+        str(layer): point_neighbours(unit_rows(index.vectors_of(numbers, layer)), texts, NUM_NEIGHBOURS)
+        for layer in index.layers
+    }
+
+
+class TokenReader:
+    """Reads lines, with the surprisal of each token if the model has a softmax."""
+
+    def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
+        self._embedder, self._segmented = embedder, segmented
+        self._scorer: LineScorer | None = None
+        if has_probabilities(embedder):
+            reading = LineReading(segmented=segmented, by_token=True)
+            self._scorer = LineScorer(embedder.bundle, device, reading, embedder.user_dictionary)
+
+    def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
+        """Return the tokens of lines; their surprisal is NaN if the model has no softmax."""
+        if self._scorer is None:
+            return [list(self._unscored_tokens(text)) for text in texts]
+        return [score.tokens or () for score in self._scorer.score(texts)]
+
+    def _unscored_tokens(self, text: str) -> Iterator[TokenScore]:
+        prepared = self._embedder.prepare(text, segmented=self._segmented)
+        unknown = self._embedder.find_unknown(prepared.tokens).tolist()
+        for token, (start, end), is_unknown in zip(prepared.tokens, prepared.offsets.tolist(), unknown, strict=True):
+            yield TokenScore(token, start, end, math.nan, math.nan, is_unknown)
+
+
+def has_probabilities(embedder: ElmoEmbedder) -> bool:
+    """Return whether a model can give surprisal and substitutes: models of other programs often lack the softmax."""
+    return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
+
+
+def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:
+    """Return the substitutes at places: [word, probability] each, without the place's own word."""
+    found = []
+    for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
+        best = [each for each in substitutes.best if each.word != substitutes.word]
+        found.append([[each.word, float(f"{each.probability:.2g}")] for each in best[:NUM_SUBSTITUTES]])
+    return found
+
+
+def token_records(tokens: Sequence[TokenScore]) -> list[list[Any]]:
+    """Return [start, end, forward nats, backward nats, 1 if unknown] for each token; NaN becomes None."""
+    return [
+        [
+            token.start,
+            token.end,
+            *(None if math.isnan(nats) else round(nats, 2) for nats in (token.forward_nats, token.backward_nats)),
+            int(token.is_unknown),
+        ]
+        for token in tokens
+    ]
