@@ -103,7 +103,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
             )
 
 
-# What Python calls by a name that few people know.
+# Encodings that Python calls by a name that few people know.
 _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 

@@ -55,7 +55,7 @@ class Encoding:
     """The encoding of a file.
 
     Attributes:
-        num_bad: Number of places in the file that do not decode; 1 if it is unknown whether there are any.
+        num_bad: Number of places in the file that do not decode, or hold `MARK` itself; 1 if it is unknown.
     """
 
     name: str
@@ -137,7 +137,7 @@ def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
 def _bad_lines_fraction(content: Content, encoding: str) -> float:
     """Return the fraction of lines with undecodable bytes, of those that are not ASCII; the others tell nothing."""
     num_bad = num_lines = 0
-    for line in lines_of_chunks(text for text, _ in _decoded(content, encoding)):
+    for line in lines_of_chunks(_decoded(content, encoding)):
         if not line.isascii():
             num_lines += 1
             num_bad += MARK in line
@@ -165,23 +165,15 @@ def _unmarked(head: bytes) -> str:
 
 def _num_bad(content: Content, encoding: str) -> int:
     """Return the number of places in a file that do not decode."""
-    return sum(_num_marks(text, chunk, encoding) for text, chunk in _decoded(content, encoding))
+    return sum(text.count(MARK) for text in _decoded(content, encoding))
 
 
-def _decoded(content: Content, encoding: str) -> Iterator[tuple[str, bytes]]:
+def _decoded(content: Content, encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)(MARKING)
     with content.open() as stream:
         while chunk := stream.read(CHUNK_BYTES):
-            yield decoder.decode(chunk), chunk
-        yield decoder.decode(b"", True), b""
-
-
-def _num_marks(text: str, chunk: bytes, encoding: str) -> int:
-    """Count the marks, without any U+FDD0 that the file itself contains."""
-    num_marks = text.count(MARK)
-    if num_marks and encoding == "utf-8":
-        return num_marks - chunk.count(MARK.encode("utf-8"))
-    return num_marks
+            yield decoder.decode(chunk)
+        yield decoder.decode(b"", True)
 
 
 def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
@@ -250,7 +242,7 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
     found = {name: _num_bad(content, name) for name in candidates}
     name = min(candidates, key=lambda candidate: found[candidate])
     if found[name]:
-        num_high = sum(len(text) - len(text.encode("ascii", "ignore")) for text, _ in _decoded(content, name))
+        num_high = sum(len(text) - len(text.encode("ascii", "ignore")) for text in _decoded(content, name))
         if found[name] > _MOST_BAD_FRACTION * num_high:
             raise _not_text(content)
     return Encoding(name, found[name])

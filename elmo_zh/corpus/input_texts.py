@@ -54,7 +54,7 @@ class Members:
 
     @classmethod
     def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
-        """Return the object that `described` gave these values of; ValueError if they are something else."""
+        """Restore the members from what `described` returned; ValueError if it is something else."""
         members = cls()
         for member in described:
             name, line = member["name"], member["first_line"]

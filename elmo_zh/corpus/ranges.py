@@ -14,8 +14,8 @@ from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
 from elmo_zh.corpus.packing import compression_of, unpacked
-from elmo_zh.corpus.readers.formats import Documents, find_format, read_documents
-from elmo_zh.corpus.readers.record_texts import listed, parse_fields
+from elmo_zh.corpus.readers.formats import Documents, find_format, load_format
+from elmo_zh.corpus.readers.record_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -65,7 +65,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
     """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
 
-    If two ranges would overlap, the second is left out. Of a file that starts as UTF-8 nothing else is read.
+    If two ranges would overlap, the second is left out. A start in UTF-8 is enough to detect that.
     """
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
@@ -116,7 +116,7 @@ def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: 
 def _with_fields(whole: ByteRange, text: DecodedText, config: TextConfig) -> ByteRange | None:
     tally = Tally()
     try:
-        next(read_documents("jsonl", text, config, tally, PassedOver()), None)
+        next(load_format("jsonl").read(text, config, tally, PassedOver()), None)
     except CorpusError:
         return None  # reading it raises the error
     return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
@@ -163,12 +163,15 @@ def read_range(
     opened = partial(_open_range, source, byte_range)
     content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
     text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
-    config = replace(config, field=byte_range.field) if byte_range.kind == "jsonl" else config
     if byte_range.start == 0:
         tally.forms[byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))] += 1
         tally.other_fields.update(byte_range.other_fields)
     goes_on = byte_range.kind == "text" and config.document == "file" and byte_range.start > 0
-    for document in read_documents(byte_range.kind, text, config, tally, passed_over, is_part=True):
+    if byte_range.kind == "jsonl":
+        documents = read_part_of_json_lines(text, byte_range.field, config, tally)
+    else:
+        documents = load_format(byte_range.kind).read(text, config, tally, passed_over)
+    for document in documents:
         tally.documents += not goes_on
         yield readable_lines(document, byte_range.encoding, config.bad_bytes, tally)
 

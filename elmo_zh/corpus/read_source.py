@@ -15,7 +15,7 @@ from elmo_zh.corpus.readers.formats import (
     Record,
     find_format,
     find_record_format,
-    read_documents,
+    load_format,
     read_records,
 )
 from elmo_zh.corpus.sources import Source, Stamp
@@ -115,7 +115,8 @@ def _read_content(
         refuse_bad_bytes(text, may_skip=True)
     kind = find_format(text, config.format)
     tally.read_field = ""
-    for document in _begun(read_documents(kind, text, config, tally, passed_over), kind, text, tally):
+    documents = load_format(kind).read(text, config, tally, passed_over)
+    for document in _begun(documents, kind, text, tally):
         tally.documents += 1
         yield readable_lines(document, text.encoding, config.bad_bytes, tally)
 

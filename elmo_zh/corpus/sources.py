@@ -92,7 +92,7 @@ class Sources:
     Attributes:
         passed_over: Files whose names do not suggest text.
         outputs: Files and folders that elmo-zh has written.
-        arguments: What the user named, as it was typed; of absolute paths the last part alone, which tells no folders.
+        arguments: The names as the user typed them; absolute paths without their folders, which are private.
     """
 
     sources: tuple[Source, ...]
@@ -107,8 +107,8 @@ class Sources:
     def report_skipped(self, reporter: Reporter) -> None:
         """Say what is not read."""
         # A file whose name begins with a text's name is most likely an earlier command's output for it.
-        starts = tuple(f"{source.path}." for source in self.sources)
-        others = [path.name for path in self.passed_over if not str(path).startswith(starts)]
+        texts = {source.path for source in self.sources}
+        others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
         if others:
             owner = "name does" if len(others) == 1 else "names do"
             named = ", ".join(others[:3])
@@ -116,6 +116,12 @@ class Sources:
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
             reporter.note(f"Skipped {counted(len(self.outputs), 'output')} of elmo-zh among the texts: {named}")
+
+
+def _without_suffixes(path: Path) -> Iterator[Path]:
+    """Yield a path without its last suffix, without the last two, and so on."""
+    while path.suffix:
+        yield (path := path.with_suffix(""))
 
 
 @contextmanager

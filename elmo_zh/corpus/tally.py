@@ -34,7 +34,7 @@ class PassedOver:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "PassedOver":
-        """Return the object that `described` gave this record of."""
+        """Restore the counts from what `described` returned."""
         return cls(
             counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
             names={reason: list(entry["names"]) for reason, entry in described.items()},
@@ -95,7 +95,7 @@ class Tally:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "Tally":
-        """Return the object that `described` gave this record of."""
+        """Restore the counts from what `described` returned."""
         dropped = described["dropped"]
         forms = {
             (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]

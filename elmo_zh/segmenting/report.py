@@ -86,7 +86,8 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         where = f", {name}" if name else ""
         reporter.note(f"Read {counted(count, 'file')} as {kind} in {encoding.upper()}{where}.")
     if len(forms) > _MAX_FORMS:
-        reporter.note(f"Read files in {len(forms) - _MAX_FORMS} other forms; the stage record lists all of them.")
+        unlisted = counted(len(forms) - _MAX_FORMS, "other form")
+        reporter.note(f"Read files in {unlisted}; the stage record lists all of them.")
     if others := sum((tally.other_fields for tally in result.tallies), Counter()):
         reporter.note(other_fields_note(others))
 

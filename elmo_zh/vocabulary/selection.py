@@ -11,7 +11,7 @@ from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.counting import WordCounts
-from elmo_zh.vocabulary.spelling import SpellingModel
+from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 
@@ -20,7 +20,7 @@ class VocabularyCounts:
     """A vocabulary and the counts of its tokens in the training text."""
 
     vocabulary: Vocabulary
-    # Count of each row; of <S> and </S> the number of sentences, of <UNK> the number of words outside the vocabulary.
+    # Count of each row; <S> and </S> count the sentences, <UNK> the words outside the vocabulary.
     counts: Sequence[int]
     num_distinct_words: int
     num_refused: int  # Number of distinct words that are frequent enough for a row but contain `config.refuse`
@@ -109,7 +109,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
     for word, count in counts.items():
         for character in word:
             characters[character] -= count
-    return SpellingModel.of_characters(+characters, num_words=counted.num_tokens - sum(counts.values()))
+    return SpellingModel({**+characters, END_OF_WORD: counted.num_tokens - sum(counts.values())})
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import TSV_ESCAPES, atomic_path
 from elmo_zh.vocabulary.vocabulary import is_count
 
 # Written as a name in the file because it is not a character.
@@ -17,8 +17,7 @@ END_OF_WORD = "</W>"
 # All code points except the surrogates.
 UNICODE_CHARACTERS = 0x110000 - 0x800
 
-_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_UNESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
+_UNESCAPES = {escaped: chr(code) for code, escaped in TSV_ESCAPES.items()}
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,7 @@ class SpellingModel:
         for word, count in unknown_words.items():
             for character in word:
                 counts[character] += count
-        return cls.of_characters(counts, num_words=sum(unknown_words.values()))
-
-    @classmethod
-    def of_characters(cls, counts: Mapping[str, int], *, num_words: int) -> "SpellingModel":
-        """Build from counts of characters, with one word end for each word."""
-        return cls({**counts, END_OF_WORD: num_words})
+        return cls({**counts, END_OF_WORD: sum(unknown_words.values())})
 
     @cached_property
     def _num_slots(self) -> int:
@@ -64,7 +58,7 @@ class SpellingModel:
         """Write character TAB count in descending order; tabs, line ends and backslashes are escaped."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{_ESCAPES.get(symbol, symbol)}\t{count}\n" for symbol, count in ranked)
+            file.writelines(f"{symbol.translate(TSV_ESCAPES)}\t{count}\n" for symbol, count in ranked)
 
 
 def load_spelling_model(path: Path) -> SpellingModel:

@@ -29,7 +29,7 @@ _PART_BLOCKS = 4
 _MOST_BATCH_WORDS = 2048
 # A row's gradients within a batch all come from the same, slightly old vectors. Too many of them overshoot.
 _MOST_ROW_UPDATES = 128
-# Of Mikolov et al. 2013, and gensim's defaults.
+# From Mikolov et al. 2013; gensim's defaults too.
 _SUBSAMPLING = 1e-3
 _NOISE_EXPONENT = 0.75
 

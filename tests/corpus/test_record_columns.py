@@ -1,4 +1,4 @@
-"""The columns and fields beside the text of a record reach the commands that number lines, and labelled data."""
+"""The columns and fields beside the text of a record reach the commands that number lines."""
 
 import json
 import zipfile
@@ -8,9 +8,8 @@ import pytest
 from corpus.readers.reading import text_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.readers.labelled_records import labelled_records, names_in
+from elmo_zh.corpus.readers.labelled_records import names_in
 from elmo_zh.corpus.sources import find_sources
 
 TEXT = "今天天气很好，\n我们去公园散步。"
@@ -61,19 +60,6 @@ def test_columns_of_an_archive(tmp_path: Path) -> None:
         archive.writestr("2.txt", "好\n")
     [source] = find_sources([str(tmp_path / "a.zip")]).sources
     assert [dict(record.columns) for record in input_text(source, TextConfig()).records()] == [{"year": "2020"}, {}]
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_columns_of_labelled_data(kind: str) -> None:
-    rows = [("好极了", "正", "甲", "2020"), ("太差了", "负", "乙", "2021")]
-    names = ("text", "label", "author", "year")
-    table = "".join(",".join(row) + "\n" for row in (names, *rows))
-    lines = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-    found = labelled_records(text_of(table if kind == "csv" else lines), kind, Reading(kind="classify")).records
-    assert [(record.cells, record.columns) for record in found] == [
-        (("好极了", "正"), {"author": "甲", "year": "2020"}),
-        (("太差了", "负"), {"author": "乙", "year": "2021"}),
-    ]
 
 
 def test_names_are_found_in_a_list_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,11 +79,6 @@ class LineCounts:
         """Number of all lines."""
         return self.kept_lines + sum(found.lines for found in self.dropped.values())
 
-    @property
-    def characters(self) -> int:
-        """Characters of all lines, before any change."""
-        return self.kept_characters + sum(found.characters for found in self.dropped.values())
-
     def change(self, step: str, before: str, after: str) -> None:
         """Note a change of a step to the current line or to one of its sentences."""
         change = self._changes.get(step)

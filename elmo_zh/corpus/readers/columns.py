@@ -17,7 +17,7 @@ KNOWN_NAMES = (
 )  # fmt: skip
 # Texts of labelled data may be shorter.
 TEXT_NAMES = (*KNOWN_NAMES, "comment", "title", "query", "question", "标题", "標題", "问题", "問題")
-# Names of labels: those that certainly are, those that may be beside them, and those of what is often labelled.
+# Names of labels: sure ones, those that may stand beside a sure one, and names of things that are often labelled.
 _RANKED_LABEL_NAMES = (
     ("label", "labels", "gold_label", "标签", "標籤"),
     ("class", "category", "target", "tag", "类别", "類別", "分类", "分類"),
@@ -184,7 +184,7 @@ def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bo
 
 
 def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns whose names say label most clearly; of several those alone that may be labels."""
+    """Return the columns whose names say label most clearly, without those that cannot be labels."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_of(rows, column)) for column in found))
@@ -203,7 +203,7 @@ def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: 
 
 
 def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns that may be labels; of several only those of numbers, or whose values come again."""
+    """Return the columns that may be labels; if there are several, those of numbers or with repeated values."""
     cells = {column: cells_of(rows, column) for column in columns}
     found = {column: each for column, each in cells.items() if _may_be_label(each)}
     if len(found) > 1:

@@ -37,8 +37,6 @@ class CorpusFormat:
     suffixes: tuple[str, ...] = ()
     # Whether a text that starts like this is in this format; for files without a known suffix.
     starts: Callable[[str], bool] | None = None
-    # `read` for a byte range of a large file, where that differs; ranges.py says which formats are split.
-    read_range: Reader | None = None
     # Returns each record, also those without text, for commands that number the lines; default the lines of all
     # documents.
     read_records: RecordReader | None = None
@@ -76,18 +74,6 @@ def find_record_format(text: DecodedText, wanted: str) -> str:
     kind = find_format(text, wanted)
     is_guess = wanted == "auto" and kind == "jsonl" and format_of_name(text.content.file_name) != "jsonl"
     return "json" if is_guess and "\n" not in text.head(_HEAD_CHARACTERS).strip() else kind
-
-
-def read_documents(
-    kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver, *, is_part: bool = False
-) -> Documents:
-    """Return the documents of a file, each as its lines, which are to be read before the next document.
-
-    A byte range of a file (`is_part`) need not have what only a whole file must have.
-    """
-    found = load_format(kind)
-    read = found.read_range if is_part and found.read_range is not None else found.read
-    return read(text, config, tally, passed_over)
 
 
 def read_records(

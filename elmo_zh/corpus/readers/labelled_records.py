@@ -24,10 +24,8 @@ from elmo_zh.corpus.readers.records import (
     Table,
     first_object,
     iter_objects,
-    other_columns,
     rows_between_signs,
     rows_of,
-    values_with_paths,
 )
 from elmo_zh.errors import CorpusError
 
@@ -48,12 +46,11 @@ class UnlabelledError(CorpusError):
 
 @dataclass(frozen=True)
 class LabelledRecord:
-    """A row or an object: its name in messages, its texts (and label), the part of the data it names, other columns."""
+    """A row or an object: its name in messages, its texts (and label), and the part of the data that it names."""
 
     what: str
     cells: tuple[str, ...]
     part: str
-    columns: Mapping[str, str]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -86,7 +83,6 @@ def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_lab
             what=f"{opened.what} {number}",
             cells=opened.cells(where, values),
             part=_part_of(where, values, part_field) if part_field else "",
-            columns=other_columns(values_with_paths(values), opened.fields),
         )
 
     note = opened.note + (f", parts in {opened.shown[part_field]}" if part_field else "")
@@ -111,7 +107,7 @@ class _Opened:
     shown: Mapping[str, str]
     sample: Rows
     fields: Sequence[str]
-    columns: tuple[str, ...]  # Of the fields: their names in the file, or their numbers from 1
+    columns: tuple[str, ...]  # Names of the fields in the file, or their numbers from 1
     num_texts: int
     records: Iterator[tuple[int, Mapping[str, Any]]]
     note: str

@@ -190,12 +190,10 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
     )
 
 
-def _read_range_of_json_lines(
-    text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
-) -> Documents:
-    """Yield each record's text in a byte range; `config` names the fields found in the whole file."""
+def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
+    """Return the texts in a byte range of a file; `field` names the fields found in the whole file."""
     records = _lines_of_json(text, config, tally, keeps_all=False)
-    paths = list(parse_fields(config.field)) or [""]
+    paths = list(parse_fields(field)) or [""]
     return _documents(_Opened(records=records, paths=paths, without_text=WITHOUT_FIELD), tally)
 
 
@@ -261,5 +259,4 @@ JSON_LINES = _format(
     _open_json_lines,
     suffixes=(".jsonl", ".ndjson"),
     starts=starts_as_json_lines,
-    read_range=_read_range_of_json_lines,
 )

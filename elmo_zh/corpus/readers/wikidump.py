@@ -88,7 +88,9 @@ def _require_dump(text: DecodedText, root: Any) -> None:
         raise CorpusError(f"{text.name} declares entities (<!DOCTYPE ...>), which no dump does. It is not read.")
     if _local_name(root) != "mediawiki":
         raise UnsuitableError(
-            text.name, "XML, but no MediaWiki dump", "Of XML only MediaWiki dumps are read; make it text or HTML first."
+            text.name,
+            "XML, but no MediaWiki dump",
+            "Only MediaWiki dumps are read from XML; convert it to text or HTML.",
         )
 
 

@@ -16,9 +16,9 @@ _TABLE = "word\t"
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     """Add every word of a user dictionary to a segmenter, with its count and tag if it has them.
 
-    Lines are read as jieba's own `load_userdict` reads them. Of a table of the command `words` only the words are read:
-    its counts are those of one corpus, which jieba must not compare with its own. `add_word` raises ValueError for a
-    word that the segmenter cannot take.
+    Lines are read as jieba's own `load_userdict` reads them. From a table of the command `words` only the words are
+    read: jieba must not compare counts in one corpus with its own. `add_word` raises ValueError for a word that the
+    segmenter cannot take.
     """
     try:
         for word, count, tag in _iter_words(path):
