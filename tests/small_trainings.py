@@ -16,7 +16,7 @@ from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.initial_weights import initialise_model
 from elmo_zh.training.metrics import MetricsFile
-from elmo_zh.training.trainer import Trainer, TrainerSetup
+from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -46,13 +46,12 @@ def build_store(num_slots: int | None = None) -> IdStore:
 def build_trainer(
     model: LanguageModel, folder: Path, device: torch.device, config: TrainConfig, store: IdStore | None = None
 ) -> Trainer:
-    setup = TrainerSetup(
+    return Trainer(
         model=model, store=store or build_store(), vocabulary_digest="digest", config=config,
         checkpoints=CheckpointFolder(folder / "c", config.keep_checkpoints), metrics=MetricsFile(folder / "m.jsonl"),
         device=device, computation=choose_computation(config, ModelConfig(), device, {}), reporter=SilentReporter(),
         initialise=lambda new: initialise_model(new, 1, None),
     )  # fmt: skip
-    return Trainer(setup)
 
 
 def train_some_steps(folder: Path, device: torch.device, config: TrainConfig) -> tuple[list[float], dict[str, Tensor]]:

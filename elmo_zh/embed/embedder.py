@@ -31,12 +31,11 @@ from elmo_zh.embed.sentence_vectors import (
     EmbeddedSentence,
     SentenceVectors,
     Vectors,
-    check_state,
-    fill_state,
+    restored_state,
     state_to_arrays,
 )
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
-from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch, known_forms
+from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.model.precision import PRECISIONS, choose_device
 from elmo_zh.model.precision_choice import advise_against
@@ -229,7 +228,7 @@ class ElmoEmbedder(SentenceTokens):
         checked = check_token_sentences(sentences, call)
         self._forms = self._forms or TokenForms(self.bundle)
         if normalise:
-            checked = known_forms(self._forms, checked)
+            checked = [[self._forms.known_form(token) for token in tokens] for tokens in checked]
         elif call == "embed_tokens":
             self._forms.warn_of_others(checked)
         UnknownWatch(self.bundle, self.unknown).look(checked, segmented=True)
@@ -389,9 +388,7 @@ class ElmoEmbedder(SentenceTokens):
         Raises:
             ValueError: If names or shapes are not those of this model's state; the state stays as it was.
         """
-        check_state(self._state, arrays)
-        self.reset_state()
-        fill_state(self._state, arrays)
+        self._state = restored_state(self._state, arrays)
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:

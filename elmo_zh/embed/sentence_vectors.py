@@ -17,6 +17,7 @@ from torch.nn import functional
 from elmo_zh.model.batches import build_inputs, iter_length_sorted, pad_sentences
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.composition import Composition, parts_of
+from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
@@ -65,19 +66,25 @@ class SentenceVectors:
     @with_half_of_the_threads()
     def read(self, sentences: Sequence[Sequence[str]], dtype: str = "float32") -> list[Vectors]:
         """Return the vectors of segmented sentences, each in `dtype`, shape (L + 1, n, 2P); n = 0 for an empty one."""
-        distinct = list(dict.fromkeys(tuple(tokens) for tokens in sentences if tokens))
+        shape = self._bilm.shape
+        vectors = [np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), dtype) for _ in sentences]
+        places: dict[tuple[str, ...], list[int]] = {}
+        for place, tokens in enumerate(sentences):
+            if tokens:
+                places.setdefault(tuple(tokens), []).append(place)
+        distinct = list(places)
         word_vectors, numbered = self._word_vectors.number(distinct)
-        found: dict[tuple[str, ...], Vectors] = {}
         for batch in iter_length_sorted([len(numbers) for numbers in numbered], self._batch_tokens):
             state = self._bilm.start_state(len(batch))
             layers, _ = self._read_batch(word_vectors, [numbered[index] for index in batch], state)
             start = 0
             for index in batch:
-                tokens = distinct[index]
-                # A copy, so that keeping one sentence does not keep its whole batch in memory.
-                found[tokens] = layers[:, start : start + len(tokens)].numpy().astype(dtype)
-                start += len(tokens)
-        return self._in_order(sentences, found, dtype)
+                end = start + len(distinct[index])
+                for place in places[distinct[index]]:
+                    # A copy, so that none keeps its whole batch in memory, or changes with an equal sentence.
+                    vectors[place] = layers[:, start:end].numpy().astype(dtype)
+                start = end
+        return vectors
 
     @with_half_of_the_threads()
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
@@ -89,19 +96,6 @@ class SentenceVectors:
         layers, after = self._read_batch(word_vectors, numbered, state)
         return layers.numpy(), after
 
-    def _in_order(
-        self, sentences: Sequence[Sequence[str]], found: dict[tuple[str, ...], Vectors], dtype: str
-    ) -> list[Vectors]:
-        shape = self._bilm.shape
-        empty = np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), dtype)
-        given: set[tuple[str, ...]] = set()
-        vectors = []
-        for key in map(tuple, sentences):
-            # A copy, so that changing the vectors of one sentence in place does not change those of an equal one.
-            vectors.append(empty.copy() if not key else found[key].copy() if key in given else found[key])
-            given.add(key)
-        return vectors
-
 
 def state_to_arrays(state: State) -> dict[str, Vectors]:
     """Return a state as arrays by name: output_0, cell_0, output_1, ..."""
@@ -112,8 +106,11 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
     }
 
 
-def check_state(state: State, arrays: Mapping[str, Vectors]) -> None:
-    """Raise ValueError unless arrays have the names and shapes of a state."""
+def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
+    """Return the state that `state_to_arrays` described, on the device of another of its model.
+
+    Raise ValueError if names or shapes are not those of that other state.
+    """
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
     found = {name: np.shape(array) for name, array in arrays.items()}
     for name in dict.fromkeys((*expected, *found)):
@@ -123,13 +120,8 @@ def check_state(state: State, arrays: Mapping[str, Vectors]) -> None:
                 f"restore_state: {name}: found {shown[0]}, expected {shown[1]}. Give what state_arrays() of an embedder"
                 " of the same model returned."
             )
-
-
-def fill_state(state: State, arrays: Mapping[str, Vectors]) -> None:
-    """Overwrite a state with arrays that `state_to_arrays` returned."""
-    for index, layer in enumerate(state):
-        layer.output.copy_(torch.from_numpy(arrays[f"output_{index}"]))
-        layer.cell.copy_(torch.from_numpy(arrays[f"cell_{index}"]))
+    tensors = {name: torch.as_tensor(array).to(state[0].cell, copy=True) for name, array in arrays.items()}
+    return [LSTMState(tensors[f"output_{index}"], tensors[f"cell_{index}"]) for index in range(len(state))]
 
 
 def build_batch_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:

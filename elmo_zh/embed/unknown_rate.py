@@ -4,7 +4,7 @@ import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -233,8 +233,3 @@ class TokenForms:
             UnknownWordsWarning,
             stacklevel=level_outside(),
         )
-
-
-def known_forms(forms: TokenForms, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-    """Return sentences with each token in the form that the model knows."""
-    return [[forms.known_form(token) for token in tokens] for tokens in sentences]

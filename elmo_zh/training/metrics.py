@@ -16,25 +16,27 @@ if TYPE_CHECKING:
 
 
 class MetricsFile:
-    """One JSON object a line, appended during training."""
+    """One JSON object a line, appended during training; ranks other than 0 neither read nor write it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, is_used: bool = True) -> None:
+        self.path, self._is_used = path, is_used
 
     def append(self, **figures: Any) -> None:
         """Write one line."""
+        if not self._is_used:
+            return
         make_folder(self.path.parent)
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(figures) + "\n")
 
     def sync(self) -> None:
         """Force the lines to disk, before a checkpoint or a record that comes after them."""
-        if self.path.exists():
+        if self._is_used and self.path.exists():
             sync_file(self.path)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return all complete lines; a last line that a killed process left unfinished is ignored."""
-        if not self.path.exists():
+        if not (self._is_used and self.path.exists()):
             return []
         *complete, _ = self.path.read_bytes().split(b"\n")
         return [self._read(line, number) for number, line in enumerate(complete, start=1) if line]
@@ -54,7 +56,8 @@ class MetricsFile:
 
     def cut_after(self, step: int) -> None:
         """Remove the lines of steps later than `step`, which will be trained again."""
-        self._replace([line for line in self.lines() if line["step"] <= step])
+        if self._is_used:
+            self._replace([line for line in self.lines() if line["step"] <= step])
 
     def discard(self, **figures: Any) -> None:
         """Remove the lines that contain these figures, such as those written just before the process was killed."""
@@ -69,29 +72,8 @@ class MetricsFile:
 
     def remove(self) -> None:
         """Remove the file if it exists."""
-        self.path.unlink(missing_ok=True)
-
-
-class NoMetrics(MetricsFile):
-    """The metrics of ranks other than 0: writes nothing."""
-
-    def append(self, **figures: Any) -> None:  # noqa: D102
-        pass
-
-    def sync(self) -> None:  # noqa: D102
-        pass
-
-    def lines(self) -> list[dict[str, Any]]:  # noqa: D102
-        return []
-
-    def cut_after(self, step: int) -> None:  # noqa: D102
-        pass
-
-    def discard(self, **figures: Any) -> None:  # noqa: D102
-        pass
-
-    def remove(self) -> None:  # noqa: D102
-        pass
+        if self._is_used:
+            self.path.unlink(missing_ok=True)
 
 
 _NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")

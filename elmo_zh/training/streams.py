@@ -1,5 +1,6 @@
 """Endless streams of shuffled sentences, packed one after another, for training."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,49 +105,34 @@ class PackedStreams:
         targets = np.empty_like(inputs)
         keep = np.ones((self._unroll_steps, len(self._own_streams), 1), np.float32)
         for stream in range(len(self._current)):
-            if stream in self._own_streams:
-                column = stream - self._own_streams.start
-                self._fill_stream(stream, inputs[:, :, column], targets[:, :, column], keep[:, column, 0])
-            else:
-                self._skip_steps(stream)
+            column = stream - self._own_streams.start
+            for rows, sentence, place in self._iter_steps(stream):
+                if stream not in self._own_streams:
+                    continue
+                marked = mark_sentence(self._sentences[sentence])
+                for direction, sequence in enumerate((marked, marked[::-1])):
+                    inputs[direction, rows, column] = sequence[place : place + rows.stop - rows.start]
+                    targets[direction, rows, column] = sequence[place + 1 : place + 1 + rows.stop - rows.start]
+                if place == 0:
+                    keep[rows.start, column] = 0
         return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(keep))
 
-    def _skip_steps(self, stream: int) -> None:
-        """Advance a stream as `_fill_stream` does, without reading it."""
-        left = self._unroll_steps
-        while left > 0:
-            steps = min(left, self._num_steps(int(self._current[stream])) - self._position[stream])
-            left -= steps
-            self._advance(stream, steps)
-
-    def _num_steps(self, sentence: int) -> int:
-        """Return the number of predictions in a sentence: its words and its end."""
-        return self._sentences.length(sentence) + 1
-
-    def _advance(self, stream: int, steps: int) -> None:
-        self._position[stream] += steps
-        if self._position[stream] == self._num_steps(int(self._current[stream])):
-            self._current[stream] += 1
-            self._position[stream] = 0
-            if self._current[stream] == self._end[stream]:
-                self._start_item(stream)
-
-    def _fill_stream(
-        self, stream: int, inputs: NDArray[np.int64], targets: NDArray[np.int64], keep: NDArray[np.float32]
-    ) -> None:
+    def _iter_steps(self, stream: int) -> Iterator[tuple[slice, int, int]]:
+        """Advance a stream by T steps; yield its rows of the batch, the sentence in them, and their place in it."""
         filled = 0
         while filled < self._unroll_steps:
-            marked = mark_sentence(self._sentences[int(self._current[stream])])
-            position = self._position[stream]
-            steps = min(self._unroll_steps - filled, len(marked) - 1 - position)
-            rows = slice(filled, filled + steps)
-            for direction, sequence in enumerate((marked, marked[::-1])):
-                inputs[direction, rows] = sequence[position : position + steps]
-                targets[direction, rows] = sequence[position + 1 : position + 1 + steps]
-            if position == 0:
-                keep[filled] = 0
+            sentence, place = int(self._current[stream]), int(self._position[stream])
+            # The predictions that are left in the sentence: its words and its end.
+            left = self._sentences.length(sentence) + 1 - place
+            steps = min(left, self._unroll_steps - filled)
+            yield slice(filled, filled + steps), sentence, place
             filled += steps
-            self._advance(stream, steps)
+            self._position[stream] += steps
+            if steps == left:
+                self._current[stream] += 1
+                self._position[stream] = 0
+                if self._current[stream] == self._end[stream]:
+                    self._start_item(stream)
 
     def save_position(self) -> dict[str, Any]:
         """Return the position of all streams as JSON values."""

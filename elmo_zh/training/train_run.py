@@ -26,9 +26,9 @@ from elmo_zh.training.computation import Computation, choose_computation, predic
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.heldout import evaluate_heldout, share_of_copies
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
-from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents, NoMetrics
+from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
-from elmo_zh.training.trainer import Trainer, TrainerSetup
+from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.verdict import (
     TrainingFigures,
     describe_verdict,
@@ -151,12 +151,10 @@ def _require_memory(needed_bytes: int, device: torch.device) -> None:
 
 
 def _open_metrics(context: _Context) -> MetricsFile:
-    run = context.run
-    if not context.group.is_rank_0:
-        return NoMetrics(run.metrics)
-    if context.config.train.tensorboard:
+    run, is_rank_0 = context.run, context.group.is_rank_0
+    if context.config.train.tensorboard and is_rank_0:
         return MetricsWithEvents(run.metrics, run.tensorboard)
-    return MetricsFile(run.metrics)
+    return MetricsFile(run.metrics, is_used=is_rank_0)
 
 
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
@@ -197,7 +195,7 @@ def _build_trainer(
                 vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
         if config.train.softmax_bias == "unigram":
             bias = unigram_bias(load_counts(context.run.vocab_counts, vocabulary))
-    setup = TrainerSetup(
+    return Trainer(
         model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
         store=context.store,
         vocabulary_digest=vocabulary.digest(),
@@ -210,7 +208,6 @@ def _build_trainer(
         initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors, bias),
         group=context.group,
     )
-    return Trainer(setup)
 
 
 # Reports and results

@@ -46,9 +46,12 @@ class _Position:
     num_rollbacks: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainerSetup:
-    """Inputs of a `Trainer`."""
+@dataclass(kw_only=True, eq=False)
+class Trainer:
+    """Trains a language model on an id store, with checkpoints, held-out evaluations and rollbacks.
+
+    Each rank of a process group has a trainer, and all do the same at the same steps.
+    """
 
     model: LanguageModel  # Model to train
     store: IdStore  # Training and held-out sentences
@@ -62,28 +65,16 @@ class TrainerSetup:
     initialise: Callable[[LanguageModel], None]  # Fills a model with the weights that training starts from
     group: ProcessGroup = SINGLE_PROCESS  # Process group; a single process by default
 
-
-class Trainer:
-    """Trains a language model on an id store, with checkpoints, held-out evaluations and rollbacks.
-
-    Each rank of a process group has a trainer, and all do the same at the same steps.
-    """
-
-    def __init__(self, setup: TrainerSetup) -> None:
-        self.model, self.config, self.device = setup.model, setup.config, setup.device
-        self.checkpoints, self.computation = setup.checkpoints, setup.computation
-        self.schedule = Schedule.build(setup.config, setup.store.train.num_predictions)
-        self._store, self._vocabulary_digest = setup.store, setup.vocabulary_digest
-        self._metrics, self._reporter = setup.metrics, setup.reporter
-        self._group, self._stop_signals = setup.group, StopSignals(setup.group)
-        self._sample = sample_sentences(setup.store.heldout, setup.config.evaluate_sample_tokens)
-        self._position = _Position()
-        self._unlogged = _Pace()
+    def __post_init__(self) -> None:
+        self.schedule = Schedule.build(self.config, self.store.train.num_predictions)
+        self._stop_signals = StopSignals(self.group)
+        self._sample = sample_sentences(self.store.heldout, self.config.evaluate_sample_tokens)
+        self._position, self._unlogged = _Position(), _Pace()
         # The time at which training would have started if it had never been interrupted.
         self._clock = time.monotonic()
         self._learner = Learner(
-            setup.model, setup.store, setup.config, setup.device, setup.initialise, setup.group,
-            setup.computation.product_precision,
+            self.model, self.store, self.config, self.device, self.initialise, self.group,
+            self.computation.product_precision,
         )  # fmt: skip
 
     @property
@@ -101,18 +92,18 @@ class Trainer:
         steps = self.checkpoints.steps()
         if not steps:
             # An attempt that was killed before its first checkpoint may have left lines.
-            self._metrics.remove()
+            self.metrics.remove()
             return False
         state = self._restore(steps[-1])
         self._position = _Position(**{each.name: state[each.name] for each in fields(_Position)})
-        self._metrics.cut_after(self._position.step)
+        self.metrics.cut_after(self._position.step)
         return True
 
     def _restore(self, step: int) -> Mapping[str, Any]:
         checkpoint = self.checkpoints.load(step)
         state = checkpoint.state
         where = f"{self.checkpoints.path}/step-{step:08d}"
-        self.model.require_same(state["model"], self._vocabulary_digest, where)
+        self.model.require_same(state["model"], self.vocabulary_digest, where)
         self._learner.restore(checkpoint)
         self._position.step = state["step"]
         return state
@@ -138,7 +129,7 @@ class Trainer:
         tokens_per_step = step_tokens(self.config)
         total, trained = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (
-            self._reporter.progress("train", unit="tokens", total=total, initial=trained) as progress,
+            self.reporter.progress("train", unit="tokens", total=total, initial=trained) as progress,
             self._stop_signals.deferred(),
         ):
             self._clock = time.monotonic() - self._position.elapsed_seconds
@@ -159,7 +150,7 @@ class Trainer:
     def _stop(self, signal_number: int) -> None:
         if self.step not in self.checkpoints.steps():
             self._save_checkpoint(interrupted=True)
-        if signal_number == signal.SIGINT and self._group.is_rank_0:
+        if signal_number == signal.SIGINT and self.group.is_rank_0:
             raise KeyboardInterrupt
         raise SystemExit(128 + signal_number)
 
@@ -204,11 +195,11 @@ class Trainer:
         else:
             self._restore(step)
         self.checkpoints.remove_after(self.step)
-        self._metrics.cut_after(self.step)
-        self._metrics.append(
+        self.metrics.cut_after(self.step)
+        self.metrics.append(
             step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
         )
-        self._reporter.warn(
+        self.reporter.warn(
             f"Step {failed_step}: {problem}. Rolled back to step {self.step}; the learning rate is now"
             f" {position.learning_rate_scale:g} times the scheduled one."
         )
@@ -217,7 +208,7 @@ class Trainer:
         config, position = self.config, self._position
         if position.step % config.log_every_steps == 0 or position.step == self.schedule.num_steps:
             factor = self.schedule.learning_rate_factor(self.step - 1) * position.learning_rate_scale
-            self._metrics.append(
+            self.metrics.append(
                 step=position.step,
                 tokens=position.step * step_tokens(config),
                 train_loss=loss,
@@ -232,11 +223,11 @@ class Trainer:
         """Return, write and report the figures of the held-out sample, if there is one."""
         if not len(self._sample):
             return None
-        figures = evaluate_heldout(self.model, self._store, self._sample, None, self._group)
+        figures = evaluate_heldout(self.model, self.store, self._sample, None, self.group)
         if self.step and not figures.is_finite:
             raise NotFiniteError("the held-out perplexity is not finite")
         self.append_figures(figures, "sample", step=self.step)
-        self._reporter.note(
+        self.reporter.note(
             f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"
             f" {figures.perplexity:,.1f} (sample), {figures.bits_per_character:.3f} bits per character"
         )
@@ -244,8 +235,8 @@ class Trainer:
 
     def append_figures(self, figures: Figures, heldout_set: str, *, step: int) -> None:
         """Write the held-out figures of a step's weights to metrics.jsonl, replacing earlier ones."""
-        self._metrics.discard(step=step, heldout_set=heldout_set)
-        self._metrics.append(
+        self.metrics.discard(step=step, heldout_set=heldout_set)
+        self.metrics.append(
             step=step,
             tokens=step * step_tokens(self.config),
             heldout_set=heldout_set,
@@ -255,17 +246,17 @@ class Trainer:
             heldout_bits_per_character=figures.bits_per_character,
             heldout_oov_rate=figures.oov_rate,
         )
-        self._metrics.sync()
+        self.metrics.sync()
 
     def _save_checkpoint(self, *, figures: Figures | None = None, interrupted: bool = False) -> None:
-        self._metrics.sync()
+        self.metrics.sync()
         self.checkpoints.save(
             Checkpoint(
                 state={
                     **asdict(self._position),
                     "tokens": self.step * step_tokens(self.config),
                     "interrupted": interrupted,
-                    "model": self.model.describe(self._vocabulary_digest),
+                    "model": self.model.describe(self.vocabulary_digest),
                     "carry_state": self.config.carry_state,
                     "computation": self.computation.describe(),
                     "heldout_sample": asdict(figures) if figures else None,
