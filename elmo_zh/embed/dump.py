@@ -134,20 +134,13 @@ class _Dump:
             reporter=self._reporter,
         )
         contents = self._describe(counts)
-        unknown = self._count_unknown_words() if counts.unknown_tokens else Counter[str]()
+        unknown = _count_unknown_words(self.tokens.blocks()) if counts.unknown_tokens else Counter[str]()
         self._hint(counts, unknown, hints)
         self._check_disk_space(counts, contents)
         self._write_vectors(contents, engine)
         extra = self._join(contents)
         unknown_words = {} if is_private() else dict(unknown.most_common(_REPORTED_WORDS))
         return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
-
-    def _count_unknown_words(self) -> Counter[str]:
-        """Return the counts of the unknown words; of very many distinct ones, those of the most frequent half."""
-        unknown = UnknownWords[bytes]()
-        for block in self.tokens.blocks():
-            unknown.add(compress(block.tokens, block.unknown))
-        return Counter({word.decode(): count for word, count in unknown.counts.items()})
 
     def _describe(self, counts: TokenCounts) -> Contents:
         settings = self._settings
@@ -291,3 +284,11 @@ class LineVectors(ArrayWork):
             for index, (activations, span) in enumerate(zip(embedder.compute_vectors(lines), spans, strict=True)):
                 vectors[..., index if contents.is_pooled else slice(*span), :] = self._reduction.apply(activations)
         return vectors
+
+
+def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
+    """Return the counts of the unknown words of a text; of very many distinct ones, those of the most frequent half."""
+    unknown = UnknownWords[bytes]()
+    for block in blocks:
+        unknown.add(compress(block.tokens, block.unknown))
+    return Counter({word.decode(): count for word, count in unknown.counts.items()})

@@ -70,9 +70,13 @@ def _sentence_rows(record: Record, number: int) -> list[_Row]:
     return rows or [_Row(record.line, number, 0, record.columns)]
 
 
+def _reads_sentences(bundle: Bundle) -> bool:
+    return bundle.text is not None and bundle.text.split_sentences
+
+
 def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError if the model was trained on whole lines, or nobody knows on what."""
-    if bundle.text is None or not bundle.text.split_sentences:
+    if not _reads_sentences(bundle):
         known = "it is not known how its text was split" if bundle.text is None else "it was trained on whole lines"
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
 
@@ -87,7 +91,7 @@ class TokenCounts:
     unknown_tokens: int = 0  # Tokens outside the vocabulary
     cut_tokens: int = 0  # Tokens longer than the character slots
     backed_off_tokens: int = 0  # Unknown tokens that were read as their parts (--unknown backoff)
-    long_lines: int = 0  # Raw lines that consist of several sentences
+    long_lines: int = 0  # Raw lines that consist of several sentences, for a model that reads single ones
     cut_lines: int = 0  # Pieces of sentences that were cut because of their length, but the first
 
     def add(self, other: "TokenCounts") -> None:
@@ -132,16 +136,17 @@ class TextTokens:
             return counts
         if counts.lines:
             reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
+        may_split = _reads_sentences(embedder.bundle) and not (segmented or split)
         rows = _iter_rows(text, split=split, reporter=reporter)
         if longest:
             rows = chain.from_iterable(row.cut(longest, segmented=segmented) for row in rows)
         rows = islice(rows, counts.lines, None)
         try:
             with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
-                prepared = _iter_prepared(embedder, text, rows, segmented=segmented)
+                prepared = _iter_prepared(embedder, text, rows, segmented=segmented, may_split=may_split)
                 for part in iter_windows(prepared, _num_tokens, most_items=PART_LINES, most_size=PART_TOKENS):
                     block = _block_of(embedder, part, counts.lines, segmented=segmented, is_part=split or longest > 0)
-                    found = _count(embedder, part, block, are_lines=not (segmented or split))
+                    found = _count(embedder, part, block, may_split=may_split)
                     self._write_part(block, found)
                     counts.add(found)
                     progress.update(len(part))
@@ -194,7 +199,7 @@ def _block_of(
     )
 
 
-def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock, *, are_lines: bool) -> TokenCounts:
+def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock, *, may_split: bool) -> TokenCounts:
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     return TokenCounts(
         lines=len(part),
@@ -203,7 +208,7 @@ def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBloc
         unknown_tokens=int(block.unknown.sum()),
         cut_tokens=embedder.count_cut(tokens),
         backed_off_tokens=_count_backed_off(embedder, compress(tokens, block.unknown)),
-        long_lines=sum(_is_long(prepared.row.text) for prepared in part) if are_lines else 0,
+        long_lines=sum(_is_long(prepared.row.text) for prepared in part) if may_split else 0,
         cut_lines=sum(prepared.row.is_rest for prepared in part),
     )
 
@@ -219,18 +224,19 @@ def _columns_of(rows: Sequence[_Row]) -> list[bytes]:
 
 
 def _iter_prepared(
-    embedder: ElmoEmbedder, text: InputText, rows: Iterable[_Row], *, segmented: bool
+    embedder: ElmoEmbedder, text: InputText, rows: Iterable[_Row], *, segmented: bool, may_split: bool
 ) -> Iterator[_PreparedRow]:
-    """Yield the rows as tokens."""
+    """Yield the rows as tokens; raise CorpusError for a row that cannot be embedded."""
     for row in rows:
         line = embedder.prepare(row.text, segmented=segmented)
         num_bytes = len(line.tokens) * embedder.num_layers * embedder.dimension * 4
         if num_bytes > _MOST_LINE_BYTES:
             name, number = text.place(row.line)
+            unit, advice = ("paragraph", ", or add: --split-sentences") if may_split else ("sentence", ".")
             raise CorpusError(
                 f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
                 f" {format_bytes(num_bytes)} of memory, expected at most {format_bytes(_MOST_LINE_BYTES)}. Put each"
-                " paragraph on a line of its own, or add: --split-sentences"
+                f" {unit} on a line of its own{advice}"
             )
         if "\0" in row.text and any("\0" in token for token in line.tokens):
             name, number = text.place(row.line)

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,37 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
     assert [json.loads(columns) for columns in block.columns] == [{"year": "2020"}] * 2 + [{"year": "2021"}, {}]
     name = str(tmp_path / "texts.zip")
     assert places == [[(f"{name}/a.csv", 1), (f"{name}/b.txt", 0)]] * 2
+
+
+@pytest.mark.parametrize(
+    ("segmented", "advice"),
+    [
+        (False, " Put each paragraph on a line of its own, or add: --split-sentences"),
+        (True, " Put each sentence on a line of its own."),
+    ],
+)
+def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
+    embedder: ElmoEmbedder,
+    tokens: TextTokens,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    segmented: bool,
+    advice: str,
+) -> None:
+    monkeypatch.setattr(text_tokens, "_MOST_LINE_BYTES", 1000)
+    path = write_lines(tmp_path / "file.txt", ["好 " * 90])
+    assert message_of(CorpusError, lambda: write(embedder, tokens, path, segmented=segmented)).endswith(advice)
+
+
+def test_long_lines_do_not_count_for_a_model_of_whole_lines(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path
+) -> None:
+    bundle = embedder.bundle
+    assert bundle.text is not None
+    of_lines = ElmoEmbedder(replace(bundle, text=replace(bundle.text, split_sentences=False)), "cpu")
+    path = write_lines(
+        tmp_path / "file.txt", ["今天天气很好，我们去公园散步。我们在公园里吃了苹果和面包，喝了水。" * 5]
+    )
+    assert write(of_lines, tokens, path, segmented=False).long_lines == 0
+    tokens.folder.remove()
+    assert write(embedder, tokens, path, segmented=False).long_lines == 1
