@@ -24,6 +24,8 @@ class BatchBiLM(nn.Module):
         cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
     """
 
+    _marks: Tensor  # What <S> and </S> are read as: their ids, or in character mode their spellings, (2, C)
+
     def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
         super().__init__()
         self.bilm = bilm
@@ -62,16 +64,12 @@ class BatchBiLM(nn.Module):
             if word_inputs is not None and self.cached_words is not None:
                 token_vectors, mask = self._look_up(self.cached_words, word_inputs)
             elif self.bilm.shape.characters is None:
-                ids, mask = add_marks(inputs - 1, inputs > 0, *self._mark_rows())
+                ids, mask = add_marks(inputs - 1, inputs > 0, *self._marks.unbind())
                 token_vectors = self.bilm.token_layer(TokenInputs(ids.clamp(min=0)))
             else:
                 token_vectors, mask = self._spell(inputs)
             layers, _ = self.bilm.read_sentences(token_vectors, mask, self.bilm.start_state(len(mask)))
         return {"activations": list(layers), "mask": mask}
-
-    def _mark_rows(self) -> tuple[Tensor, Tensor]:
-        marks = self.get_buffer("_marks")
-        return marks[0], marks[1]
 
     def _look_up(self, table: Tensor, word_inputs: Tensor) -> tuple[Tensor, Tensor]:
         first = torch.zeros((), dtype=word_inputs.dtype, device=word_inputs.device)
@@ -83,7 +81,7 @@ class BatchBiLM(nn.Module):
         is_word = (inputs > 0).any(dim=2)
         padding = self.bilm.character_cnn.shape.num_characters - 1
         characters = torch.where(is_word[:, :, None], inputs - 1, padding)
-        characters, mask = add_marks(characters, is_word, *self._mark_rows())
+        characters, mask = add_marks(characters, is_word, *self._marks.unbind())
         flat = characters.flatten(0, 1)
         if torch.compiler.is_compiling():
             # The number of distinct words would be a size that depends on the data, which compiling does not allow.

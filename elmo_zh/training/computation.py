@@ -120,8 +120,6 @@ class Computation:
     kernel: str  # Products of the time loops: onednn (packed matrices) or torch
     num_threads: int  # Number of processor threads of each process
     torch_version: str  # Version of torch
-    # How many times as fast as float32 bfloat16 was when the precision was chosen; None if it was not measured.
-    bfloat16_speedup: float | None = None
 
     @property
     def product_precision(self) -> Precision:
@@ -135,17 +133,14 @@ class Computation:
 
     def describe(self) -> dict[str, Any]:
         """Return JSON values for records."""
-        found = asdict(self)
-        if self.bfloat16_speedup is None:
-            del found["bfloat16_speedup"]
-        return found
+        return asdict(self)
 
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
         """Return, for users, what has changed since an earlier description."""
         return [
             f"{name} was {previous[name]}, is {value}"
             for name, value in self.describe().items()
-            if name in previous and previous[name] != value and name != "bfloat16_speedup"
+            if name in previous and previous[name] != value
         ]
 
 
@@ -163,13 +158,13 @@ def choose_computation(
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
-    precision, speedup = config.precision, None
+    precision = config.precision
     if precision == "auto" and "precision" in previous:
-        precision, speedup = previous["precision"], previous.get("bfloat16_speedup")
+        precision = previous["precision"]
     elif precision == "auto":
         choice = choose_precision(device, config.batch_size, 2 * model.projection_dim, 4 * model.cell_dim)
-        precision, speedup = choice.precision.name, choice.speedup
-        if speedup is not None:
+        precision = choice.precision.name
+        if choice.speedup is not None:
             note(choice.describe())
     if device.type == "cuda":
         _set_up_gpu(config.deterministic)
@@ -180,7 +175,6 @@ def choose_computation(
         kernel="onednn" if is_packed else "torch",
         num_threads=torch.get_num_threads(),
         torch_version=str(torch.__version__),
-        bfloat16_speedup=None if speedup is None else round(speedup, 2),
     )
 
 

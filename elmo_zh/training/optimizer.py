@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -102,8 +103,10 @@ class Optimizers:
         self.by_name: dict[str, torch.optim.Optimizer]
         self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}
         if config.optimizer == "adagrad":
-            self.by_name = {"tables": self._adagrad(tables, config)}
-            self.by_name["network"] = self._adagrad(list(network.values()), config)
+            adagrad = partial(
+                torch.optim.Adagrad, lr=1.0, initial_accumulator_value=config.adagrad_accumulator, foreach=False
+            )
+            self.by_name = {"tables": adagrad(tables), "network": adagrad(list(network.values()))}
         else:
             self.by_name = {"tables": RowAdagrad(tables, config.adagrad_accumulator)}
             biases = [parameter for name, parameter in network.items() if "bias" in name]
@@ -115,12 +118,6 @@ class Optimizers:
             self.by_name["network"] = torch.optim.AdamW(
                 parameter_groups, lr=config.learning_rate, betas=(0.9, 0.98), fused=True
             )
-
-    @staticmethod
-    def _adagrad(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-        return torch.optim.Adagrad(
-            parameters, lr=1.0, initial_accumulator_value=config.adagrad_accumulator, foreach=False
-        )
 
     def zero_grad(self) -> None:
         """Drop the gradients."""

@@ -168,8 +168,8 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
 
     # Rank 0 measures for all, which may have other processors.
     chosen = context.group.on_rank_0(choose)
-    known = {name: value for name, value in chosen.items() if name in ("precision", "bfloat16_speedup")}
-    computation = choose_computation(config.train, config.model, device, {**previous, **known})
+    known = {**previous, "precision": chosen["precision"]}
+    computation = choose_computation(config.train, config.model, device, known)
     for difference in computation.differences(previous):
         context.reporter.warn(
             f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit for bit those of an"
