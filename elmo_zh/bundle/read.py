@@ -136,10 +136,10 @@ class Bundle:
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Read the bundle of a model that was pickled as its folder and its digest."""
+    """Read the bundle of a model of which only the folder and the digest were kept."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
-        raise BundleError(f"{path} is not the model that was pickled: {bundle.digest}, expected {digest}.")
+        raise BundleError(f"{path} has changed since it was loaded: found digest {bundle.digest}, expected {digest}.")
     return bundle
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.options import load_options, parse_shape
-from elmo_zh.bundle.read import load_bundle
+from elmo_zh.bundle.read import load_bundle, load_same_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.checks import check_path, check_token_sentences, refusal
@@ -134,7 +134,7 @@ class Elmo(nn.Module):
             )
             self.add_module(f"scalar_mix_{index}", mix)
         self._lexicon: Lexicon | None = None
-        self._bundle_path: Path | None = None
+        self._loaded: tuple[Path, str] | None = None  # The folder of the bundle and its digest
 
     @classmethod
     def from_bundle(
@@ -165,7 +165,7 @@ class Elmo(nn.Module):
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
-        elmo._lexicon, elmo._bundle_path = lexicon.without_other_words(), bundle.path
+        elmo._lexicon, elmo._loaded = lexicon.without_other_words(), (bundle.path.absolute(), bundle.digest)
         return elmo
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
@@ -182,17 +182,17 @@ class Elmo(nn.Module):
             TypeError: If it is no path.
             ValueError: If this model was not loaded with `from_bundle`.
             OutputError: If the folder exists and `force` is not given, or it holds something else.
-            BundleError: If the bundle that it was loaded from is gone.
+            BundleError: If the bundle that it was loaded from is gone, or another one is there.
         """
         output = check_path(path, "save", "path", "a folder")
-        if self._bundle_path is None:
+        if self._loaded is None:
             raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
         bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()
         with (
-            claimed_output(output, [self._bundle_path], _is_bundle, force=force, kind="a bundle"),
+            claimed_output(output, [self._loaded[0]], _is_bundle, force=force, kind="a bundle"),
             atomic_path(output) as unfinished,
         ):
-            write_tuned(unfinished, load_bundle(self._bundle_path), bilm)
+            write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
         """Return the ids of segmented sentences, as `forward` takes them, in the mode of the bundle.

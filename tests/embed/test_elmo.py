@@ -537,3 +537,13 @@ def test_a_fine_tuned_model_is_saved_as_a_bundle(bundle: Path, tmp_path: Path) -
     elmo.save(tmp_path / "tuned", force=True)
     published = Elmo(bundle / "options.json", bundle / "weights.hdf5", 1)
     assert "load it with from_bundle" in refusal_of(ValueError, lambda: published.save(tmp_path / "other"))
+
+
+def test_a_model_is_not_saved_with_the_vocabulary_of_another(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", SHAPES["token"], words=("我们", "吃"))
+    elmo = Elmo.from_bundle(folder)
+    shutil.rmtree(folder)
+    write_model(folder, SHAPES["token"], words=("苹果", "今天"))
+    told = refusal_of(BundleError, lambda: elmo.save(tmp_path / "tuned"))
+    assert told.startswith(f"{folder} has changed since it was loaded: found digest ")
+    assert not (tmp_path / "tuned").exists()
