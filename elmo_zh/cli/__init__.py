@@ -17,7 +17,7 @@ from elmo_zh.cli.console import SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
-from elmo_zh.cli.embed import embed, merge
+from elmo_zh.cli.embed import embed
 from elmo_zh.cli.explore import explore
 from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index
@@ -90,7 +90,6 @@ def cli() -> None:
 for _section in SECTIONS.values():
     for _command in _section:
         cli.add_command(_command)
-cli.add_command(merge)
 
 
 def _end_children() -> None:

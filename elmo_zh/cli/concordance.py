@@ -3,13 +3,12 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from elmo_zh.cli.model_options import load_embedder_of, own_index_path
-from elmo_zh.cli.options import Common, common_options, device_option, input_options, takes, user_dictionary_option
+from elmo_zh.cli.options import Common, common_options, input_options, shared_options, takes, with_options
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
@@ -46,7 +45,6 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     from elmo_zh.concordance.query import may_match, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.text.preparation import TextPreparation
     from elmo_zh.text.script import fold_script
 
@@ -65,35 +63,27 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
     else:
-        index = None
-        with opened_inputs(files, common.console) as sources:
-            texts = [input_text(each, config.text, from_name=choice.from_name) for each in sources.sources]
-            preparation = TextPreparation.build(config.text, common.user_dictionary)
+        index, preparation = None, TextPreparation.build(config.text, common.user_dictionary)
+        with common.opened_texts(files, from_name=choice.from_name) as texts:
             table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
     return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+
+
+def reading_of_texts(function: Callable[..., Any]) -> Any:
+    """Add the options of a command that reads texts or an index, after its own ones."""
+    options = (takes(TextChoice, "texts"), input_options, shared_options("user_dictionary"), common_options)
+    return with_options(function, options)
 
 
 @click.command()
 @click.argument("query", metavar="QUERY")
 @files_argument
-@takes(TextChoice, "texts")
 @takes(ConcordanceOptions, "options")
-@input_options
-@user_dictionary_option
-@click.option("--model", type=click.Path(path_type=Path), metavar="BUNDLE", help="Model for --sort surprisal.")
-@device_option
-@common_options
-@click.pass_obj
+@shared_options("model", help="Model for --sort surprisal.")
+@shared_options("device")
+@reading_of_texts
 def concordance(
-    common: Common,
-    /,
-    query: str,
-    files: tuple[str, ...],
-    model: Path | None,
-    device: str | None,
-    *,
-    texts: TextChoice,
-    options: ConcordanceOptions,
+    common: Common, /, query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions
 ) -> None:
     """Show every occurrence of a word or phrase in its context.
 
@@ -117,8 +107,7 @@ def concordance(
         texts = replace(texts, index=read.index.path if read.index else None)
         found = read.find(query)
         require_matches(query, found, texts)
-        found = _chosen(read, query, found, options)
-        found = _sorted(common, read, found, options, model, device)
+        found = _sorted(common, read, _chosen(read, query, found, options), options)
         if options.output:
             save_concordance(found, options.output)
     shown = [*(found.take(slice(options.top)) if options.top else found)]
@@ -177,14 +166,7 @@ def require_index(read: ReadTexts, option: str) -> "ContextIndex":
     return read.index
 
 
-def _sorted(
-    common: Common,
-    read: ReadTexts,
-    found: "Concordance",
-    options: ConcordanceOptions,
-    model: Path | None,
-    device: str | None,
-) -> "Concordance":
+def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches in the order that is asked for."""
     keys = [key.strip() for key in (options.sort or "").split(",") if key.strip()]
     if options.like is not None:
@@ -199,9 +181,8 @@ def _sorted(
         from elmo_zh.concordance.lines import with_surprisal
 
         index = require_index(read, "--sort surprisal")
-        embedder = load_embedder_of(common, index, model, common.resolve().embed, device)
-        found = with_surprisal(embedder.bundle, found, common.console)
-    elif model or device:
+        found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
+    elif common.model or common.device:
         raise click.UsageError("--model and --device compute surprisal. Add --sort surprisal, or leave them out.")
     return found.sorted_by(keys)
 

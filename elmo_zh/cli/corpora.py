@@ -6,14 +6,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from elmo_zh.cli.options import (
-    Common,
-    check_run_path,
-    common_options_of_readers,
-    init_option,
-    reading_options,
-    takes,
-)
+from elmo_zh.cli.options import Common, common_options_of_readers, reading_options, takes
+from elmo_zh.cli.stages import changed, corpus_argument, run_option, start_option, starting_from
 from elmo_zh.config import config_names
 from elmo_zh.inspection import Shown
 from elmo_zh.invocation import command
@@ -22,21 +16,15 @@ from elmo_zh.run.layout import RunDir
 
 
 @click.command()
-@click.argument("corpus", nargs=-1, required=True)
-@click.option(
-    "--run",
-    "run_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="RUN",
-    callback=check_run_path,
-    help="Use this run's settings, and save the plan as RUN/plan.json.",
-)
+@corpus_argument
+@run_option("Use this run's settings, and save the plan as RUN/plan.json.", required=False)
 @takes(PlanLimits, "limits")
-@init_option
+@start_option
 @reading_options
 @common_options_of_readers
-@click.pass_obj
-def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None) -> None:
+def plan(
+    common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None
+) -> None:
     """Estimate from a sample what a run on a corpus will take.
 
     Use it before a long run to choose a configuration. CORPUS is text in any form that the command segment reads. The
@@ -56,14 +44,15 @@ def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits:
     from elmo_zh.planning.plan import make_plan
     from elmo_zh.planning.plan_lines import describe_plan
     from elmo_zh.run.files import require_no_input, write_json
-    from elmo_zh.stages.init_bundle import adopt_init, with_init
+    from elmo_zh.stages.init_bundle import adopt_init
     from elmo_zh.stages.inputs import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
         run = RunDir(path)
         named = config_names(None, common.assignments)
-        config = adopt_init(run, with_init(common.resolve(run), init), named, force=False, reporter=common.console)
+        config = changed(common.resolve(run), starting_from(init, "vocab", "train"))
+        config = adopt_init(run, config, named, force=False, reporter=common.console)
         if run_path:
             stack.enter_context(run.locked(create=True))
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
@@ -86,8 +75,7 @@ def plan(common: Common, corpus: tuple[str, ...], run_path: Path | None, limits:
 @click.argument("run_path", type=click.Path(path_type=Path, file_okay=False), metavar="RUN")
 @takes(Shown, "shown")
 @common_options_of_readers
-@click.pass_obj
-def inspect(common: Common, run_path: Path, shown: Shown) -> None:
+def inspect(common: Common, /, run_path: Path, shown: Shown) -> None:
     """Show what a run contains, finished or not.
 
     Use it to check the text before training. It shows counts of each source, how many words cover how much of the
@@ -111,8 +99,7 @@ def inspect(common: Common, run_path: Path, shown: Shown) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"))
 @common_options_of_readers
-@click.pass_obj
-def runs(common: Common, folder: Path) -> None:
+def runs(common: Common, /, folder: Path) -> None:
     """List the runs in a folder, newest first.
 
     FOLDER is runs by default. For each run the table shows the corpus, the number of training tokens, the size on disk,

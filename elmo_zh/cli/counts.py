@@ -8,29 +8,14 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.concordance import files_argument, read_texts, require_index, require_matches
-from elmo_zh.cli.options import (
-    Common,
-    Function,
-    common_options,
-    input_argument,
-    input_options,
-    takes,
-    user_dictionary_option,
-    with_options,
-)
+from elmo_zh.cli.concordance import files_argument, read_texts, reading_of_texts, require_index, require_matches
+from elmo_zh.cli.options import Common, common_options, input_argument, input_options, shared_options, takes
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
 # Columns of text in tables.
 _LEFT = ("usage", "word", "name", "part")
-
-
-def _counting(function: Function) -> Function:
-    """Add the options that the commands which count tokens share."""
-    shared = [takes(TextChoice, "texts"), takes(CountOptions, "options"), input_options, user_dictionary_option]
-    return with_options(function, [*shared, common_options, click.pass_obj])
 
 
 @click.command()
@@ -43,14 +28,14 @@ def _counting(function: Function) -> Function:
     help="Count this, written as for concordance; may be repeated. Default: every word.",
 )
 @click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
-@_counting
+@takes(CountOptions, "options")
+@reading_of_texts
 def frequencies(
     common: Common,
     /,
     files: tuple[str, ...],
     queries: tuple[str, ...],
     column: str | None,
-    *,
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
@@ -103,7 +88,8 @@ def frequencies(
     help="Measure by which words are sorted.",
 )
 @click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
-@_counting
+@takes(CountOptions, "options")
+@reading_of_texts
 def collocates(
     common: Common,
     /,
@@ -113,7 +99,6 @@ def collocates(
     min_count: int,
     by: str,
     usages: bool,
-    *,
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
@@ -164,7 +149,8 @@ def collocates(
     show_default=True,
     help="Least number of occurrences in both together.",
 )
-@_counting
+@takes(CountOptions, "options")
+@reading_of_texts
 def keywords(
     common: Common,
     /,
@@ -172,7 +158,6 @@ def keywords(
     against_where: str | None,
     against: Path | None,
     min_count: int,
-    *,
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
@@ -209,17 +194,9 @@ def keywords(
 @takes(NewWordOptions, "limits")
 @takes(CountOptions, "options")
 @input_options
-@user_dictionary_option
+@shared_options("user_dictionary")
 @common_options
-@click.pass_obj
-def words(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    *,
-    limits: NewWordOptions,
-    options: CountOptions,
-) -> None:
+def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:
     """Find candidates for words that the segmenter does not know.
 
     They are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the two
@@ -234,15 +211,14 @@ def words(
       elmo-zh pipeline news/ --run runs/news --set text.user_dictionary=words.tsv
     """
     from elmo_zh.concordance.new_words import find_new_words, iter_runs, word_finder
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     config = common.resolve()
-    with common.claimed(options.output, formats=TABLE_SUFFIXES), opened_inputs(files, common.console) as sources:
-        texts = [input_text(source, config.text) for source in sources.sources]
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
         is_known = word_finder(config.text, common.user_dictionary)
-        rows = find_new_words(
-            lambda reporter: iter_runs(texts, config.text, reporter), is_known, limits, common.console
-        )
+        with common.opened_texts(files) as texts:
+            rows = find_new_words(
+                lambda reporter: iter_runs(texts, config.text, reporter), is_known, limits, common.console
+            )
         _report(common, rows, options, counted(len(rows), "candidate"))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.bundle.find_bundle import shown_model
-from elmo_zh.cli.model_options import IndexPath, refuse_settings_of_the_model
+from elmo_zh.cli.model_options import IndexPath, resolve_for_model
 from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.cli.senses import require_matplotlib
 from elmo_zh.config.privacy import shown
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 @click.argument("indexes", type=IndexPath(), nargs=-1, required=True, metavar="INDEX...")
 @takes(DriftOptions, "options")
 @common_options
-@click.pass_obj
-def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions) -> None:
+def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
     """Find words that periods, or kinds of text, use differently.
 
     Give an index of each period, in their order, all made by one model; or one index, and with --periods the column
@@ -44,8 +43,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], *, options: DriftOptions
       elmo-zh drift old.index new.index --output drift.tsv
       elmo-zh drift news.index --periods year --picture drift.png
     """
-    common.resolve()
-    refuse_settings_of_the_model(common, "drift")
+    resolve_for_model(common)
     if options.periods is not None and len(indexes) > 1:
         raise click.UsageError("--periods divides one index. Leave it out, or give one INDEX.")
     if options.picture:

@@ -6,37 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.choices import (
-    EMBED_PRECISIONS,
-    HDF5_COMPRESSIONS,
-    HDF5_LAYOUTS,
-    OUTPUT_FORMATS,
-    POOL_METHODS,
-    UNKNOWN_WAYS,
-    VECTOR_DTYPES,
-)
-from elmo_zh.cli.model_options import (
-    load_embedder,
-    model_option,
-    model_path,
-    refuse_reading_of_segmented,
-    refuse_settings_of_the_model,
-    segmented_option,
-    stateful_option,
-)
+from elmo_zh.cli.model_options import load_embedder, resolve_for_model
 from elmo_zh.cli.options import (
     Common,
     common_options,
-    device_option,
     engine_options,
     input_argument,
     input_options,
+    setting_option,
+    setting_options,
+    shared_options,
     takes,
-    user_dictionary_option,
 )
 from elmo_zh.config import EmbedConfig
 from elmo_zh.config.fields import option
-from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -46,15 +29,10 @@ if TYPE_CHECKING:
     from elmo_zh.embed.jobs import Job
     from elmo_zh.engine.engine import Engine
 
-_REMOVED = (
-    "was removed: spread the work with --engine dask --scheduler ADDRESS, or cut the text with `split -n l/4` and give"
-    " the pieces to several commands (docs/clusters.md)."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """The options of the command; None stands for the setting of that name in section embed."""
+    """The options of the command that are no settings of section embed."""
 
     output: Path | None = option(
         None,
@@ -65,33 +43,12 @@ class EmbedOptions:
     split_sentences: bool = option(
         False, "Split lines into sentences as in training; the output says which line each sentence comes from."
     )
-    layers: str | None = option(
-        None,
-        "Layers to write: all, their mean, the top one, a number from 0, or a learned mix. Default all.",
-        metavar="all|average|top|N|mix",
-    )
     mix_weights: Path | None = option(
         None,
         'JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
         path={"dir_okay": False},
         metavar="FILE",
     )
-    pool: str | None = option(
-        None, "Write one vector for each line instead of each token. Default none.", choices=("none", *POOL_METHODS)
-    )
-    dtype: str | None = option(None, "Number type of the vectors. Default float32.", choices=VECTOR_DTYPES)
-    format: str | None = option(
-        None,
-        "File format to write: HDF5, NumPy arrays (npy), Parquet, JSON lines (jsonl), or word2vec's text format with"
-        " one vector for each word. Default hdf5.",
-        choices=OUTPUT_FORMATS,
-    )
-    layout: str | None = option(
-        None,
-        "HDF5 datasets: one for each line (lines), or one for all, with offsets (packed). Default lines.",
-        choices=HDF5_LAYOUTS,
-    )
-    compression: str | None = option(None, "Compression of packed HDF5. Default none.", choices=HDF5_COMPRESSIONS)
     sentence_index: bool = option(
         False, "Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."
     )
@@ -100,68 +57,48 @@ class EmbedOptions:
         "Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
         choices=("line", "token"),
     )
-    precision: str | None = option(
-        None,
-        "Precision of matrix products; lower is faster and less exact. Default float32.",
-        choices=EMBED_PRECISIONS,
-    )
-    unknown: str | None = option(
-        None,
-        "Words outside the vocabulary: as <UNK> (unk) or by the known words in them (backoff). Default auto: backoff.",
-        choices=UNKNOWN_WAYS,
-    )
-    shard: str | None = option(None, "", hidden=True)
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form in which vectors are written."""
         from elmo_zh.embed.formats import OutputForm
 
         return OutputForm(
-            format=self.format or config.format,
-            layout=self.layout or config.layout,
-            compression=self.compression or config.compression,
+            format=config.format,
+            layout=config.layout,
+            compression=config.compression,
             sentence_index=self.sentence_index,
             by_token=self.by == "token",
         )
 
-    def settings(self, config: EmbedConfig, num_layers: int, *, segmented: bool, stateful: bool) -> "DumpSettings":
+    def settings(self, common: Common, config: EmbedConfig, num_layers: int) -> "DumpSettings":
         """Return the settings that turn lines into vectors."""
         from elmo_zh.embed.dump import DumpSettings
         from elmo_zh.embed.reduction import load_mix_weights
 
         return DumpSettings(
-            segmented=segmented,
-            layers=self.layers or config.layers,
-            dtype=self.dtype or config.dtype,
-            pool=self.pool or config.pool,
+            segmented=common.segmented,
+            layers=config.layers,
+            dtype=config.dtype,
+            pool=config.pool,
             mix_weights=load_mix_weights(self.mix_weights, num_layers) if self.mix_weights else None,
-            stateful=stateful,
+            stateful=common.stateful,
             split_sentences=self.split_sentences,
         )
 
 
 @click.command()
 @input_argument
-@model_option
-@segmented_option
+@shared_options("model", "segmented")
 @input_options
-@user_dictionary_option
+@shared_options("user_dictionary")
 @takes(EmbedOptions, "options")
-@stateful_option
-@device_option
+@setting_option("embed.layers", metavar="all|average|top|N|mix")
+@setting_options("embed.pool", "embed.dtype", "embed.format", "embed.layout", "embed.compression")
+@setting_options("embed.precision", "embed.unknown")
+@shared_options("stateful", "device")
 @engine_options
 @common_options
-@click.pass_obj
-def embed(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    model: Path | None,
-    segmented: bool,
-    stateful: bool,
-    device: str | None,
-    options: EmbedOptions,
-) -> None:
+def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> None:
     """Write the vectors of each line of a text file.
 
     Use it to make vectors for other programs. FILE is a text in any form that segment reads, a folder, or - for
@@ -179,13 +116,9 @@ def embed(
       elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
-    if options.shard:
-        raise ElmoZhError(f"embed --shard {_REMOVED}")
-    config = common.resolve()
-    if stateful and common.engine != "local":
+    config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
+    if common.stateful and common.engine != "local":
         raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
-    refuse_settings_of_the_model(common, "embed", also="embed")
-    refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
@@ -194,17 +127,9 @@ def embed(
     if options.output is not None and is_single(files):
         require_matching_suffix(options.output, form)
     with opened_inputs(files, common.console) as sources:
-        jobs = plan_jobs(files, sources, options.output, output_suffix(form), config.text, segmented=segmented)
-        embedder = load_embedder(
-            common,
-            model_path(model),
-            config.embed,
-            device,
-            stateful=stateful,
-            precision=options.precision,
-            unknown=options.unknown,
-        )
-        settings = options.settings(config.embed, embedder.num_layers, segmented=segmented, stateful=stateful)
+        jobs = plan_jobs(files, sources, options.output, output_suffix(form), config.text, segmented=common.segmented)
+        embedder = load_embedder(common)
+        settings = options.settings(common, config.embed, embedder.num_layers)
         with common.choose_engine(config).started(0) as engine:
             _run_jobs(common, embedder, jobs, is_single(files), settings, form, engine)
 
@@ -219,13 +144,12 @@ def _run_jobs(
     engine: "Engine",
 ) -> None:
     """Embed one file after another; if there are several, skip those whose output exists."""
-    from elmo_zh.bundle.description import describe_model
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.reporter import Hints
 
-    model, unit = {"model": describe_model(embedder.bundle)}, "sentence" if settings.split_sentences else "line"
+    unit = "sentence" if settings.split_sentences else "line"
     results, skipped, total, hints = [], [], TokenCounts(), Hints(common.console)
     for job in jobs:
         if not is_single and job.output.exists() and not common.force:
@@ -250,14 +174,15 @@ def _run_jobs(
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:
-            common.finish(_dump_result(report) | model, *_describe_dump(report, unit))
+            common.finish(_dump_result(report), *_describe_dump(report, unit), bundle=embedder.bundle)
             return
         for line in _describe_dump(report, unit):
             common.console.note(line)
     common.finish(
-        {"outputs": results, "skipped": skipped, **total.reported(), **model},
+        {"outputs": results, "skipped": skipped, **total.reported()},
         f"{counted(len(results), 'output')} written, {len(skipped):,} skipped: {counted(total.lines, 'line')},"
         f" {counted(total.tokens, 'token')}",
+        bundle=embedder.bundle,
     )
 
 
@@ -284,10 +209,3 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     if report.extra.get("words_left_out"):
         lines.append(f"{report.extra['words_left_out']:,} words that contain white space are left out")
     return lines
-
-
-@click.command(hidden=True, context_settings={"ignore_unknown_options": True})
-@click.argument("shards", nargs=-1)
-def merge(shards: tuple[str, ...]) -> None:  # noqa: ARG001 - whatever was given before
-    """Say what to use instead of shards."""
-    raise ElmoZhError(f"merge {_REMOVED}")

@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import (
-    explore_model_option,
-    load_embedder,
-    load_embedder_of,
-    refuse_settings_of_the_model,
-)
-from elmo_zh.cli.options import Common, common_options, device_option, takes
+from elmo_zh.cli.model_options import load_embedder, load_embedder_of, resolve_for_model
+from elmo_zh.cli.options import DEFAULT, Common, common_options, model_help, output_option, shared_options, takes
 from elmo_zh.contexts import PageChoice
 from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.config import EmbedConfig
     from elmo_zh.contexts.explore.colourings import PointLabels
     from elmo_zh.contexts.explore.content import PageContent
     from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
@@ -33,12 +27,7 @@ _PORT = 8337
 
 @click.command()
 @click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="PAGE",
-    help="HTML file to write. Default: serve the page on this machine, until Ctrl-C.",
-)
+@output_option("PAGE", "HTML file to write. Default: serve the page on this machine, until Ctrl-C.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -46,10 +35,9 @@ _PORT = 8337
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser; only print the address of the page.")
 @takes(PageChoice, "choice")
-@explore_model_option
-@device_option
+@shared_options("model", help=model_help(f"that of INDEX or RUN; without these {DEFAULT}"))
+@shared_options("device")
 @common_options
-@click.pass_obj
 def explore(
     common: Common,
     /,
@@ -57,8 +45,6 @@ def explore(
     output: Path | None,
     port: int | None,
     no_browser: bool,
-    model: Path | None,
-    device: str | None,
     choice: PageChoice,
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
@@ -78,8 +64,7 @@ def explore(
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore sample.index --labels data/senses.tsv --output page.html
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "explore", also="embed")
+    resolve_for_model(common, also="embed")
     from elmo_zh.contexts.explore.content import PageContent
     from elmo_zh.contexts.explore.page import check_packages
     from elmo_zh.contexts.explore.server import LiveSentences
@@ -92,14 +77,15 @@ def explore(
         # Before the first thing that takes long, and once; errors that come sooner open no browser.
         opens = not (no_browser or common.as_json)
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
-        index, embedder = _load(common, index_path, model, config.embed, device, announce)
+        index, embedder = _load(common, index_path, announce)
         labels = _labels(common, index, choice.labels)
         choice = _with_words(common, index, choice, labels)
         if announce:
             announce()
-        content = PageContent(index, embedder, choice, device or "auto", common.console, labels)
+        device = common.device or "auto"
+        content = PageContent(index, embedder, choice, device, common.console, labels)
         if server is not None:
-            _serve(common, server, content, LiveSentences(index, embedder, device or "auto", content))
+            _serve(common, server, content, LiveSentences(index, embedder, device, content))
         elif output is not None:
             _write(common, embedder, output, content.whole())
 
@@ -111,12 +97,7 @@ def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_b
 
 
 def _load(
-    common: Common,
-    path: Path | None,
-    model: Path | None,
-    config: "EmbedConfig",
-    device: str | None,
-    announce: Callable[[], None] | None,
+    common: Common, path: Path | None, announce: Callable[[], None] | None
 ) -> tuple["ContextIndex", "ElmoEmbedder"]:
     """Return the index to show, which is made if none is given, and its model."""
     from elmo_zh.contexts.explore.own_index import Subject, load_own_index
@@ -124,15 +105,15 @@ def _load(
     from elmo_zh.run.find_runs import is_run
 
     if path is None or is_run(path):
-        if path is not None and model is not None:
+        if path is not None and common.model is not None:
             raise click.UsageError("A run has a model of its own. Leave out RUN or --model.")
-        subject = Subject.find(path or model)
-        embedder = load_embedder(common, subject.model, config, device)
+        subject = Subject.find(path or common.model)
+        embedder = load_embedder(common, subject.model)
         # With --output, --force is about the page.
         force = common.force and announce is not None
         return load_own_index(subject, embedder, force=force, reporter=common.console, before=announce), embedder
     index = ContextIndex.load(path)
-    return index, load_embedder_of(common, index, model, config, device)
+    return index, load_embedder_of(common, index)
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
@@ -208,10 +189,11 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
     """Show the page and compute the rest of it, until Ctrl-C, which is how it should end."""
     from elmo_zh.contexts.explore.page import build_page
 
-    described = _described(sentences.embedder, content.overview)
+    described = _described(content.overview)
     server.show(build_page(content.overview, live=True), sentences)
     shown = f"{counted(described['occurrences'], 'occurrence')} of {counted(content.num_words, 'word')}"
-    common.finish({"address": server.address, **described}, f"{server.address} shows {shown}. Ctrl-C ends the server.")
+    line = f"{server.address} shows {shown}. Ctrl-C ends the server."
+    common.finish({"address": server.address, **described}, line, bundle=sentences.embedder.bundle)
     sys.stdout.flush()
     try:
         sentences.compute_words()
@@ -220,14 +202,11 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
         common.console.note("The server has ended.")
 
 
-def _described(embedder: "ElmoEmbedder", data: dict[str, Any]) -> dict[str, Any]:
-    from elmo_zh.bundle.description import describe_model
-
+def _described(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "words": [word for word, *_ in data["words"]],
         "occurrences": len(data["points"]),
         "lines": len(data["lines"]),
-        "model": describe_model(embedder.bundle),
     }
 
 
@@ -237,8 +216,9 @@ def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[st
     num_bytes = write_page(data, output)
     words = data["words"]
     common.finish(
-        {"output": str(output), "bytes": num_bytes, **_described(embedder, data)},
+        {"output": str(output), "bytes": num_bytes, **_described(data)},
         f"{counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')},"
         f" {format_bytes(num_bytes)}: {output}",
         f"Next: open {output.resolve().as_uri()} in a browser.",
+        bundle=embedder.bundle,
     )

@@ -1,14 +1,13 @@
 """Options of the commands that use a model, and the model that they use by default."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, default_bundle, find_bundle, find_same_bundle
-from elmo_zh.cli.options import Common, Function
-from elmo_zh.config import EmbedConfig, config_names
+from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, find_same_bundle
+from elmo_zh.cli.options import Common, model_help, shared_options
+from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import program
 
 if TYPE_CHECKING:
@@ -16,21 +15,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-_DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
-
-
-def _model_option(default: str) -> Callable[[Function], Function]:
-    """Return the option --model; its help says which model is used without it."""
-    description = f"Folder of the model, or name of an installed one. Default: {default}."
-    return click.option("--model", type=click.Path(path_type=Path), metavar="BUNDLE", help=description)
-
-
-model_option = _model_option(_DEFAULT)
-index_model_option = _model_option("the one that made the index, if it is still there")
-explore_model_option = _model_option(f"that of INDEX or RUN; without these {_DEFAULT}")
-segmented_option = click.option(
-    "--segmented", is_flag=True, help="The text has one sentence per line, its tokens separated by single spaces."
-)
+index_model_option = shared_options("model", help=model_help("the one that made the index, if it is still there"))
 
 
 class IndexPath(click.Path):
@@ -51,11 +36,6 @@ index_option = click.option(
     metavar="INDEX",
     help="Folder that the command index has written. Default: the index that explore has made of the model's own text.",
 )
-stateful_option = click.option(
-    "--stateful",
-    is_flag=True,
-    help="Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
-)
 
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
@@ -66,28 +46,37 @@ _REASONS = {
 }
 
 
-def refuse_settings_of_the_model(common: Common, command: str, *, also: str = "") -> None:
-    """Raise UsageError for a --set without effect on a command that reads texts with a model; it uses `also`."""
-    names = config_names(None, common.assignments) - _SETTINGS_FOR_READING
-    for name in sorted(names):
+def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool = False) -> Config:
+    """Return the settings of a command that reads texts with a model, and uses section `also` of them.
+
+    Raises:
+        UsageError: For a --set without effect, or for text that is already segmented and has a format or fields, or
+            should be split.
+    """
+    config = common.resolve()
+    for name in sorted(config_names(None, common.assignments) - _SETTINGS_FOR_READING):
         section = name.partition(".")[0]
         if section != also:
             why = _REASONS.get(name) or _REASONS.get(section, "")
-            raise click.UsageError(f"--set {name} has no effect on {command}{why}. Leave it out.")
-
-
-def refuse_reading_of_segmented(common: Common, *, segmented: bool, split_sentences: bool = False) -> None:
-    """Raise UsageError if text that is already segmented has a format or fields, or should be split."""
-    if split_sentences and segmented:
+            raise click.UsageError(f"--set {name} has no effect on {_command_name()}{why}. Leave it out.")
+    if split_sentences and common.segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
-    names = config_names(None, [*common.assignments, *common.reading])
+    names = config_names(None, [*common.assignments, *common.chosen_assignments])
     for name, option, problem in (
         ("text.format", "--input-format", "is always plain text"),
         ("text.field", "--field", "is always plain text"),
         ("text.user_dictionary", "--user-dictionary", "has its tokens already"),
     ):
-        if segmented and name in names:
+        if common.segmented and name in names:
             raise click.UsageError(f"--segmented text {problem}. Leave out {option} or --segmented.")
+    return config
+
+
+def _command_name() -> str:
+    """Return the words of the running command: embed, or task fit."""
+    context = click.get_current_context()
+    group = context.parent
+    return f"{group.info_name} {context.info_name}" if group and group.parent else str(context.info_name)
 
 
 def model_path(given: Path | None) -> Path:
@@ -95,17 +84,11 @@ def model_path(given: Path | None) -> Path:
     return find_bundle(given) if given else default_bundle()
 
 
-def model_of_index(index: "ContextIndex", given: Path | None) -> Path:
-    """Return the given model, else the one that made the index, else the default."""
-    own = None if given else find_same_bundle(index.model_digest, Path(index.model["path"]), index.path)
-    return own or model_path(given)
-
-
-def index_or_own(common: Common, given: Path | None, model: Path | None = None) -> Path:
+def index_or_own(common: Common, given: Path | None) -> Path:
     """Return the folder of the given index, else of the one that `explore` has made; UsageError if there is none."""
     if given is not None:
         return given
-    found = own_index_path(model)
+    found = own_index_path(common.model)
     if found is None:
         raise click.UsageError(f"Missing option '--index'. Make an index with: {program()} index TEXT --output INDEX")
     common.console.note(f"Index: {found}, which explore has made. For another one: --index INDEX")
@@ -131,27 +114,29 @@ def own_index_path(model: Path | None = None) -> Path | None:
     return path if path and is_index(path) else None
 
 
-def load_embedder_of(
-    common: Common, index: "ContextIndex", given: Path | None, config: EmbedConfig, device: str | None
-) -> "ElmoEmbedder":
-    """Load the model that computed an index, to compute as it did then."""
-    path, made_with = model_of_index(index, given), index.model
-    precision, unknown = made_with["precision"], made_with["unknown"]
+def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
+    """Load the given model, else the one that made an index, else the default, to compute as the index was computed."""
+    made_with = index.model
+    path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(
-        common, path, config, device, precision=precision, unknown=unknown, user_dictionary=index.user_dictionary
+        common,
+        path,
+        precision=made_with["precision"],
+        unknown=made_with["unknown"],
+        user_dictionary=index.user_dictionary,
     )
     index.require_model(embedder.bundle.digest, embedder.bundle.path)
     return embedder
 
 
-def load_model(common: Common, path: Path, results: str, *, stateful: bool = False) -> "Bundle":
+def load_model(common: Common, path: Path, results: str) -> "Bundle":
     """Load a model, say which one it is, and warn if its `results` ("vectors are") suffer from its zero state."""
     from elmo_zh.bundle.description import model_line
     from elmo_zh.bundle.read import load_bundle
 
     bundle = load_bundle(path)
     common.console.note(model_line(bundle))
-    if bundle.needs_warm_state() and not stateful:
+    if bundle.needs_warm_state() and not common.stateful:
         common.console.warn(
             "This model was trained with carried state, but here every sentence starts from zero state, so its"
             f" {results} worse than necessary. Give it a warm state (command convert, option --warm-on; or export the"
@@ -162,28 +147,33 @@ def load_model(common: Common, path: Path, results: str, *, stateful: bool = Fal
 
 def load_embedder(
     common: Common,
-    path: Path,
-    config: EmbedConfig,
-    device: str | None,
+    path: Path | None = None,
     *,
-    stateful: bool = False,
     precision: str | None = None,
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the model, say which one it is, and warn of what makes its vectors worse or slower."""
+    """Load the model that is given or the default one, say which one it is, and warn of what makes it worse or slower.
+
+    Args:
+        common: The options that say which model, on which device, and whether state is carried.
+        path: Another model than these say.
+        precision: Precision of matrix products, in place of the setting.
+        unknown: How unknown words are read, in place of the setting.
+        user_dictionary: The user dictionary where no option names one.
+    """
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()
     keep_freed_memory()
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    bundle = load_model(common, path, "vectors are", stateful=stateful)
+    config = common.resolve().embed
     embedder = ElmoEmbedder(
-        bundle,
-        device or "auto",
+        load_model(common, path or model_path(common.model), "vectors are"),
+        common.device or "auto",
         precision or config.precision,
-        stateful=stateful,
+        stateful=common.stateful,
         batch_tokens=config.batch_tokens,
         unknown=unknown or config.unknown,
         user_dictionary=user_dictionary or common.user_dictionary,

@@ -10,7 +10,7 @@ import click
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.console import one_line
-from elmo_zh.cli.options import Common, common_options, common_options_of_readers, device_option, takes
+from elmo_zh.cli.options import Common, common_options, common_options_of_readers, output_option, shared_options, takes
 from elmo_zh.cli.stages import embed_with
 from elmo_zh.config import config_names
 from elmo_zh.config.fields import option
@@ -56,18 +56,11 @@ class Conversion:
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="DIR",
-    help="Folder of the new bundle.",
-)
+@output_option("DIR", "Folder of the new bundle.", is_folder=True, required=True)
 @takes(Conversion, "chosen")
 @takes(BundleForm, "form")
 @common_options
-@click.pass_obj
-def convert(common: Common, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
+def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
     """Convert another program's model to a bundle.
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
@@ -160,8 +153,7 @@ def _known_text(common: Common) -> "KnownText":
     help="Measure how much bfloat16 and int8 vectors of the bundle's stored sentences differ from float32 ones.",
 )
 @common_options_of_readers
-@click.pass_obj
-def info(common: Common, bundle: Path, with_precisions: bool) -> None:
+def info(common: Common, /, bundle: Path, with_precisions: bool) -> None:
     """Show the sizes, segmenter and training of a model bundle.
 
     Use it to find out how a model was made, what its files' digests are, and which other programs can read it.
@@ -289,10 +281,9 @@ def _format_number(value: Any, form: str) -> str:
 
 @click.command()
 @bundle_argument
-@device_option
+@shared_options("device")
 @common_options_of_readers
-@click.pass_obj
-def selftest(common: Common, bundle: Path, device: str | None) -> None:
+def selftest(common: Common, /, bundle: Path) -> None:
     """Check that a model bundle works correctly on this machine.
 
     Use it after copying a bundle to another machine; the exit status is 1 if a check fails. It checks that the
@@ -306,13 +297,13 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
       elmo-zh selftest runs/mine/model
     """
     common.resolve()
-    from elmo_zh.bundle.description import describe_model, model_line
+    from elmo_zh.bundle.description import model_line
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import find_neighbours, run_selftest
 
     loaded = load_bundle(find_bundle(bundle))
     common.console.note(model_line(loaded))
-    checks = run_selftest(loaded, device or "auto")
+    checks = run_selftest(loaded, common.device or "auto")
     neighbours = find_neighbours(loaded)
     failed = [check.name for check in checks if check.passed is False]
     marks = {True: "ok    ", False: "FAILED", None: "skip  "}
@@ -321,10 +312,10 @@ def selftest(common: Common, bundle: Path, device: str | None) -> None:
             "passed": not failed,
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
-            "model": describe_model(loaded),
         },
         *(f"{marks[check.passed]} {check.name}: {check.found}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
+        bundle=loaded,
     )
     if failed:
         raise BundleError(f"{bundle} fails these checks: {'; '.join(failed)}. Export or copy the bundle again.")

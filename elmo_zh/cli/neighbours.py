@@ -11,10 +11,10 @@ from elmo_zh.cli.model_options import (
     index_option,
     index_or_own,
     load_embedder_of,
-    refuse_settings_of_the_model,
+    resolve_for_model,
     warn_of_unknown,
 )
-from elmo_zh.cli.options import Common, common_options_of_readers, device_option
+from elmo_zh.cli.options import Common, common_options_of_readers, shared_options
 from elmo_zh.invocation import program, typed_word
 
 if TYPE_CHECKING:
@@ -33,20 +33,10 @@ if TYPE_CHECKING:
     "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of occurrences to show at most."
 )
 @index_model_option
-@device_option
+@shared_options("device")
 @common_options_of_readers
-@click.pass_obj
 def neighbours(
-    common: Common,
-    /,
-    word: str,
-    sentence: str,
-    index_path: Path | None,
-    same_word: bool,
-    layer: int | None,
-    top: int,
-    model: Path | None,
-    device: str | None,
+    common: Common, /, word: str, sentence: str, index_path: Path | None, same_word: bool, layer: int | None, top: int
 ) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
@@ -59,17 +49,16 @@ def neighbours(
       elmo-zh neighbours 苹果 --in 我昨天买了一斤苹果 --index sample.index
       elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index sample.index --same-word --layer 1
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "neighbours", also="embed")
+    resolve_for_model(common, also="embed")
     if not word.strip():
         raise click.UsageError("WORD is empty. Give a word of the sentence.")
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, require_occurrences
 
-    index = ContextIndex.load(index_or_own(common, index_path, model))
+    index = ContextIndex.load(index_or_own(common, index_path))
     chosen = index.layers[-1] if layer is None else layer
     index.vectors(chosen)
-    embedder = load_embedder_of(common, index, model, config.embed, device)
+    embedder = load_embedder_of(common, index)
     asked = best_occurrence(require_occurrences(embedder, sentence, word, segmented=index.is_segmented))
     [activations] = embedder.compute_vectors([asked.tokens])
     only = asked.word if same_word else None
@@ -93,7 +82,6 @@ def _finish(
     layer: int,
     found: list["NeighbourLine"],
 ) -> None:
-    from elmo_zh.bundle.description import describe_model
     from elmo_zh.contexts.occurrences import keyword_lines
 
     common.finish(
@@ -103,11 +91,11 @@ def _finish(
             "position": asked.position,
             "layer": layer,
             "neighbours": [_result(each) for each in found],
-            "model": describe_model(embedder.bundle),
         },
         *keyword_lines(found),
         "",
         _next_step(index, asked.word),
+        bundle=embedder.bundle,
     )
 
 

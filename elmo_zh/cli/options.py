@@ -4,28 +4,38 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import click
 
-from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DEVICES, DOCUMENTS, Registry
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER
+from elmo_zh.choices import DEVICES, Registry
 from elmo_zh.cli.console import Console
-from elmo_zh.config import Config, load_config, render_config
+from elmo_zh.config import Config, describe_setting, load_config, render_config
 from elmo_zh.config.fields import option
 from elmo_zh.config.privacy import set_private
 from elmo_zh.language import translate
-from elmo_zh.run.files import inputs_noted
+from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
 
 if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
+    from elmo_zh.corpus.input_texts import InputText
     from elmo_zh.engine.select import EngineChoice
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Parameters that name what a command writes; all other paths are read.
 _OUTPUTS = ("output", "picture", "run_path")
+# The model that commands use by default.
+DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
+
+
+def model_help(default: str) -> str:
+    """Return the help of --model, which says what is used without it."""
+    return f"Folder of the model, or name of an installed one. Default: {default}."
 
 
 class RegisteredName(click.Choice[str]):
@@ -62,28 +72,6 @@ class Common:
     as_json: bool = option(False, "Print the result as one JSON object on stdout.", names=("--json",))
     private: bool = option(False, "Keep tokens and lines of the text out of messages, reports and pictures.")
     print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
-    format: str | None = option(
-        None,
-        f"Format of the files: {', '.join((*CORPUS_FORMATS.also, *CORPUS_FORMATS.built_in))}."
-        " Default auto: detected for each file.",
-        choices=CORPUS_FORMATS,
-        names=("--format", "--input-format"),
-        metavar="FORMAT",
-    )
-    field: str | None = option(
-        None,
-        "Fields with the text: columns of CSV and TSV by name or number, JSON keys (a.b). Default: detected.",
-        metavar="NAME,...",
-    )
-    encoding: str | None = option(
-        None, "Encoding of the files, such as gb18030. Default: detected for each file.", metavar="NAME"
-    )
-    bad_bytes: str | None = option(
-        None,
-        "What to do with lines that cannot be decoded; strict is an error. Default skip-line.",
-        choices=BAD_BYTES,
-    )
-    document: str | None = option(None, "Unit of plain text that is one document. Default file.", choices=DOCUMENTS)
     user_dictionary: Path | None = option(
         None,
         "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command"
@@ -101,6 +89,25 @@ class Common:
         "Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
         metavar="ADDRESS",
     )
+    model: Path | None = option(None, model_help(DEFAULT), metavar="BUNDLE")
+    device: str | None = option(
+        None,
+        "Device that computes; auto uses a GPU, which is experimental, if there is one. Default auto.",
+        choices=DEVICES,
+    )
+    segmented: bool = option(False, "The text has one sentence per line, its tokens separated by single spaces.")
+    stateful: bool = option(
+        False,
+        "Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
+    )
+    chosen: dict[str, str] = field(default_factory=dict)  # Settings that options of their own set
+
+    @classmethod
+    def taken_from(cls, values: dict[str, Any]) -> "Common":
+        """Return the values of shared options, and remove them from all values of a command."""
+        own = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
+        chosen = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
+        return cls(chosen={name: value for name, value in chosen.items() if value is not None}, **own)
 
     @property
     def console(self) -> Console:
@@ -108,16 +115,20 @@ class Common:
         return Console(quiet=self.quiet)
 
     @property
-    def reading(self) -> list[str]:
-        """The settings of section text that options of reading set."""
-        names = ("format", "field", "encoding", "bad_bytes", "document", "user_dictionary")
-        return [f"text.{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+    def chosen_assignments(self) -> list[str]:
+        """What options of their own set, as --set would."""
+        dictionary = {"text.user_dictionary": self.user_dictionary} if self.user_dictionary else {}
+        return [f"{name}={value}" for name, value in {**self.chosen, **dictionary}.items()]
 
     def resolve(self, run: RunDir | None = None) -> Config:
         """Return the settings: the run's settings or the defaults, as changed by --config and then by --set."""
         if (self.engine == "dask") != bool(self.scheduler):
             raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
-        assignments = [*self.assignments, *self.reading, *(["text.private=true"] if self.private else [])]
+        assignments = [
+            *self.assignments,
+            *self.chosen_assignments,
+            *(["text.private=true"] if self.private else []),
+        ]
         if run is not None:
             config = run.load_config(self.config_path, assignments)
         else:
@@ -125,10 +136,26 @@ class Common:
         set_private(config.text.private)
         return config
 
+    def choose_engine(self, config: Config) -> "EngineChoice":
+        """Return the engine that runs the tasks of the corpus stages."""
+        from elmo_zh.engine.select import EngineChoice
+
+        return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
+
+    @contextmanager
+    def opened_texts(
+        self, files: Sequence[str], *, from_name: str | None = None, **changed: Any
+    ) -> Iterator[list["InputText"]]:
+        """Yield the texts that a command reads whole, with `changed` settings of section text."""
+        from elmo_zh.corpus.input_texts import input_text, opened_inputs
+
+        text = replace(self.resolve().text, **changed)
+        with opened_inputs(files, self.console) as sources:
+            yield [input_text(each, text, segmented=self.segmented, from_name=from_name) for each in sources.sources]
+
     @contextmanager
     def claimed(self, *outputs: Path | None, formats: Collection[str] = ()) -> Iterator[None]:
         """Reserve the files that a command writes; with `formats`, their names have to end with one of these."""
-        from elmo_zh.run.files import claimed_output
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
@@ -138,14 +165,12 @@ class Common:
                 stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force))
             yield
 
-    def choose_engine(self, config: Config) -> "EngineChoice":
-        """Return the engine that runs the tasks of the corpus stages."""
-        from elmo_zh.engine.select import EngineChoice
+    def finish(self, result: Mapping[str, Any], *lines: str, bundle: "Bundle | None" = None) -> None:
+        """Print the result: one JSON object with --json, with the model that was used; otherwise lines for people."""
+        if bundle is not None:
+            from elmo_zh.bundle.description import describe_model
 
-        return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
-
-    def finish(self, result: Mapping[str, Any], *lines: str) -> None:
-        """Print the result: one JSON object with --json, otherwise lines for people."""
+            result = {**result, "model": describe_model(bundle)}
         if self.as_json:
             click.echo(json.dumps(result, ensure_ascii=False))
         elif not self.quiet:
@@ -212,69 +237,105 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
     return kind
 
 
-def _kept(name: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a field of `Common` declares, which is kept in the context's `Common`."""
-    (declared,) = [each for each in fields(Common) if each.name == name]
+def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
+    """Return a decorator that adds options which `Common` declares; the command gets their values in its `Common`."""
+    declared = {each.name: each for each in fields(Common)}
+    options = [_declared_option(declared[name], f"common_{name}", **changed) for name in names]
+    return lambda function: with_options(function, options)
 
-    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
-        setattr(context.ensure_object(Common), name, value)
 
-    return _declared_option(declared, f"common_{name}", **{"expose_value": False, "callback": keep, **changed})
+class _SettingOption(click.Option):
+    """An option that sets a setting, and has its help."""
+
+    def __init__(self, names: Sequence[str], setting: str, **attributes: Any) -> None:
+        self._setting = setting
+        super().__init__([*names, setting.replace(".", "__")], **attributes)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return how the help lists the option; what it says is read from the source code only here."""
+        self.help = describe_setting(self._setting)
+        return super().get_help_record(ctx)
+
+
+def setting_option(setting: str, *names: str, metavar: str | None = None) -> Callable[[Function], Function]:
+    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes if no other names are given."""
+    section, key = setting.split(".")
+    (declared,) = [each for each in fields(getattr(Config(), section)) if each.name == key]
+    names = names or (f"--{key.replace('_', '-')}",)
+    return click.option(*names, cls=_SettingOption, setting=setting, type=_type_of(declared, {}), metavar=metavar)
+
+
+def setting_options(*settings: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds options which set settings."""
+    return lambda function: with_options(function, [setting_option(each) for each in settings])
 
 
 def common_options(function: Callable[..., Any]) -> Any:
     """Add the options of all commands that write; no output may replace a file or folder that the command is given."""
-    names = ("config_path", "assignments", "force", "quiet", "as_json", "private", "print_config")
+    return _with_common(function, shared_options("force"))
+
+
+def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> Any:
+    """Add the options of all commands; the function gets the values of shared options as a `Common`, first."""
 
     @wraps(function)
-    def command(*args: Any, **values: Any) -> Any:
+    def command(**values: Any) -> Any:
         context = click.get_current_context()
         for name in ("output", "picture"):
             # Of "" click makes the current folder.
             if context.params.get(name) in (Path(), Path("/")):
                 raise click.UsageError(f"--{name} is no name of a file or folder to write. Give one.")
         with inputs_noted(_given_paths(context)):
-            return function(*args, **values)
+            return function(Common.taken_from(values), **values)
 
-    return with_options(command, [_kept(name) for name in names])
+    first, last = ("config_path", "assignments"), ("quiet", "as_json", "private", "print_config")
+    return with_options(command, [shared_options(*first), force, shared_options(*last)])
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
     """Yield the files and folders that the arguments and options of a command name for reading."""
-    given = [value for name, value in context.params.items() if name not in _OUTPUTS]
-    common = context.ensure_object(Common)
-    for value in (*given, common.config_path, common.user_dictionary):
+    for value in (value for name, value in context.params.items() if name not in _OUTPUTS):
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
 
 
-def common_options_of_readers(function: Function) -> Function:
+def common_options_of_readers(function: Callable[..., Any]) -> Any:
     """Add the options of all commands, for one that overwrites nothing; --force is still accepted, with a warning."""
 
-    def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
         if value:
             Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave it out.")
+        return False
 
-    names = ("config_path", "assignments", "quiet", "as_json", "private", "print_config")
-    return with_options(function, [*(_kept(name) for name in names), _kept("force", hidden=True, callback=warn)])
+    return _with_common(function, shared_options("force", hidden=True, callback=warn))
 
 
 def input_options(function: Function) -> Function:
     """Add the options for how texts are read of which no line is left out."""
-    return with_options(function, [_kept("format", names=("--input-format",)), _kept("field"), encoding_option])
+    return with_options(function, [_format_option("--input-format"), _field_option, encoding_option])
 
 
 def reading_options(function: Function) -> Function:
     """Add the options for how a corpus is read; each sets the setting of that name in section text."""
-    return with_options(function, [_kept(name) for name in ("format", "field", "encoding", "bad_bytes", "document")])
+    shared = [_format_option("--format", "--input-format"), _field_option, encoding_option]
+    return with_options(function, [*shared, setting_options("text.bad_bytes", "text.document")])
 
 
-def engine_options(function: Function) -> Function:
-    """Add the options for where the tasks of the corpus stages run; they do not change the results."""
-    return with_options(function, [_kept("engine"), _kept("scheduler")])
+def _format_option(*names: str) -> Callable[[Function], Function]:
+    return setting_option("text.format", *names, metavar="FORMAT")
 
 
-encoding_option = _kept("encoding")
-user_dictionary_option = _kept("user_dictionary")
+_field_option = setting_option("text.field", metavar="NAME,...")
+encoding_option = setting_option("text.encoding", metavar="NAME")
+# Where the tasks of the corpus stages run; it does not change the results.
+engine_options = shared_options("engine", "scheduler")
+
+
+def output_option(
+    metavar: str, description: str, *, is_folder: bool = False, required: bool = False
+) -> Callable[[Function], Function]:
+    """Return the option --output of a command that writes a file or a folder, which its help calls `metavar`."""
+    kind = click.Path(path_type=Path, file_okay=not is_folder, dir_okay=is_folder)
+    return click.option("--output", type=kind, required=required, metavar=metavar, help=description)
 
 
 def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
@@ -284,42 +345,6 @@ def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str
 
 
 input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_only_standard_input)
-
-
-def check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
-    from elmo_zh.bundle.find_bundle import require_no_bundle
-    from elmo_zh.run.find_runs import require_run_or_room
-
-    if path is not None and not context.resilient_parsing:
-        require_no_bundle(path)
-        require_run_or_room(path)
-    return path
-
-
-corpus_argument = click.argument("corpus", nargs=-1, required=True)
-
-run_option = click.option(
-    "--run",
-    "run_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="RUN",
-    callback=check_run_path,
-    help="Folder of the run; segment and pipeline create it.",
-)
-init_option = click.option(
-    "--init",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="BUNDLE",
-    help="Start from the weights of this model, trained on other text. Default: train from scratch.",
-)
-device_option = click.option(
-    "--device",
-    type=click.Choice(DEVICES),
-    default=None,
-    help="Device that computes; auto uses a GPU, which is experimental, if there is one. Default auto.",
-)
 
 
 class SettingsGroup(click.Group):
@@ -342,9 +367,8 @@ def settings_command(command: click.Command) -> click.Command:
     for param in params:
         param.required = False
 
-    @click.pass_context
-    def print_settings(context: click.Context, /, run_path: Path | None = None, **_: Any) -> None:
-        config = context.ensure_object(Common).resolve(RunDir(run_path) if run_path else None)
+    def print_settings(run_path: Path | None = None, **values: Any) -> None:
+        config = Common.taken_from(values).resolve(RunDir(run_path) if run_path else None)
         click.echo(render_config(config), nl=False)
 
     return click.Command(command.name, params=params, callback=print_settings, help=command.help)

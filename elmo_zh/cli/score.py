@@ -3,29 +3,22 @@
 import math
 import shlex
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.cli.model_options import (
-    load_model,
-    model_option,
-    model_path,
-    refuse_reading_of_segmented,
-    refuse_settings_of_the_model,
-    segmented_option,
-    stateful_option,
-)
+from elmo_zh.cli.model_options import load_model, model_path, resolve_for_model
 from elmo_zh.cli.options import (
     Common,
     common_options,
     common_options_of_readers,
-    device_option,
     engine_options,
     input_argument,
     input_options,
+    output_option,
+    shared_options,
     takes,
 )
 from elmo_zh.contexts import ScoreOptions
@@ -38,16 +31,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @input_argument
-@model_option
-@segmented_option
+@shared_options("model", "segmented")
 @input_options
-@stateful_option
-@device_option
+@shared_options("stateful", "device")
 @common_options_of_readers
-@click.pass_obj
-def evaluate(
-    common: Common, files: tuple[str, ...], model: Path | None, segmented: bool, stateful: bool, device: str | None
-) -> None:
+def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     """Measure exact perplexity and bits per character of text.
 
     Use it to compare models on the same text; bits per character can be compared across vocabularies. FILE is a text in
@@ -60,65 +48,48 @@ def evaluate(
       elmo-zh evaluate reviews.csv --field review --model runs/mine/model
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "evaluate")
-    refuse_reading_of_segmented(common, segmented=segmented)
+    resolve_for_model(common)
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.bundle.description import describe_model
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
     from elmo_zh.scoring.evaluate import evaluate_files
 
     keep_freed_memory()
-    with opened_inputs(files, common.console) as sources:
-        bundle = load_model(common, model_path(model), "perplexity is", stateful=stateful)
+    with common.opened_texts(files) as texts:
+        bundle = load_model(common, model_path(common.model), "perplexity is")
         found = evaluate_files(
             bundle,
-            [input_text(source, config.text, segmented=segmented) for source in sources.sources],
-            segmented=segmented,
-            stateful=stateful,
-            device=device or "auto",
+            texts,
+            segmented=common.segmented,
+            stateful=common.stateful,
+            device=common.device or "auto",
             reporter=common.console,
         )
-    line = describe_unknown_rate(bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=segmented)
+    line = describe_unknown_rate(
+        bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=common.segmented
+    )
     if line:
         common.console.warn(f"{line} Unknown words make perplexity lower, so compare bits per character.")
     figures = found.figures
     common.finish(
-        {**asdict(figures), "model": describe_model(bundle)},
+        asdict(figures),
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
         f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
         f" {figures.oov_rate:.2%} of the words unknown, {counted(figures.num_predictions, 'prediction')}",
+        bundle=bundle,
     )
 
 
 @click.command()
 @input_argument
-@model_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File to write; an interrupted command resumes. Default: standard output.",
-)
-@segmented_option
+@shared_options("model")
+@output_option("FILE", "File to write; an interrupted command resumes. Default: standard output.")
+@shared_options("segmented")
 @input_options
 @takes(ScoreOptions, "options")
-@device_option
+@shared_options("device")
 @engine_options
 @common_options
-@click.pass_obj
-def score(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    model: Path | None,
-    output: Path | None,
-    device: str | None,
-    *,
-    segmented: bool,
-    options: ScoreOptions,
-) -> None:
+def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.
 
     Use it to find odd lines, to clean a corpus, or to choose text of a field. Scores are exact costs under the forward
@@ -135,59 +106,43 @@ def score(
       elmo-zh score web.txt --against runs/general/model --keep-below 0 --output field.txt
       elmo-zh score pairs.csv --pairs good,bad,phenomenon
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "score")
-    refuse_reading_of_segmented(common, segmented=segmented, split_sentences=options.split_sentences)
+    config = resolve_for_model(common, split_sentences=options.split_sentences)
     _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
     from elmo_zh.contexts.score_texts import KeepRule, ScoreJob, score_texts
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     keep_freed_memory()
     if options.pairs is not None:
-        _score_pairs(common, files, model, output, device, options)
+        _score_pairs(common, files, output, options.pairs)
         return
     keep = KeepRule(below=options.keep_below, share=options.keep_share) if _keeps(options) else None
-    reading = LineReading(segmented=segmented, split_sentences=options.split_sentences, by_token=options.by == "token")
-    paths = [model, options.against] if options.against else [model]
-    with opened_inputs(files, common.console) as sources:
+    reading = LineReading(
+        segmented=common.segmented, split_sentences=options.split_sentences, by_token=options.by == "token"
+    )
+    paths = [common.model, options.against] if options.against else [common.model]
+    with common.opened_texts(files) as texts:
         models = (load_model(common, model_path(path), "scores are") for path in paths)
-        scorer, *others = [LineScorer(each, device or "auto", reading) for each in models]
-        job = ScoreJob(
-            scorer=scorer,
-            texts=[input_text(source, config.text, segmented=segmented) for source in sources.sources],
-            other=others[0] if others else None,
-            kind=options.kind or "tsv",
-            keep=keep,
-        )
+        scorer, *others = [LineScorer(each, common.device or "auto", reading) for each in models]
+        other = others[0] if others else None
+        job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=options.kind or "tsv", keep=keep)
         place = output or sys.stdout.buffer
         with common.choose_engine(config).started(0) as engine:
             report = score_texts(job, place, force=common.force, reporter=common.console, engine=engine)
     _finish(common, job, report, output)
 
 
-def _score_pairs(
-    common: Common,
-    files: tuple[str, ...],
-    model: Path | None,
-    output: Path | None,
-    device: str | None,
-    options: ScoreOptions,
-) -> None:
+def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
     """Score minimal pairs, and show the accuracy of each kind."""
-    from elmo_zh.bundle.description import describe_model
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
-    names = parse_pair_columns(options.pairs or "")
-    config = replace(common.resolve().text, field=names[0])
-    with common.claimed(output, formats=TABLE_SUFFIXES), opened_inputs(files, common.console) as sources:
-        bundle = load_model(common, model_path(model), "scores are")
-        texts = [input_text(source, config) for source in sources.sources]
-        scores = list(iter_pair_scores(LineScorer(bundle, device or "auto"), texts, names, common.console))
+    names = parse_pair_columns(pairs)
+    with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
+        bundle = load_model(common, model_path(common.model), "scores are")
+        scorer = LineScorer(bundle, common.device or "auto")
+        scores = list(iter_pair_scores(scorer, texts, names, common.console))
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
     found = accuracies(scores)
@@ -207,12 +162,12 @@ def _score_pairs(
             "right_by_perplexity": by_perplexity,
             "groups": found,
             "output": str(output) if output else None,
-            "model": describe_model(bundle),
         },
         *(aligned([["kind", "pairs", "by probability", "by perplexity"], *rows]) if len(rows) > 1 else ()),
         f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
         + (f": {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)" if scores else ""),
         *([f"Wrote {output}"] if output else []),
+        bundle=bundle,
     )
 
 
@@ -245,7 +200,6 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:
     """Warn of unknown words, and say what was written: on stderr if the scores are on stdout."""
-    from elmo_zh.bundle.description import describe_model
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     scorer, counts = job.scorer, report.counts
@@ -274,9 +228,9 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
             **kept,
             "perplexity": figures.perplexity if figures else None,
             "bits_per_character": figures.bits_per_character if figures else None,
-            "model": describe_model(scorer.bundle),
         },
         *lines,
+        bundle=scorer.bundle,
     )
 
 

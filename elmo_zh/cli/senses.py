@@ -13,9 +13,9 @@ from elmo_zh.cli.model_options import (
     index_option,
     index_or_own,
     load_embedder_of,
-    refuse_settings_of_the_model,
+    resolve_for_model,
 )
-from elmo_zh.cli.options import Common, common_options, device_option, takes
+from elmo_zh.cli.options import Common, common_options, shared_options, takes
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
@@ -35,19 +35,9 @@ _NUM_LINES = 5
 @index_option
 @takes(SenseOptions, "options")
 @index_model_option
-@device_option
+@shared_options("device")
 @common_options
-@click.pass_obj
-def senses(
-    common: Common,
-    /,
-    word: str,
-    index_path: Path | None,
-    model: Path | None,
-    device: str | None,
-    *,
-    options: SenseOptions,
-) -> None:
+def senses(common: Common, /, word: str, index_path: Path | None, options: SenseOptions) -> None:
     """Find the usages of a word: its occurrences in clusters.
 
     Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
@@ -60,16 +50,15 @@ def senses(
       elmo-zh senses 苹果 --index sample.index
       elmo-zh senses 苹果 --index sample.index --usages 2 --output apple.tsv --picture apple.png
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "senses", also="embed")
-    if options.no_substitutes and (model or device):
+    resolve_for_model(common, also="embed")
+    if options.no_substitutes and (common.model or common.device):
         raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
     if options.picture:
         require_matplotlib()
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_substitutes
 
-    index = ContextIndex.load(index_or_own(common, index_path, model))
+    index = ContextIndex.load(index_or_own(common, index_path))
     with common.claimed(options.output, options.picture):
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
@@ -77,7 +66,7 @@ def senses(
         embedder, substitutes = None, None
         if not options.no_substitutes:
             with _way_out_without_substitutes():
-                embedder = load_embedder_of(common, index, model, config.embed, device)
+                embedder = load_embedder_of(common, index)
                 substitutes = usage_substitutes(embedder, found, segmented=index.is_segmented, top=options.top)
         _write(index, found, options)
     if found.layer == 0:
@@ -136,8 +125,6 @@ def _finish(
     embedder: "ElmoEmbedder | None",
     options: SenseOptions,
 ) -> None:
-    from elmo_zh.bundle.description import describe_model
-
     usages = [_result(usage, substitutes) for usage in found.usages]
     choice = found.clusters.choice
     result: dict[str, Any] = {
@@ -151,8 +138,6 @@ def _finish(
     if choice:
         figures = {name: round(getattr(choice, name), 4) for name in ("silhouette", "score")}
         result["choice"] = {"candidate": choice.candidate, **figures}
-    if embedder:
-        result["model"] = describe_model(embedder.bundle)
     written = {"output": options.output, "picture": options.picture}
     result |= {name: str(path) for name, path in written.items() if path}
     common.finish(
@@ -163,6 +148,7 @@ def _finish(
         *(f"Wrote {path}" for path in written.values() if path),
         "Next, see them on a map in the browser:"
         f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
+        bundle=embedder.bundle if embedder else None,
     )
 
 

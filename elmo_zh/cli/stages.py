@@ -1,42 +1,79 @@
 """The commands of the stages, one for each, and `pipeline`, which runs them all."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.options import (
     Common,
+    Function,
     common_options,
-    corpus_argument,
-    device_option,
     engine_options,
-    init_option,
+    output_option,
     reading_options,
-    run_option,
+    shared_options,
     takes,
 )
 from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageOutcome, earlier_stages, later_stages, refuse_settings_of
+from elmo_zh.run.record import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
+# Settings that options of a command set, by section.
+Changes = Mapping[str, Mapping[str, str]]
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
+
+
+def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
+    from elmo_zh.bundle.find_bundle import require_no_bundle
+    from elmo_zh.run.find_runs import require_run_or_room
+
+    if path is not None and not context.resilient_parsing:
+        require_no_bundle(path)
+        require_run_or_room(path)
+    return path
+
+
+def run_option(description: str, *, required: bool = True) -> Callable[[Function], Function]:
+    """Return the option --run."""
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option(
+        "--run", "run_path", type=kind, required=required, metavar="RUN", callback=_check_run_path, help=description
+    )
+
+
+def _init_option(description: str) -> Callable[[Function], Function]:
+    """Return the option --init, with the model that a stage starts from."""
+    return click.option("--init", type=click.Path(path_type=Path, file_okay=False), metavar="BUNDLE", help=description)
+
+
+def _from_option(name: str, description: str) -> Callable[[Function], Function]:
+    """Return the option --from, with a file in place of what the stage would compute."""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--from", name, type=kind, metavar="FILE", help=description)
+
+
+corpus_argument = click.argument("corpus", nargs=-1, required=True)
+_run_option = run_option("Folder of the run; segment and pipeline create it.")
+start_option = _init_option("Start from the weights of this model, trained on other text. Default: train from scratch.")
 
 
 @click.command()
 @corpus_argument
-@run_option
+@_run_option
 @reading_options
 @engine_options
 @common_options
-@click.pass_obj
-def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
+def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
 
     Use it as the first stage of a run. CORPUS is files, folders, globs, addresses (https://...) or - for standard
@@ -56,30 +93,18 @@ def segment(common: Common, corpus: tuple[str, ...], run_path: Path) -> None:
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    from elmo_zh.stages import segment as segment_stage
-
-    _run_stage(common, run_path, segment_stage.segment, corpus=corpus)
+    _run_stage(common, run_path, "segment", corpus=corpus)
 
 
 @click.command()
-@run_option
-@click.option(
-    "--init",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="BUNDLE",
-    help="Keep all words of this model, and use its settings of section model. Default: no model.",
-)
-@click.option(
-    "--from",
-    "words",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Use exactly the words of this file, one per line. Default: the most frequent words of the text.",
+@_run_option
+@_init_option("Keep all words of this model, and use its settings of section model. Default: no model.")
+@_from_option(
+    "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )
 @engine_options
 @common_options
-@click.pass_obj
-def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None) -> None:
+def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write the vocabulary.
 
     Use it after segment. It writes RUN/vocab.data, in the order of the words' counts in this run's text. With --init,
@@ -92,35 +117,19 @@ def vocab(common: Common, run_path: Path, init: Path | None, words: Path | None)
       elmo-zh vocab --run runs/law --init runs/news/model
       elmo-zh vocab --run runs/mine --from words.txt
     """
-    from elmo_zh.stages import vocab as vocab_stage
-    from elmo_zh.stages.init_bundle import resolve_init
-
     named = config_names(None, common.assignments)
     if init and (words or "vocab.words" in named):
         other = "--from" if words else "vocab.words"
         raise click.UsageError(f"--init and {other} both say which words the vocabulary has. Give only one of them.")
-
-    def change(config: Config) -> Config:
-        if init is None and words is None:
-            return config
-        names = resolve_init(init, config.vocab.init) if init else "", str(words.absolute()) if words else ""
-        return replace(config, vocab=replace(config.vocab, init=names[0], words=names[1]))
-
-    _run_stage(common, run_path, vocab_stage.vocab, change=change, named=named)
+    changes = {"vocab": {"init": "", "words": str(words.absolute())}} if words else starting_from(init, "vocab")
+    _run_stage(common, run_path, "vocab", changes, named=named)
 
 
 @click.command()
-@run_option
-@click.option(
-    "--from",
-    "vectors",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Use the vectors of this file, in word2vec's text format. Default: train them.",
-)
+@_run_option
+@_from_option("vectors", "Use the vectors of this file, in word2vec's text format. Default: train them.")
 @common_options
-@click.pass_obj
-def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
+def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
     """Pretrain the initial token embeddings.
 
     Use it after vocab, to start training from word2vec vectors of this run's text or from vectors that you have.
@@ -130,22 +139,15 @@ def word2vec(common: Common, run_path: Path, vectors: Path | None) -> None:
       elmo-zh word2vec --run runs/mine --set word2vec.algorithm=skipgram
       elmo-zh word2vec --run runs/mine --from vectors.txt
     """
-    from elmo_zh.stages import word2vec as word2vec_stage
-
-    def change(config: Config) -> Config:
-        if vectors is None:
-            return config
-        return replace(config, word2vec=replace(config.word2vec, vectors=str(vectors.absolute())))
-
-    _run_stage(common, run_path, word2vec_stage.word2vec, change=change)
+    changes = {"word2vec": {"vectors": str(vectors.absolute())}} if vectors else {}
+    _run_stage(common, run_path, "word2vec", changes)
 
 
 @click.command()
-@run_option
+@_run_option
 @engine_options
 @common_options
-@click.pass_obj
-def encode(common: Common, run_path: Path) -> None:
+def encode(common: Common, /, run_path: Path) -> None:
     """Convert segmented text to the token ids that training reads.
 
     Use it after vocab. It writes the id store, RUN/ids.
@@ -155,18 +157,15 @@ def encode(common: Common, run_path: Path) -> None:
       elmo-zh encode --run runs/mine
       elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    from elmo_zh.stages import encode as encode_stage
-
-    _run_stage(common, run_path, encode_stage.encode)
+    _run_stage(common, run_path, "encode")
 
 
 @click.command()
-@run_option
-@init_option
-@device_option
+@_run_option
+@start_option
+@shared_options("device")
 @common_options
-@click.pass_obj
-def train(common: Common, run_path: Path, init: Path | None, device: str | None) -> None:
+def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue an interrupted training or to train longer. With --init, the weights
@@ -183,40 +182,28 @@ def train(common: Common, run_path: Path, init: Path | None, device: str | None)
       elmo-zh train --run runs/law --init runs/news/model
       torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
-    from elmo_zh.stages import train as train_stage
-    from elmo_zh.stages.init_bundle import resolve_init
-
-    launch = read_launch(os.environ)
-
-    def change(config: Config) -> Config:
-        if init is None:
-            return config
-        return replace(config, train=replace(config.train, init=resolve_init(init, config.train.init)))
-
+    launch, changes = read_launch(os.environ), starting_from(init, "train")
     if launch.size == 1:
-        _run_stage(common, run_path, train_stage.train, change=change, device=device)
+        _run_stage(common, run_path, "train", changes, device=common.device)
     else:
-        _train_together(common, run_path, change, device, launch)
+        _train_together(common, run_path, changes, launch)
 
 
-def _train_together(
-    common: Common, run_path: Path, change: Callable[[Config], Config], device: str | None, launch: Launch
-) -> None:
+def _train_together(common: Common, run_path: Path, changes: Changes, launch: Launch) -> None:
     """Train as one of several processes: rank 0 runs the stage, and the others follow it."""
-    from elmo_zh.stages import train as train_stage
     from elmo_zh.stages.train import train_on_other_rank
     from elmo_zh.training.distributed import joined_process_group
 
     with joined_process_group(launch) as group:
         if group.is_rank_0:
             with group.release_waiting_ranks():
-                _run_stage(common, run_path, train_stage.train, change=change, device=device, group=group)
+                _run_stage(common, run_path, "train", changes, device=common.device, group=group)
         else:
             train_on_other_rank(RunDir(run_path), group)
 
 
 @click.command()
-@run_option
+@_run_option
 @click.option(
     "--checkpoint",
     default="best",
@@ -224,12 +211,7 @@ def _train_together(
     metavar="best|last|STEP",
     help="Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
 )
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder to write. Default: RUN/model.",
-)
+@output_option("DIR", "Folder to write. Default: RUN/model.", is_folder=True)
 @takes(BundleForm, "form")
 @click.option(
     "--no-word2vec",
@@ -237,9 +219,8 @@ def _train_together(
     help="Leave out the run's word2vec vectors, which a bundle otherwise holds in float16 for models of tasks.",
 )
 @common_options
-@click.pass_obj
 def export(
-    common: Common, run_path: Path, checkpoint: str, output: Path | None, form: BundleForm, no_word2vec: bool
+    common: Common, /, run_path: Path, checkpoint: str, output: Path | None, form: BundleForm, no_word2vec: bool
 ) -> None:
     """Export a checkpoint as a model bundle.
 
@@ -255,26 +236,23 @@ def export(
       elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
-    from elmo_zh.stages import export as export_stage
-
     given = [f"--layout {form.layout}"] if form.layout != "bundle" else []
     given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
     given += ["--no-word2vec"] if no_word2vec else []
     if output is None and given:
         raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the float32 bundle.")
     form = replace(form, with_word2vec=not no_word2vec)
-    _run_stage(common, run_path, export_stage.export, checkpoint=checkpoint, output=output, form=form)
+    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output, form=form)
 
 
 @click.command()
 @corpus_argument
-@run_option
-@init_option
+@_run_option
+@start_option
 @reading_options
 @engine_options
 @common_options
-@click.pass_obj
-def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
+def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Run all stages, from raw text to a model bundle.
 
     Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
@@ -289,14 +267,13 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
     from elmo_zh.stages import pipeline as pipeline_stage
-    from elmo_zh.stages.init_bundle import with_init
 
     refuse_launch(os.environ)
     run = RunDir(run_path)
+    config = changed(common.resolve(run), starting_from(init, "vocab", "train"))
     named = config_names(None, common.assignments)
     if init and "vocab.words" in named:
         raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
-    config = with_init(common.resolve(run), init)
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
         pipeline_stage.pipeline(
@@ -312,21 +289,27 @@ def pipeline(common: Common, corpus: tuple[str, ...], run_path: Path, init: Path
     )
 
 
-def _run_stage(
-    common: Common,
-    run_path: Path,
-    stage: Callable[..., StageOutcome],
-    *,
-    change: Callable[[Config], Config] = lambda config: config,
-    **arguments: Any,
-) -> None:
-    name = stage.__name__
+def starting_from(init: Path | None, *sections: str) -> Changes:
+    """Return the settings of sections that --init sets; the words of its model take the place of a list."""
+    path = str(find_bundle(init).absolute()) if init else ""
+    return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
+
+
+def changed(config: Config, changes: Changes) -> Config:
+    """Return settings with changes."""
+    sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
+    return replace(config, **sections)
+
+
+def _run_stage(common: Common, run_path: Path, name: str, changes: Changes | None = None, **arguments: Any) -> None:
+    """Run the stage of this name, whose function and module have it too."""
     run = RunDir(run_path)
-    before, config = run.load_config(None, []), change(common.resolve(run))
+    before, config = run.load_config(None, []), changed(common.resolve(run), changes or {})
     refuse_settings_of(earlier_stages(name), name, run, before, config)
     if name in _STAGES_WITH_ENGINE:
         arguments["engine"] = common.choose_engine(config)
     with run.locked(create=name == "segment"), run.config_kept_on_error():
+        stage = getattr(import_module(f"elmo_zh.stages.{name}"), name)
         outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
         if outcome.skipped:
             refuse_settings_of(later_stages(name), name, run, before, config)

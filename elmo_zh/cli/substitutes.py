@@ -2,28 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import (
-    load_model,
-    model_option,
-    model_path,
-    refuse_reading_of_segmented,
-    refuse_settings_of_the_model,
-    segmented_option,
-    warn_of_unknown,
-)
-from elmo_zh.cli.options import Common, common_options_of_readers, device_option, input_options, takes
+from elmo_zh.cli.model_options import load_model, model_path, resolve_for_model, warn_of_unknown
+from elmo_zh.cli.options import Common, common_options_of_readers, input_options, shared_options, takes
 from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
-    from elmo_zh.config import TextConfig
     from elmo_zh.contexts.occurrences import TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.substitutes import Substitute, Substitutes
@@ -32,22 +22,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("text", required=False)
 @takes(SubstituteOptions, "options")
-@model_option
-@segmented_option
+@shared_options("model", "segmented")
 @input_options
-@device_option
+@shared_options("device")
 @common_options_of_readers
-@click.pass_obj
-def substitutes(
-    common: Common,
-    /,
-    text: str | None,
-    model: Path | None,
-    device: str | None,
-    *,
-    segmented: bool,
-    options: SubstituteOptions,
-) -> None:
+def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
     """Show words of similar meaning in the place of a word.
 
     Use it to see in which meaning a model reads a word in a sentence. TEXT is one sentence, with its full stop. Words
@@ -62,20 +41,17 @@ def substitutes(
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
       elmo-zh substitutes --file reviews.txt --word 包 --json
     """
-    config = common.resolve()
-    refuse_settings_of_the_model(common, "substitutes")
-    refuse_reading_of_segmented(common, segmented=segmented)
+    config = resolve_for_model(common)
     _check_usage(text, options)
-    from elmo_zh.bundle.description import describe_model
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    bundle = load_model(common, model_path(model), "substitutes are")
+    bundle = load_model(common, model_path(common.model), "substitutes are")
     bundle.require_probabilities()
-    embedder = ElmoEmbedder(bundle, device or "auto", unknown=config.embed.unknown)
+    embedder = ElmoEmbedder(bundle, common.device or "auto", unknown=config.embed.unknown)
     if text is not None:
-        occurrences = _occurrences_in_text(embedder, text, options, segmented=segmented)
+        occurrences = _occurrences_in_text(embedder, text, options, segmented=common.segmented)
     else:
-        occurrences = list(_occurrences_in_file(common, embedder, config.text, options, segmented=segmented))
+        occurrences = list(_occurrences_in_file(common, embedder, options))
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
@@ -90,10 +66,11 @@ def substitutes(
     hide = options.without_word or options.ranking == "pattern"
     results = [_result(occurrence, each, hide=hide) for occurrence, each in zip(occurrences, found, strict=True)]
     common.finish(
-        {"ranking": options.ranking, "occurrences": results, "model": describe_model(bundle)},
+        {"ranking": options.ranking, "occurrences": results},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
         f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
         f" Next, see those of a text: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)}",
+        bundle=bundle,
     )
 
 
@@ -119,19 +96,17 @@ def _occurrences_in_text(
 
 
 def _occurrences_in_file(
-    common: Common, embedder: "ElmoEmbedder", config: "TextConfig", options: SubstituteOptions, *, segmented: bool
+    common: Common, embedder: "ElmoEmbedder", options: SubstituteOptions
 ) -> "Iterator[TokenInSentence]":
     from elmo_zh.contexts.occurrences import find_occurrences
-    from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
     word, is_empty = options.word or "", True
-    with opened_inputs([options.file or ""], common.console) as sources:
-        for source in sources.sources:
-            text = input_text(source, config, segmented=segmented)
+    with common.opened_texts([options.file or ""]) as texts:
+        for text in texts:
             for number, line in enumerate(text.lines_if_text(common.console)):
                 if word in line:
                     place = text.place(number)
-                    for found in find_occurrences(embedder, line, word, segmented=segmented, place=place):
+                    for found in find_occurrences(embedder, line, word, segmented=common.segmented, place=place):
                         is_empty = False
                         yield found
     if is_empty:

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.cli.model_options import model_option
-from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.cli.task_options import load_model, output_folder_option, training_options, typed_options, word2vec_option
+from elmo_zh.cli.options import Common, common_options, output_option, shared_options
+from elmo_zh.cli.task_options import checked_job, load_model, training_options, typed_options, word2vec_option
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
 
 # Options of a comparison that `task fit` lacks, or has with another meaning: the network to keep learns from all
-# labels.
+# labels. Nor does the next command repeat how this one was to report.
 _NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "folds", "limit", "num_seeds"}
+_NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 
 
 def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
@@ -27,8 +27,8 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 
 
 @click.command()
-@model_option
-@output_folder_option("COMPARISON")
+@shared_options("model")
+@output_option("COMPARISON", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
     "Model or run whose word2vec vectors are compared with ELMo. Default: those of the model, or of its ancestor."
 )
@@ -55,20 +55,17 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     " turn. 1 tests a tenth alone. Default: 5 if a tenth is fewer than 300 examples, else 1.",
 )
 @training_options(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
-@device_option
+@shared_options("device")
 @common_options
-@click.pass_obj
 def compare(
     common: Common,
     /,
     job: FitJob,
     output: Path,
-    model: Path | None,
     word2vec: Path | None,
     ancestor: Path | None,
     shares: tuple[float, ...],
     folds: int | None,
-    device: str | None,
 ) -> None:
     """Compare ELMo with word2vec on your labels.
 
@@ -85,14 +82,15 @@ def compare(
       elmo-zh task compare classify reviews.csv --output my-comparison
       elmo-zh task compare tag names/ --model runs/mine/model --output my-comparison --shares 1,0.1 --seeds 1
     """
-    embedder = load_model(common, model, device)
+    job = checked_job(common, job)
+    embedder = load_model(common)
     from elmo_zh.tasks.compare import CompareJob, compare_task
 
     # The inputs are chosen by the comparison.
     compared = CompareJob(fit=job, shares=shares, folds=folds, word2vec=word2vec, ancestor=ancestor)
     comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
     kind = job.settings.kind
-    typed = typed_options(common, click.get_current_context(), without=_NOT_OF_FIT)
+    typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),

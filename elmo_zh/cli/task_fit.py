@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.cli.model_options import model_option
-from elmo_zh.cli.options import Common, common_options, device_option
-from elmo_zh.cli.task_options import load_model, output_folder_option, training_options
+from elmo_zh.cli.options import Common, common_options, output_option, shared_options
+from elmo_zh.cli.task_options import checked_job, load_model, training_options
 from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FitJob
 from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
@@ -26,8 +25,8 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 @click.command()
-@model_option
-@output_folder_option("TASK")
+@shared_options("model")
+@output_option("TASK", "Folder to write.", is_folder=True, required=True)
 @training_options(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
 @click.option(
     "--inputs",
@@ -47,19 +46,16 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
     type=click.FloatRange(0, 1, min_open=True),
     help=f"Learning rate of the biLM with --fine-tune. Default: {BILM_LEARNING_RATE}.",
 )
-@device_option
+@shared_options("device")
 @common_options
-@click.pass_obj
 def fit(
     common: Common,
     /,
     job: FitJob,
     output: Path,
-    model: Path | None,
     inputs: tuple[str, ...],
     fine_tune: bool,
     fine_tune_rate: float | None,
-    device: str | None,
 ) -> None:
     """Train a classifier, a tagger or a model of pairs.
 
@@ -77,8 +73,9 @@ def fit(
     """
     if fine_tune_rate is not None and not fine_tune:
         raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
+    job = checked_job(common, job)
     # The biLM is trained on rows of its vocabulary alone.
-    embedder = load_model(common, model, device, unknown="unk" if fine_tune else "auto")
+    embedder = load_model(common, unknown="unk" if fine_tune else "auto")
     from elmo_zh.tasks.fit import fit_task
 
     job = replace(job, settings=replace(job.settings, inputs=inputs))

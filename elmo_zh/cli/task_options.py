@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.model_options import load_embedder, model_path, refuse_settings_of_the_model
-from elmo_zh.cli.options import Common, Function, encoding_option, takes
+from elmo_zh.cli.model_options import load_embedder, resolve_for_model
+from elmo_zh.cli.options import Common, Function, encoding_option, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function],
         @wraps(function)
         def command(*, kind: str, data: Path, num_seeds: int, **values: Any) -> Any:
             groups = {name: values.pop(name) for name in ("files", "reading", "settings", "training")}
-            job = FitJob(num_seeds=num_seeds, **groups)
-            common = click.get_current_context().ensure_object(Common)
-            return function(job=_checked_job(common, kind, data, job), **values)
+            groups["files"] = replace(groups["files"], data=data)
+            groups["settings"] = replace(groups["settings"], kind=kind, inputs=())
+            return function(job=FitJob(num_seeds=num_seeds, **groups), **values)
 
         grouped = takes(HeadSettings, "settings")(takes(TrainSettings, "training")(seeds(command)))
         return kind_argument(KINDS)(data_argument(takes(DataFiles, "files")(labelled_options()(grouped))))
@@ -50,17 +50,16 @@ def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function],
     return add
 
 
-def _checked_job(common: Common, kind: str, data: Path, job: FitJob) -> FitJob:
-    """Return a training on this data; raise UsageError for options that do not go together."""
-    settings = replace(job.settings, kind=kind, inputs=())
+def checked_job(common: Common, job: FitJob) -> FitJob:
+    """Return a training with the encoding of its files; raise UsageError for options that do not go together."""
+    settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
         raise click.UsageError("--regression is for classify and pairs: tags are no numbers. Leave it out.")
     if settings.head != HeadSettings.head and kind != "classify":
         raise click.UsageError(f"--head {settings.head} is for classify. Leave it out.")
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
         raise click.UsageError(f"--metric {settings.metric} is for classes, not for tags or numbers. Leave it out.")
-    reading = checked_reading(common, job.reading, kind, regression=settings.regression)
-    return replace(job, files=replace(job.files, data=data), reading=reading, settings=settings)
+    return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
@@ -79,12 +78,6 @@ def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
 
 
 data_argument = click.argument("data", type=click.Path(path_type=Path, exists=True))
-
-
-def output_folder_option(metavar: str) -> Callable[[Function], Function]:
-    """Return the option --output of a command that writes a folder, which its help calls `metavar`."""
-    path = click.Path(path_type=Path, file_okay=False)
-    return click.option("--output", type=path, required=True, metavar=metavar, help="Folder to write.")
 
 
 def word2vec_option(help: str) -> Callable[[Function], Function]:  # noqa: A002
@@ -111,25 +104,20 @@ task_option = click.option(
     metavar="TASK",
     help="Folder of the trained task, as task fit has written it.",
 )
-moved_model_option = click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Folder of the model that the task was trained on. Give it only if the model has been moved.",
+moved_model_option = shared_options(
+    "model", help="Folder of the model that the task was trained on. Give it only if the model has been moved."
 )
 
 
-def load_model(common: Common, model: Path | None, device: str | None, *, unknown: str = "auto") -> "ElmoEmbedder":
+def load_model(common: Common, *, unknown: str = "auto") -> "ElmoEmbedder":
     """Load the model that vectors come from; `unknown` says how unknown words are read unless a setting does."""
-    refuse_settings_of_the_model(common, _command(), also="embed")
-    config = common.resolve().embed
-    chosen = unknown if config.unknown == "auto" else config.unknown
-    return load_embedder(common, model_path(model), config, device, unknown=chosen)
+    config = resolve_for_model(common, also="embed").embed
+    return load_embedder(common, unknown=unknown if config.unknown == "auto" else config.unknown)
 
 
-def load_task(common: Common, path: Path, model: Path | None, device: str | None) -> "TaskModel":
+def load_task(common: Common, path: Path) -> "TaskModel":
     """Load a trained task, and say on which model it was trained."""
-    refuse_settings_of_the_model(common, _command())
+    resolve_for_model(common)
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()
@@ -137,27 +125,17 @@ def load_task(common: Common, path: Path, model: Path | None, device: str | None
     from elmo_zh.bundle.description import model_line
     from elmo_zh.tasks.task_model import TaskModel
 
-    task = TaskModel.load(path, model, device or "auto")
+    task = TaskModel.load(path, common.model, common.device or "auto")
     common.console.note(model_line(task.embedder.bundle))
     return task
 
 
-def _command() -> str:
-    return f"task {click.get_current_context().info_name}"
-
-
-def typed_options(common: Common, context: click.Context, *, without: Collection[str]) -> list[str]:
-    """Return the options that the user typed, as words for another command on the same data.
-
-    Args:
-        common: The common options; --force, --quiet and --json are left out.
-        context: The context of the running command.
-        without: Names of parameters to leave out.
-    """
+def typed_options(context: click.Context, *, without: Collection[str]) -> list[str]:
+    """Return the options that the user typed, as words for another command; `without` names parameters to leave out."""
     words: list[str] = []
     for option in context.command.params:
         name = option.name or ""
-        if not isinstance(option, click.Option) or name in without or name not in context.params:
+        if not isinstance(option, click.Option) or name in without:
             continue
         if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
@@ -166,7 +144,4 @@ def typed_options(common: Common, context: click.Context, *, without: Collection
             words.append(option.opts[0])
         else:
             words += [word for each in (value if option.multiple else [value]) for word in (option.opts[0], str(each))]
-    # The only setting that an option of labelled data sets is the encoding.
-    words += [word for each in common.reading for word in ("--encoding", each.partition("=")[2])]
-    words += ["--config", str(common.config_path)] if common.config_path else []
-    return words + [word for each in common.assignments for word in ("--set", each)]
+    return words

@@ -14,14 +14,16 @@ from elmo_zh.cli.options import (
     Common,
     common_options,
     common_options_of_readers,
-    device_option,
     input_argument,
     input_options,
+    output_option,
+    shared_options,
     takes,
 )
 from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_option
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PredictionForm, Reading
 from elmo_zh.invocation import command
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -35,26 +37,13 @@ _FIRST_LINES = 5
 @input_argument
 @task_option
 @moved_model_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File to write. Default: standard output.",
-)
+@output_option("FILE", "File to write. Default: standard output.")
 @takes(PredictionForm, "form")
 @input_options
-@device_option
+@shared_options("device")
 @common_options
-@click.pass_obj
 def predict(
-    common: Common,
-    /,
-    files: tuple[str, ...],
-    task_path: Path,
-    output: Path | None,
-    form: PredictionForm,
-    model: Path | None,
-    device: str | None,
+    common: Common, /, files: tuple[str, ...], task_path: Path, output: Path | None, form: PredictionForm
 ) -> None:
     """Label texts with a trained task.
 
@@ -69,18 +58,15 @@ def predict(
     """
     if common.as_json and output is None:
         raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
-    task = load_task(common, task_path, model, device)
+    task = load_task(common, task_path)
     _check_form(task, form)
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
-    from elmo_zh.run.files import atomic_path, claimed_output
-
-    with ExitStack() as stack:
-        if output is None:
-            file: BinaryIO = sys.stdout.buffer
-        else:
-            stack.enter_context(claimed_output(output, (), Path.is_file, force=common.force))
-            file = stack.enter_context(stack.enter_context(atomic_path(output)).open("wb"))
-        count = _write_predictions(common, task, files, replace(form, text_columns=columns), file)
+    form = replace(form, text_columns=columns)
+    if output is None:
+        count = _write_predictions(common, task, files, form, sys.stdout.buffer)
+    else:
+        with common.claimed(output), atomic_path(output) as unfinished, unfinished.open("wb") as file:
+            count = _write_predictions(common, task, files, form, file)
     if output is None:
         common.console.note(f"{counted(count, 'text')} labelled")
     else:
@@ -99,7 +85,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
     """Return the columns that --text-column or --field, which mean the same, name for the texts."""
-    fields = tuple(filter(None, (common.field or "").split(",")))
+    fields = tuple(filter(None, common.chosen.get("text.field", "").split(",")))
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same. Give one of them.")
     if num_texts == 2 and len(fields or form.text_columns) not in (0, 2):
@@ -181,12 +167,9 @@ def _iter_texts(
 @task_option
 @moved_model_option
 @labelled_options()
-@device_option
+@shared_options("device")
 @common_options_of_readers
-@click.pass_obj
-def score(
-    common: Common, /, data: Path, task_path: Path, reading: Reading, model: Path | None, device: str | None
-) -> None:
+def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 
     Use it on texts that the task was not trained on. DATA is read as by task fit. The command prints accuracy and F1
@@ -197,7 +180,7 @@ def score(
       elmo-zh task score more-reviews.csv --task my-classifier
       elmo-zh task score more-names.conll --task my-tagger --json
     """
-    task = load_task(common, task_path, model, device)
+    task = load_task(common, task_path)
     settings = task.description.settings
     reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
     from elmo_zh.tasks.scores import score_examples

@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.model_options import model_option
-from elmo_zh.cli.options import Common, common_options, device_option, takes
+from elmo_zh.cli.options import Common, common_options, output_option, shared_options, takes
 from elmo_zh.cli.task_options import (
     checked_reading,
     data_argument,
     kind_argument,
     labelled_options,
     load_model,
-    output_folder_option,
     word2vec_option,
 )
 from elmo_zh.config.task_settings import DataFiles, Reading
@@ -24,8 +22,8 @@ from elmo_zh.invocation import command
 @click.command()
 @kind_argument(("tags", "senses"))
 @data_argument
-@model_option
-@output_folder_option("PROBE")
+@shared_options("model")
+@output_option("PROBE", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
     "Model or run whose word2vec vectors are compared with the layers. Default: those of the model, if it has any."
 )
@@ -38,9 +36,8 @@ from elmo_zh.invocation import command
 )
 @takes(DataFiles, "files")
 @labelled_options(without=("skips_unlabelled",))
-@device_option
+@shared_options("device")
 @common_options
-@click.pass_obj
 def probe(
     common: Common,
     /,
@@ -51,7 +48,6 @@ def probe(
     reading: Reading,
     texts: Path | None,
     word2vec: Path | None,
-    **of_model: Any,
 ) -> None:
     """Show what each layer of a model holds, and which one to take.
 
@@ -72,7 +68,7 @@ def probe(
     if kind == "senses" and data.is_dir():
         raise click.UsageError(f"{data} is a folder, expected a file of marked words.")
     reading = checked_reading(common, reading, "tag")
-    embedder = load_model(common, **of_model)
+    embedder = load_model(common)
     others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}
     if kind == "tags":
         from elmo_zh.tasks.probe import probe_tags
@@ -82,7 +78,7 @@ def probe(
         from elmo_zh.tasks.probe_senses import probe_senses
 
         report = probe_senses(data, embedder, output, texts=texts, encoding=reading.encoding, **others)
-    model = ("--model", of_model["model"]) if of_model["model"] else ()
+    model = ("--model", common.model) if common.model else ()
     common.finish(
         {"output": str(output), **report.to_json()},
         *report.lines(),

@@ -2,6 +2,7 @@
 
 from elmo_zh.config.load import (
     config_names,
+    describe_setting,
     load_config,
     parse_section,
     preparation_settings,
@@ -32,6 +33,7 @@ __all__ = [
     "VocabConfig",
     "Word2vecConfig",
     "config_names",
+    "describe_setting",
     "load_config",
     "parse_section",
     "preparation_settings",

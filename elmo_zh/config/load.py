@@ -192,6 +192,14 @@ def _field_docs() -> dict[str, dict[str, str]]:
     return docs
 
 
+def describe_setting(name: str) -> str:
+    """Return the help of an option that sets a setting: what the setting means, and its default."""
+    section, _, key = name.partition(".")
+    owner = getattr(Config(), section)
+    text, default = _field_docs()[type(owner).__name__][key], getattr(owner, key)
+    return f"{text} Default {default}." if default else text.replace("Empty:", "Default:")
+
+
 def _plain(value: Any) -> Any:
     """Return a value as it is written in TOML and JSON."""
     return [list(pair) for pair in value] if isinstance(value, tuple) else value

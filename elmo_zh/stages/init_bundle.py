@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.find_bundle import explain_no_bundle, find_bundle
+from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError
@@ -13,24 +13,6 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import is_in_training, load_record, require_inputs
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.inputs import find_user_dictionary, text_settings
-
-
-def resolve_init(init: Path, known: str) -> str:
-    """Return the resolved path of the bundle given with --init; that which the run already has used may be gone."""
-    path = find_bundle(init)
-    resolved = str(path.resolve())
-    if resolved != known and not BundleLayout(path).info.is_file():
-        raise BundleError(explain_no_bundle(path))
-    return resolved
-
-
-def with_init(config: Config, init: Path | None) -> Config:
-    """Return the settings that start words and weights from the bundle given with --init, if one is."""
-    if not init:
-        return config
-    path = resolve_init(init, config.train.init)
-    vocab = replace(config.vocab, init=path, words="")
-    return replace(config, vocab=vocab, train=replace(config.train, init=path))
 
 
 def explain_missing(bundle: Path, file: Path) -> str:

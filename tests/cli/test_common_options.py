@@ -105,7 +105,7 @@ def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -
 def test_help_of_embed_names_every_format_and_the_output_of_standard_input() -> None:
     text = " ".join(elmo_zh("embed", "--help").stdout.split())
     assert f"--format [{'|'.join(OUTPUT_FORMATS.built_in)}]" in text
-    for name in ("HDF5", "NumPy arrays (npy)", "Parquet", "JSON lines (jsonl)", "word2vec's text format"):
+    for name in ("hdf5, npy (a folder of arrays), parquet, jsonl (text)", "word2vec (text, a mean vector per word)"):
         assert name in text
     assert "for standard input, embeddings.hdf5 in the current folder" in text
 

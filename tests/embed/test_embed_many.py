@@ -109,9 +109,3 @@ def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> 
         in answer.stdout
     )
     assert answer.stdout.count("\n") == 2
-
-
-def test_shards_are_gone_and_the_message_says_what_to_use() -> None:
-    for command in (("embed", "file.txt", "--shard", "1/2"), ("merge", "a.shard-1-of-2", "--format", "npy")):
-        told = elmo_zh(*command).only_error()
-        assert re.match(r"(embed --shard|merge) was removed: spread the work with --engine dask --scheduler", told)

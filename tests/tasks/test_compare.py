@@ -453,7 +453,7 @@ def test_the_next_command_reads_and_trains_as_the_comparison(
     assert program == "elmo-zh"
     assert words == [
         *("task", "fit", "classify", "my likes.csv", "--text-column", "what", "--label-column", "how much"),
-        *("--regression", "--hidden", "5", "--epochs", "1", "--encoding", "gb18030", "--set", "embed.unknown=unk"),
+        *("--encoding", "gb18030", "--regression", "--hidden", "5", "--epochs", "1", "--set", "embed.unknown=unk"),
         *("--output", "my-classify"),
     ]
     assert elmo_zh(*words).status == 0
