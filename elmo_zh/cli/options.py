@@ -253,7 +253,7 @@ class _SettingOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return how the help lists the option; what it says is read from the source code only here."""
-        self.help = describe_setting(self._setting)
+        self.help = translate(describe_setting(self._setting))
         return super().get_help_record(ctx)
 
 
