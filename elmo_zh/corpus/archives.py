@@ -1,5 +1,7 @@
-"""The members of zip and tar archives as contents. Their paths are only shown, never written to."""
+"""The members of zip and tar archives and the sheets of Excel files as contents; no path in them is ever written to."""
 
+import csv
+import io
 import tarfile
 import zipfile
 import zlib
@@ -8,11 +10,10 @@ from contextlib import contextmanager
 from os import SEEK_END
 from pathlib import PurePosixPath
 from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
+from tempfile import SpooledTemporaryFile, TemporaryFile
+from typing import Any, BinaryIO, cast
 
-from elmo_zh.corpus.content import Content, UnsuitableError
-from elmo_zh.corpus.excel import EXCEL_MEMBER, excel_tables
+from elmo_zh.corpus.content import Content, UnsuitableError, import_extra
 from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.corpus.packing import (
     Allowance,
@@ -52,8 +53,8 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         names = {member.filename for member in members}
-        if EXCEL_MEMBER in names:
-            yield from excel_tables(packed, name, sum(member.file_size for member in members))
+        if _EXCEL_MEMBER in names:
+            yield from _excel_tables(packed, name, sum(member.file_size for member in members))
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
             raise UnsuitableError(name, "an office document", "Save it as plain text (.txt) and give that file.")
@@ -65,6 +66,64 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
             own_name = _readable_name(member)
             if _is_taken(own_name, name, passed_over):
                 yield _zip_member(archive, member, name, shown(own_name), allowance)
+
+
+# The member of the zip archive that only this kind of office document has.
+_EXCEL_MEMBER = "xl/workbook.xml"
+# The strings of a file are read into memory.
+_MOST_EXCEL_BYTES = 2**28
+# openpyxl makes a cell for each empty one before the last.
+_MOST_COLUMNS = 1000
+
+
+def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
+    """Yield the sheets of a file that hold cells; each can be read until the next one is requested."""
+    if unpacked_bytes > _MOST_EXCEL_BYTES:
+        advice = "Save its sheets as CSV and give those files."
+        raise UnsuitableError(name, f"an Excel file of more than {_MOST_EXCEL_BYTES // 2**20} MB when unpacked", advice)
+    openpyxl = import_extra("openpyxl", f"{name}, an Excel file,")
+    try:
+        packed.seek(0)
+        book = openpyxl.load_workbook(packed, read_only=True, data_only=True)
+        sheets = book.worksheets
+        for sheet in sheets:
+            with TemporaryFile() as table:
+                if _write_table(sheet, cast(BinaryIO, table)):
+                    yield _sheet_content(cast(BinaryIO, table), name, shown(sheet.title) if len(sheets) > 1 else "")
+    except (CorpusError, OSError):
+        raise
+    except Exception as error:
+        # openpyxl checks little, so a damaged file raises whatever its parts lead to.
+        raise CorpusError(f"{name} is a damaged Excel file ({error!r:.200}). Save it again, or as CSV.") from None
+
+
+def _write_table(sheet: Any, table: BinaryIO) -> bool:
+    """Write the rows of a sheet that are not blank as CSV, and return whether there are any."""
+    # A file may claim any size.
+    sheet.reset_dimensions()
+    text = io.TextIOWrapper(table, "utf-8", errors="surrogatepass", newline="", write_through=True)
+    rows = None
+    for row in sheet.iter_rows(values_only=True):
+        cells = ["" if value is None else str(value) for value in row[:_MOST_COLUMNS]]
+        if not any(cells):
+            continue
+        if rows is None:
+            # The reader takes the sign that is most frequent in the first line.
+            sign = max(",;\t|", key="".join(cells).partition("\n")[0].count)
+            rows = csv.writer(text, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        rows.writerow(cells)
+    text.detach()
+    return rows is not None
+
+
+def _sheet_content(table: BinaryIO, name: str, sheet: str) -> Content:
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        table.seek(0)
+        yield table
+
+    own_name = f"{name}: {sheet}" if sheet else name
+    return Content(name=own_name, file_name=f"{sheet or 'sheet'}.csv", open=opened, is_named=False, member=sheet)
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:

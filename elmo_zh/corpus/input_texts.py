@@ -171,7 +171,8 @@ class InputText:
 
     def _report_reading(self, reporter: Reporter) -> None:
         """Report format, encoding and field; nothing for a plain file in UTF-8 whose name says nothing else."""
-        compression = self._compression()
+        with self.source.open_packed() as file:
+            compression = compression_of(file.read(6))
         is_plain = set(self.tally.forms) <= {_PLAIN} and suffix_of(self.source.file_name) in ("", ".txt", ".text")
         if is_plain and not compression:
             return
@@ -183,10 +184,6 @@ class InputText:
             )
         else:
             reporter.note(f"Reading {self.name}: {forms[0]}{f', packed as {compression}' if compression else ''}")
-
-    def _compression(self) -> str:
-        with self.source.open_packed() as file:
-            return compression_of(file.read(6)) or ""
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if self.config.field and self.members.names and all(kind in WITHOUT_FIELDS for kind, _, _ in self.tally.forms):

@@ -2,9 +2,10 @@
 
 import glob
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
-from elmo_zh.corpus.own_outputs import is_own_file, is_own_folder
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import make_folder, remove
+from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.reporter import Reporter, counted, first_ten
 
 STANDARD_INPUT = "standard input"
@@ -216,7 +216,7 @@ def _files_inside(folder: Path, outside: Path | None) -> _Found:
         here = Path(parent).resolve()
         if outside in (here, *here.parents):
             folders.clear()
-        elif is_own_folder(Path(parent), {*folders, *names}):
+        elif _is_own_folder(Path(parent), {*folders, *names}):
             found.outputs.add(Path(parent))
             folders.clear()
         else:
@@ -232,7 +232,50 @@ def _kind_of(found: _Found, path: Path) -> set[Path]:
     """Return which of the files found in a folder a file belongs to."""
     if not is_corpus_name(path.name):
         return found.others
-    return found.outputs if is_own_file(path) else found.texts
+    return found.outputs if _is_own_file(path) else found.texts
+
+
+# Names that only a folder of ours has together.
+_FOLDERS = (
+    {"config.toml", "stages"},  # a run
+    {"options.json", "bundle.json"},
+    {"options.json", "vocab.txt"},  # a model in the layout of another program
+    {"index.json", "occurrences.npy"},
+    {"task.json", "head.safetensors"},
+    {"comparison.json", "comparison.md"},
+    {"probe.json", "probe.md"},
+    {"info.json", "vectors.npy"},
+)
+# How the files begin that have a suffix of texts: rows of `score` and `embed`; of `task predict`; of `senses` and
+# `drift`; of `concordance`, `frequencies`, `collocates` and `keywords`; the page of `explore`.
+_SUFFIXES, _HEAD_BYTES = (".tsv", ".csv", ".jsonl", ".html"), 65_536
+_HEADS = re.compile(
+    rb"(file\t)?line\t(tokens\tunknown|place\tstart\tend)\t"
+    rb'|\{("file": "[^\n]*", )?"line": \d+, "(tokens|place)": '
+    rb"|(label\tprobability\ttext|line\tstart\tend\tlabel\t(probability\t)?text)"
+    rb'|\{"text1?": "[^\n]*", ("label": "[^\n]*", "probabilities": \{|"units": \[[^\n]*, "offsets": \[\[)'
+    rb"|occurrence\tusage\tcosine\t|word\told\tnew\told_count\t"
+    rb"|(\xef\xbb\xbf)?(number[\t,]source[\t,]line[\t,]start|name[\t,]part[\t,]count)[\t,]"
+    rb"|(\xef\xbb\xbf)?word[\t,](together[\t,]count|count[\t,]other_count)[\t,]"
+    rb'|\{"(number": \d+, "source|name": "[^\n]*", "part|word": "[^\n]*", "(together|count": \d+, "other_count))": '
+    rb"|<!DOCTYPE html>.{,4096}<title>elmo-zh explore</title>",
+    re.DOTALL,
+)
+
+
+def _is_own_folder(path: Path, names: Collection[str]) -> bool:
+    """Return whether a folder with files and folders of these names is a run, a model, an index or another output."""
+    if path.name.endswith(UNFINISHED) or (path.name.endswith(PARTS) and "manifest.json" in names):
+        return True
+    return any(marks.issubset(names) for marks in _FOLDERS)
+
+
+def _is_own_file(path: Path) -> bool:
+    """Return whether a file begins as an output does."""
+    if not path.name.endswith(_SUFFIXES):
+        return False
+    with path.open("rb") as file:
+        return _HEADS.match(file.read(_HEAD_BYTES)) is not None
 
 
 def _raise(error: OSError) -> None:

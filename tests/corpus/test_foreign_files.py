@@ -80,5 +80,5 @@ def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.Monkey
             archive.writestr(name, data)
     (tmp_path / "b.xlsx").write_bytes(damaged.getvalue())
     assert "b.xlsx is a damaged Excel file" in message_of(CorpusError, lambda: read(tmp_path / "b.xlsx"))
-    monkeypatch.setattr("elmo_zh.corpus.excel._MOST_BYTES", 2**10)
+    monkeypatch.setattr("elmo_zh.corpus.archives._MOST_EXCEL_BYTES", 2**10)
     assert "Save its sheets as CSV" in message_of(UnsuitableError, lambda: read(path))
