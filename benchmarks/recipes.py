@@ -27,7 +27,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
-from elmo_zh.scoring.exact import Figures, score_sentences, score_stream
+from elmo_zh.scoring.exact import Figures, batch_costs, costs_from, total_cost
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
@@ -68,13 +68,12 @@ def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *,
     """Return the exact figures of held-out sentences, each from zero state or with the previous sentence's state."""
     sentences = [store.heldout[int(index)] for index in chosen]
     if not carried:
-        return Figures.build(
-            measure_text(store, chosen), *score_sentences(model.bilm, model.softmax, store.lexicon, sentences)
-        )
+        costs = batch_costs(model.bilm, model.softmax, store.lexicon, sentences)
+        return Figures.build(measure_text(store, chosen), *total_cost(costs))
     totals, state = np.zeros(2), model.bilm.zero_state(1)
     for sentence in sentences:
-        nats, state = score_stream(model.bilm, model.softmax, store.lexicon, sentence, state)
-        totals += nats
+        costs, state = costs_from(model.bilm, model.softmax, store.lexicon, sentence, state)
+        totals += costs.sum(axis=1)
     return Figures.build(measure_text(store, chosen), *totals)
 
 

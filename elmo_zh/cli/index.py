@@ -54,11 +54,9 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
       elmo-zh index news.txt --output few.index --words words.txt --layers 1,2
     """
     config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
-    from elmo_zh.contexts.build_index import build_index, texts_to_index
-    from elmo_zh.corpus.input_texts import opened_inputs
+    from elmo_zh.contexts.build_index import build_index
 
-    with opened_inputs(files, common.console) as sources:
-        texts = texts_to_index(sources, config.text, segmented=common.segmented, from_name=options.from_name)
+    with common.opened_texts(files, from_name=options.from_name) as texts:
         embedder = load_embedder(common)
         settings = _settings(embedder, options, segmented=common.segmented)
         with common.choose_engine(config).started(0) as engine:

@@ -26,7 +26,8 @@ from elmo_zh.invocation import program
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.score_texts import ScoreJob, ScoreReport
+    from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.score_texts import ScoreCounts, ScoreJob, ScoreReport
 
 
 @click.command()
@@ -50,26 +51,19 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     """
     resolve_for_model(common)
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.embed.unknown_rate import describe_unknown_rate
-    from elmo_zh.scoring.evaluate import evaluate_files
+    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+    from elmo_zh.contexts.score_texts import evaluate_texts
 
     keep_freed_memory()
     with common.opened_texts(files) as texts:
         bundle = load_model(common, model_path(common.model), "perplexity is")
-        found = evaluate_files(
-            bundle,
-            texts,
-            segmented=common.segmented,
-            stateful=common.stateful,
-            device=common.device or "auto",
-            reporter=common.console,
-        )
-    line = describe_unknown_rate(
-        bundle, found.num_tokens, found.num_unknown, found.unknown_words, segmented=common.segmented
-    )
-    if line:
-        common.console.warn(f"{line} Unknown words make perplexity lower, so compare bits per character.")
-    figures = found.figures
+        splits = not common.segmented and bundle.text is not None and bundle.text.split_sentences
+        reading = LineReading(segmented=common.segmented, split_sentences=splits)
+        scorer = LineScorer(bundle, common.device or "auto", reading)
+        counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
+    _report_words(common, scorer, counts, " Unknown words make perplexity lower, so compare bits per character.")
+    figures = counts.figures()
+    assert figures is not None, "evaluate_texts raises an error for text without a sentence"
     common.finish(
         asdict(figures),
         f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
@@ -200,16 +194,8 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:
     """Warn of unknown words, and say what was written: on stderr if the scores are on stdout."""
-    from elmo_zh.embed.unknown_rate import describe_unknown_rate
-
     scorer, counts = job.scorer, report.counts
-    if scorer.num_cut:
-        common.console.note(f"{scorer.num_cut:,} words are longer than the model reads and were truncated.")
-    warning = describe_unknown_rate(
-        scorer.bundle, counts.tokens, counts.unknown, scorer.unknown_words, segmented=scorer.reading.segmented
-    )
-    if warning:
-        common.console.warn(warning)
+    _report_words(common, scorer, counts)
     lines = _describe(report, output)
     if output is None:
         for line in lines:
@@ -224,7 +210,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
     common.finish(
         {
             "output": str(output),
-            **asdict(counts),
+            **counts.described(),
             **kept,
             "perplexity": figures.perplexity if figures else None,
             "bits_per_character": figures.bits_per_character if figures else None,
@@ -232,6 +218,20 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
         *lines,
         bundle=scorer.bundle,
     )
+
+
+def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", advice: str = "") -> None:
+    """Say how many words were truncated, and warn if far more are unknown than in the model's training."""
+    from elmo_zh.embed.unknown_rate import describe_unknown_rate
+
+    if counts.cut_words:
+        common.console.note(f"{counts.cut_words:,} words are longer than the model reads and were truncated.")
+    segmented = scorer.reading.segmented
+    warning = describe_unknown_rate(
+        scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts, segmented=segmented
+    )
+    if warning:
+        common.console.warn(warning + advice)
 
 
 def _describe(report: "ScoreReport", output: Path | None) -> list[str]:

@@ -82,10 +82,10 @@ class TokenTable:
 
         `wanted` is asked about each line, normalised and without spaces, before it is segmented.
         """
-        kept = _Lines()
-        with (reporter or SilentReporter()).progress("lines", unit="lines") as progress:
+        kept, reporter = _Lines(), reporter or SilentReporter()
+        with reporter.progress("lines", unit="lines") as progress:
             for text in texts:
-                for number, record in enumerate(text.records(reporter)):
+                for number, record in enumerate(text.records_if_text(reporter)):
                     if wanted(preparation.normalise(record.line).replace(" ", "")):
                         kept.add(preparation.prepare(record.line), record, text.place(number))
                     progress.update(1)

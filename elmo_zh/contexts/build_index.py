@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from elmo_zh.checks import check_paths
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.index_content import KEPT_ROWS, WordNumbers, count_words, write_index_text, write_vectors
 from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout, is_index
 from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_words
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
-from elmo_zh.corpus.sources import Sources, Stamp
+from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
@@ -49,13 +50,6 @@ class IndexReport:
     counts: dict[str, int]
     num_bytes: int
     missing_words: tuple[str, ...]
-
-
-def texts_to_index(
-    sources: Sources, config: TextConfig, *, segmented: bool, from_name: str | None = None
-) -> list[InputText]:
-    """Return the sources as texts."""
-    return [input_text(source, config, segmented=segmented, from_name=from_name) for source in sources.sources]
 
 
 def build_index(
@@ -89,12 +83,15 @@ def build_index(
 
 
 def index_files(
-    embedder: ElmoEmbedder, paths: list[str], output: Path, settings: IndexSettings, *, force: bool, reporter: Reporter
+    embedder: ElmoEmbedder, paths: object, output: Path, settings: IndexSettings, *, force: bool, reporter: Reporter
 ) -> None:
-    """Write the index of files and folders, as `elmo-zh index` does."""
-    with opened_inputs(paths, reporter) as sources:
-        from_name = settings.options.from_name
-        texts = texts_to_index(sources, TextConfig(), segmented=settings.segmented, from_name=from_name)
+    """Write the index of the files and folders that a Python call gives, as `elmo-zh index` does."""
+    from_name, segmented = settings.options.from_name, settings.segmented
+    given = check_paths(paths, "build", "texts")
+    with opened_inputs(given, reporter) as sources:
+        texts = [
+            input_text(source, TextConfig(), segmented=segmented, from_name=from_name) for source in sources.sources
+        ]
         report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
     if report.missing_words:
         reporter.warn(describe_missing_words(report.missing_words, "words"))

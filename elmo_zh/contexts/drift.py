@@ -27,6 +27,8 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 
 # The level at which a change counts as found.
 LEVEL = 0.05
+# The least value of each number that `measure_drift` takes.
+_LEAST = {"min_count": 2, "permutations": 1, "seed": 0}
 # Words that `repr` shows.
 _SHOWN_WORDS = 5
 # Clusters of a word's occurrences whose shares the Jensen-Shannon divergence compares.
@@ -180,10 +182,7 @@ def measure_drift(
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
-    _check_indexes(indexes, periods)
-    check_choice(by, MEASURES, "measure_drift", "by")
-    for name, value, least in (("min_count", min_count, 2), ("permutations", permutations, 1), ("seed", seed, 0)):
-        check_whole_number(value, "measure_drift", name, least)
+    _check_arguments(indexes, periods, by, min_count=min_count, permutations=permutations, seed=seed)
     if words is not None:
         words = check_strings(words, "measure_drift", "words")
     chosen = require_comparable(indexes, layer)
@@ -208,7 +207,10 @@ def measure_drift(
     )  # fmt: skip
 
 
-def _check_indexes(indexes: Sequence[ContextIndex], periods: str | None) -> None:
+def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: str, **numbers: int) -> None:
+    check_choice(by, MEASURES, "measure_drift", "by")
+    for name, value in numbers.items():
+        check_whole_number(value, "measure_drift", name, _LEAST[name])
     for number, index in enumerate(indexes):
         described = "a ContextIndex; ContextIndex.load opens one"
         check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)

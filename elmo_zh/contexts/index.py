@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.checks import check_instance, check_path, check_paths, check_string, check_vectors, check_whole_number
+from elmo_zh.checks import check_path, check_string, check_vectors, check_whole_number
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.index_files import (
     Column,
@@ -24,7 +24,7 @@ from elmo_zh.contexts.index_files import (
     damaged,
     load_info,
 )
-from elmo_zh.contexts.index_settings import describe_missing_word
+from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_word
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, WarningReporter
@@ -133,14 +133,10 @@ class ContextIndex:
                 texts, another model or other settings.
 
         Warns:
-            UserWarning: If a file is skipped, far more words are unknown than in the model's training, or some of
-                `words` do not occur.
+            UserWarning: If a file is skipped, far more words are unknown than in training, or some words do not occur.
         """
         from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
-        from elmo_zh.contexts.index_settings import IndexSettings
-        from elmo_zh.embed.embedder import ElmoEmbedder
 
-        check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
         options = IndexOptions(
             split_sentences=split_sentences,
             from_name=from_name,
@@ -149,8 +145,8 @@ class ContextIndex:
             seed=seed,
         )
         settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
-        folder, paths = check_path(path, "build", "path", "a folder"), check_paths(texts, "build", "texts")
-        index_files(embedder, paths, folder, settings, force=force, reporter=reporter or WarningReporter())
+        folder = check_path(path, "build", "path", "a folder")
+        index_files(embedder, texts, folder, settings, force=force, reporter=reporter or WarningReporter())
         return cls.load(folder)
 
     def __repr__(self) -> str:

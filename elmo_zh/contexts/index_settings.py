@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from hashlib import blake2b, sha256
-from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_layers, check_strings, check_whole_number
+from elmo_zh.checks import check_instance, check_layers, check_strings, check_whole_number
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.text_files import iter_lines
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-# Similar words in a message; spellings less similar than this are no help (`SequenceMatcher.ratio`).
+# Similar words in a message; spellings less similar than this are no help.
 _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 # Hashes that are computed at a time.
 _HASHES = 2**20
@@ -49,6 +48,9 @@ class IndexSettings:
         cls, embedder: "ElmoEmbedder", options: IndexOptions, layers: object, words: object, *, segmented: bool
     ) -> "IndexSettings":
         """Return the settings for the arguments of `ContextIndex.build`, which describes them and their errors."""
+        from elmo_zh.embed.embedder import ElmoEmbedder
+
+        check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
         if segmented and options.split_sentences:
             raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
         formed = None
@@ -178,17 +180,6 @@ def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
     return np.uint64(kept.max())
 
 
-def similar_spellings(word: str, words: Iterable[str]) -> list[str]:
-    """Return the words that are spelled most like a word, at most three."""
-    characters = set(word)
-    scored = (
-        (SequenceMatcher(None, word, other, autojunk=False).ratio(), -len(other), other)
-        for other in words
-        if not characters.isdisjoint(other)
-    )
-    return [other for score, _, other in nlargest(_MOST_SIMILAR, scored) if score >= _LEAST_SIMILAR]
-
-
 def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
     """Return the message that a word has no vectors in an index, with similar words that have."""
     if is_token:
@@ -196,7 +187,8 @@ def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_to
             f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"
             " lower --min-count, or with the word in --words."
         )
-    similar = similar_spellings(word, words)
+    with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
+    similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))
     advice = f"Did you mean {found}?" if similar else "No word of it has one of these characters."

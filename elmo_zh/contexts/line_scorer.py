@@ -1,7 +1,6 @@
 """LineScorer: the exact log-probability of lines under the forward and the backward LM of a model."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +13,10 @@ from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.model.precision import choose_device
-from elmo_zh.scoring.exact import TextMeasure, sentence_costs
+from elmo_zh.scoring.exact import TextMeasure, costs_from, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
-from elmo_zh.vocabulary.vocabulary import UnknownWords
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
@@ -49,7 +48,8 @@ class LineScore:
     Attributes:
         num_sentences: Number of its sentences that have a token: 0 for an empty line.
         num_tokens: Number of tokens.
-        num_unknown: Number of tokens outside the vocabulary.
+        unknown: The tokens outside the vocabulary.
+        num_cut: Number of tokens that are longer than the model reads.
         num_characters: Number of characters in the tokens, plus one for each sentence end.
         forward_nats: Cost under the forward LM, in nats: of every token and of each sentence's </S>.
         backward_nats: Cost under the backward LM, in nats: of every token and of each sentence's <S>.
@@ -59,12 +59,18 @@ class LineScore:
 
     num_sentences: int
     num_tokens: int
-    num_unknown: int
+    unknown: tuple[str, ...]
+    num_cut: int
     num_characters: int
     forward_nats: float
     backward_nats: float
     spelling_nats: float
     tokens: tuple[TokenScore, ...] | None = None
+
+    @property
+    def num_unknown(self) -> int:
+        """Number of tokens outside the vocabulary."""
+        return len(self.unknown)
 
     @property
     def measure(self) -> TextMeasure:
@@ -100,6 +106,7 @@ class LineScore:
     def of_record(cls, record: Sequence[Any]) -> "LineScore":
         """Return the score that `as_record` made this of."""
         values = dict(zip((field.name for field in fields(cls)), record, strict=True))
+        values["unknown"] = tuple(values["unknown"])
         if values["tokens"] is not None:
             values["tokens"] = tuple(TokenScore(*token) for token in values["tokens"])
         return cls(**values)
@@ -130,7 +137,6 @@ class LineScorer:
     Attributes:
         bundle: The model.
         reading: How a line becomes sentences.
-        num_cut: Number of words so far that are longer than the model reads.
     """
 
     def __init__(
@@ -163,8 +169,6 @@ class LineScorer:
         self._preparation = None if self.reading.segmented else bundle.build_preparation(user_dictionary)
         bundle.bilm.to(self._device)
         self._softmax.to(self._device)
-        self._unknown = UnknownWords[str]()
-        self.num_cut = 0
 
     @classmethod
     def load(
@@ -198,13 +202,8 @@ class LineScorer:
         size = f"{shape.num_layers + 1} layers, dimension {2 * shape.projection_dim}"
         return f"<LineScorer of {self.bundle.path}: {size}, {self._device.type}>"
 
-    @property
-    def unknown_words(self) -> Counter[str]:
-        """The unknown words of the lines scored so far, each with its count; of very many, the most frequent ones."""
-        return self._unknown.counts
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder, the kind of device and the reading, without the weights and the counts."""
+        """Pickle the folder, the kind of device and the reading, without the weights."""
         place = self.bundle.path.absolute(), self.bundle.digest
         return _load_same, (*place, self._device.type, self.reading, self._user_dictionary)
 
@@ -226,21 +225,20 @@ class LineScorer:
         lexicon = self.bundle.build_lexicon()
         sentences = [line.tokens for found in split for line in found]
         ids = [np.asarray(lexicon.encode(tokens)) for tokens in sentences]
-        self.num_cut += sum(lexicon.is_cut(token) for tokens in sentences for token in tokens)
         costs = iter(sentence_costs(self.bundle.bilm, self._softmax, lexicon, ids))
-        scores = [self._line_score(found, [next(costs) for _ in found]) for found in split]
+        scores = [self._line_score(found, [next(costs) for _ in found], lexicon) for found in split]
         return dict(zip(lines, scores, strict=True))
 
-    def take_counts(self) -> tuple[Counter[str], int]:
-        """Return `unknown_words` and `num_cut`, and start both over."""
-        taken = self.unknown_words, self.num_cut
-        self._unknown, self.num_cut = UnknownWords(), 0
-        return taken
-
-    def add_counts(self, unknown_words: Iterable[str] | Mapping[str, int], num_cut: int) -> None:
-        """Count further unknown words, or their counts, and words that are longer than the model reads."""
-        self._unknown.add(unknown_words)
-        self.num_cut += num_cut
+    def iter_stream(self, lines: Iterable[str]) -> Iterator[LineScore]:
+        """Yield the cost of each line of a text, carrying the state from sentence to sentence instead."""
+        state = self.bundle.bilm.zero_state(1)
+        for line in lines:
+            sentences, costs, lexicon = self._sentences(line), [], self.bundle.build_lexicon()
+            for sentence in sentences:
+                ids = np.asarray(lexicon.encode(sentence.tokens))
+                found, state = costs_from(self.bundle.bilm, self._softmax, lexicon, ids, state)
+                costs.append(found)
+            yield self._line_score(sentences, costs, lexicon)
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
         """Return the sentences of a line that have tokens, with the tokens' offsets if they are wanted."""
@@ -262,15 +260,17 @@ class LineScorer:
             return
         yield from align_sentences(line, self._preparation.prepare, split=self.reading.split_sentences)
 
-    def _line_score(self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]]) -> LineScore:
+    def _line_score(
+        self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]], lexicon: Lexicon
+    ) -> LineScore:
         tokens = [token for sentence in sentences for token in sentence.tokens]
-        unknown = [token for token in tokens if token not in self._vocabulary]
-        self.add_counts(unknown, 0)
+        unknown = tuple(token for token in tokens if token not in self._vocabulary)
         totals = [[float(nats) for nats in cost.sum(axis=1)] for cost in costs]
         return LineScore(
             num_sentences=len(sentences),
             num_tokens=len(tokens),
-            num_unknown=len(unknown),
+            unknown=unknown,
+            num_cut=sum(map(lexicon.is_cut, tokens)),
             num_characters=sum(map(len, tokens)) + len(sentences),
             forward_nats=sum((forward for forward, _ in totals), 0.0),
             backward_nats=sum((backward for _, backward in totals), 0.0),

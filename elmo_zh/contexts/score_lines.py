@@ -1,7 +1,6 @@
 """The scores of all lines of texts, in parts of consecutive lines, from which an interrupted command resumes."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, count, islice
 from pathlib import Path
@@ -44,46 +43,34 @@ class ScoredLine(NamedTuple):
     difference: float | None = None
 
 
-class ScoredPart(NamedTuple):
-    """Consecutive lines with their scores, the unknown words in them with their counts, and how many words were cut."""
-
-    lines: list[ScoredLine]
-    unknown_words: Counter[str]
-    num_cut: int
-
-
 class LineScores:
     """Scores the lines of parts with one model or with two, here or on workers."""
 
     def __init__(self, scorer: LineScorer, other: LineScorer | None) -> None:
         self._scorers = LoadedOnce(scorer, other)
 
-    def compute(self, part: list[TextLine]) -> ScoredPart:
+    def compute(self, part: list[TextLine]) -> list[ScoredLine]:
         """Return the lines with their scores."""
         texts = [line.text for line in part]
         with self._scorers.used() as (scorer, other):
             scores = scorer.score(texts)
             compared = other.score(texts) if other else [None] * len(scores)
-            unknown_words, num_cut = scorer.take_counts()
-        lines = [
+        return [
             ScoredLine(line.text_number, line.number, score, _difference(score, against))
             for line, score, against in zip(part, scores, compared, strict=True)
         ]
-        return ScoredPart(lines, unknown_words, num_cut)
 
-    def save(self, value: ScoredPart, path: Path) -> None:
+    def save(self, value: list[ScoredLine], path: Path) -> None:
         """Write scored lines as JSON."""
-        lines = [[*line[:2], line.score.as_record(), line.difference] for line in value.lines]
-        path.write_text(json.dumps([lines, value.unknown_words, value.num_cut]), encoding="utf-8")
+        records = [[*line[:2], line.score.as_record(), line.difference] for line in value]
+        path.write_text(json.dumps(records), encoding="utf-8")
 
-    def load(self, path: Path) -> ScoredPart:
+    def load(self, path: Path) -> list[ScoredLine]:
         """Read scored lines."""
-        records, unknown_words, num_cut = json.loads(path.read_text(encoding="utf-8"))
-        lines = [
+        return [
             ScoredLine(text_number, number, LineScore.of_record(score), difference)
-            for text_number, number, score, difference in records
+            for text_number, number, score, difference in json.loads(path.read_text(encoding="utf-8"))
         ]
-        return ScoredPart(lines, Counter(unknown_words), num_cut)
 
 
 def _difference(score: LineScore, other: LineScore | None) -> float | None:
@@ -93,7 +80,7 @@ def _difference(score: LineScore, other: LineScore | None) -> float | None:
 
 def iter_scored(
     scores: LineScores, texts: Iterable[InputText], work: WorkFolder | None, engine: Engine, reporter: Reporter
-) -> Iterator[ScoredPart]:
+) -> Iterator[list[ScoredLine]]:
     """Yield the lines of all texts, scored, a part at a time; finished parts are read.
 
     Without a work folder nothing is kept, and all is computed in this process.
@@ -106,7 +93,7 @@ def iter_scored(
     windows = iter_windows(lines, lambda line: len(line.text), most_items=PART_LINES, most_size=PART_CHARACTERS)
     with reporter.progress("score", unit="lines") as progress:
         for part in _iter_parts(scores, windows, work, engine, reporter):
-            progress.update(len(part.lines))
+            progress.update(len(part))
             yield part
 
 
@@ -116,14 +103,14 @@ def _iter_parts(
     work: WorkFolder | None,
     engine: Engine,
     reporter: Reporter,
-) -> Iterator[ScoredPart]:
+) -> Iterator[list[ScoredLine]]:
     if work is None:
         yield from map(scores.compute, windows)
         return
     num_finished = next(number for number in count() if work.figures(part_name(number), reporter) is None)
     for number, window in enumerate(islice(windows, num_finished)):
         part = scores.load(_path(work, number))
-        if [line[:2] for line in part.lines] != [line[:2] for line in window]:
+        if [line[:2] for line in part] != [line[:2] for line in window]:
             raise CorpusError("A text has changed while it was read. Type the same command again, with --force.")
         yield part
     tasks = (PartTask(f"computed-{number:08d}", window, number) for number, window in enumerate(windows, num_finished))
@@ -136,7 +123,7 @@ def _iter_parts(
 
 def iter_finished_lines(scores: LineScores, work: WorkFolder) -> Iterator[ScoredLine]:
     """Yield the lines of all parts of a work folder in order."""
-    return chain.from_iterable(scores.load(path).lines for path in sorted(work.path.glob("part-*.scores")))
+    return chain.from_iterable(scores.load(path) for path in sorted(work.path.glob("part-*.scores")))
 
 
 def _path(work: WorkFolder, number: int) -> Path:

@@ -81,7 +81,7 @@ def iter_pair_scores(
 
 
 def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> Iterator[tuple[str, str, str]]:
-    for number, record in enumerate(text.records(reporter)):
+    for number, record in enumerate(text.records_if_text(reporter)):
         second, *group = (_cell(record, name, text, number) for name in names[1:])
         if not record.line.strip() or not second.strip():
             source, line = text.place(number)

@@ -6,14 +6,15 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.contexts.score_lines import LineScores, ScoredLine, iter_finished_lines, iter_scored
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
@@ -23,6 +24,7 @@ from elmo_zh.run.files import TSV_ESCAPES, atomic_path, claimed_output, file_dig
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
+from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 _DIGITS = 6
 # Lines that are counted at a time.
@@ -31,7 +33,7 @@ _CHUNK_LINES = 2**18
 
 @dataclass(kw_only=True)
 class ScoreCounts:
-    """Totals of a text, counted as in `LineScore`; an empty line has no token."""
+    """Totals of texts, counted as in `LineScore`; an empty line has no token."""
 
     lines: int = 0
     empty_lines: int = 0
@@ -42,19 +44,27 @@ class ScoreCounts:
     forward_nats: float = 0.0
     backward_nats: float = 0.0
     spelling_nats: float = 0.0
+    cut_words: int = 0
+    unknown_words: UnknownWords[str] = field(default_factory=UnknownWords)
 
-    def add(self, lines: Iterable[ScoredLine]) -> None:
-        """Add lines."""
-        for score in (line.score for line in lines):
-            self.lines += 1
-            self.empty_lines += not score.num_sentences
-            self.sentences += score.num_sentences
-            self.tokens += score.num_tokens
-            self.unknown += score.num_unknown
-            self.characters += score.num_characters
-            self.forward_nats += score.forward_nats
-            self.backward_nats += score.backward_nats
-            self.spelling_nats += score.spelling_nats
+    def add(self, score: LineScore) -> None:
+        """Add a line."""
+        self.lines += 1
+        self.empty_lines += not score.num_sentences
+        self.sentences += score.num_sentences
+        self.tokens += score.num_tokens
+        self.unknown += score.num_unknown
+        self.characters += score.num_characters
+        self.forward_nats += score.forward_nats
+        self.backward_nats += score.backward_nats
+        self.spelling_nats += score.spelling_nats
+        self.cut_words += score.num_cut
+        self.unknown_words.add(score.unknown)
+
+    def described(self) -> dict[str, float]:
+        """Return the totals as JSON values."""
+        names = (each.name for each in fields(self) if each.name not in ("cut_words", "unknown_words"))
+        return {name: getattr(self, name) for name in names}
 
     def figures(self) -> Figures | None:
         """Return what `evaluate` gives for the text; None without a sentence."""
@@ -124,9 +134,9 @@ def score_texts(
 
     def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:
         for part in iter_scored(scores, job.texts, work, engine, reporter):
-            job.scorer.add_counts(part.unknown_words, part.num_cut)
-            counts.add(part.lines)
-            yield from part.lines
+            for line in part:
+                counts.add(line.score)
+                yield line
 
     with ExitStack() as stack:
         if isinstance(output, Path):
@@ -145,6 +155,29 @@ def score_texts(
         kept = _write(job, iter_finished_lines(scores, work), work, output)
         work.remove()
     return ScoreReport(counts=counts, kept=kept)
+
+
+def evaluate_texts(
+    scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
+) -> ScoreCounts:
+    """Return the totals of texts. If `stateful`, the state is carried from sentence to sentence of a file.
+
+    Raises:
+        CorpusError: If they have no sentence.
+    """
+    counts = ScoreCounts()
+    if stateful:
+        with reporter.progress("evaluate", unit="lines") as progress:
+            for score in chain.from_iterable(scorer.iter_stream(text.lines_if_text(reporter)) for text in texts):
+                counts.add(score)
+                progress.update(1)
+    else:
+        for part in iter_scored(LineScores(scorer, None), texts, None, ThisProcess(), reporter):
+            for line in part:
+                counts.add(line.score)
+    if not counts.sentences:
+        raise CorpusError(f"{', '.join(text.name for text in texts)}: no sentence to score. Give a file with text.")
+    return counts
 
 
 def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output: Path | BinaryIO) -> int | None:

@@ -149,8 +149,12 @@ class InputText:
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
         """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
+        return (record.line for record in self.records_if_text(reporter))
+
+    def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
+        """Yield what `records` yields; a file that was found in a folder and is no text gives none and a warning."""
         try:
-            yield from self.lines(reporter)
+            yield from self.records(reporter)
         except UnsuitableError as error:
             self.skip(error, reporter)
 

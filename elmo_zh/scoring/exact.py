@@ -79,20 +79,6 @@ class Figures:
         )
 
 
-def score_sentences(
-    bilm: BiLM,
-    softmax: Softmax,
-    lexicon: Lexicon,
-    sentences: Sequence[NDArray[Any]],
-    progress: Progress | None = None,
-) -> tuple[float, float]:
-    """Return the total cost in nats of sentences of input ids under the forward and the backward LM.
-
-    Every sentence starts from the same state: zeros, or the model's warm state.
-    """
-    return total_cost(batch_costs(bilm, softmax, lexicon, sentences, progress))
-
-
 @torch.no_grad()
 def batch_costs(
     bilm: BiLM,
@@ -102,8 +88,9 @@ def batch_costs(
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tensor:
-    """Return the costs of batches of sentences under each LM, float64, shape (batches, 2).
+    """Return the costs in nats of batches of sentences under each LM, float64, shape (batches, 2).
 
+    The sentences are input ids. Each starts from the same state: zeros, or the model's warm state.
     With a `share` (rank, size), only every size-th batch is scored, starting at the rank's; the others cost zero. The
     sum over the ranks then has the same batches, added in the same order, as with one rank.
     """
@@ -130,22 +117,24 @@ def total_cost(costs: Tensor) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def score_stream(
+def costs_from(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
-) -> tuple[tuple[float, float], State]:
-    """Return one sentence's cost in nats under each LM, and the state after the last token that each LM reads.
+) -> tuple[NDArray[np.float64], State]:
+    """Return the costs of one sentence from a state, as `sentence_costs` does, and the state at its end.
 
-    As in training with carried state, the last sentence mark is predicted but not read.
+    That is the state after the last token that each LM reads. As in training with carried state, the last sentence mark
+    is predicted but not read.
     """
     predicted = _predict(bilm, softmax, lexicon, [sentence], state)
-    return predicted.total(), predicted.state
+    [costs] = predicted.by_sentence()
+    return costs, predicted.state
 
 
 @torch.no_grad()
 def sentence_costs(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the cost in nats of each prediction in sentences of input ids, each from the state of `score_sentences`.
+    """Return the cost in nats of each prediction in sentences of input ids, each from the state of `batch_costs`.
 
     A sentence of n words has shape (2, n + 1): column k is the cost of word k under the forward and the backward LM,
     the last column that of the mark which each predicts at its end, </S> and <S>.

@@ -219,3 +219,15 @@ def test_wrong_input_is_one_line(
     answer = elmo_zh(*arguments)
     assert (answer.status != 0, len(answer.errors)) == ((True, 1) if message else (False, 0))
     assert message in "".join(answer.errors)
+
+
+def test_a_file_of_a_folder_that_is_no_text_is_skipped(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,bad\n我们吃苹果,苹果吃我们\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_bytes(b"\x89PNG\r\n\x1a\n0000")
+    for command in (("concordance", "苹果", tmp_path), ("frequencies", tmp_path)):
+        answer = elmo_zh(*command)
+        assert answer.status == 0
+        assert "Warning: Skipped: " in answer.stderr
+    answer = elmo_zh("score", tmp_path, "--pairs", "text,bad", "--model", folder / "model")
+    assert answer.stdout.startswith("The first sentence is more probable in ")
+    assert "b.txt: an image" in elmo_zh("concordance", "苹果", tmp_path / "b.txt").only_error()

@@ -14,7 +14,6 @@ from parity.numpy_bilm import BilmState, run_bilm
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed import text_tokens
-from elmo_zh.scoring import evaluate as perplexity
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -118,13 +117,12 @@ def stateful_figures(model: Path, files: Sequence[Sequence[Sequence[str]]]) -> d
     }
 
 
-def test_evaluate_with_carried_state(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_with_carried_state(sample_run: SampleRun, tmp_path: Path) -> None:
     lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
     texts = [["我 喜欢 吃 苹果 。", "", "春天 的 花 开 了", "吃"], lines[:29]]
     files = [write_lines(tmp_path / f"{number}.txt", text) for number, text in enumerate(texts)]
     arguments = ("evaluate", *files, "--segmented", "--model", sample_run.model, "--json")
     expected = stateful_figures(sample_run.model, [[line.split(" ") for line in text if line] for text in texts])
-    monkeypatch.setattr(perplexity, "_WINDOW_SENTENCES", 5)
     found = elmo_zh(*arguments, "--stateful").result()
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
     from_zeros = elmo_zh(*arguments).result()

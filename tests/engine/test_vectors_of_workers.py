@@ -58,9 +58,8 @@ def test_scores_come_back_from_their_file_as_they_were(bundle: Path, tmp_path: P
     computed = work.compute([TextLine(0, number, line) for number, line in enumerate(lines)])
     work.save(computed, tmp_path / "scores")
     assert work.load(tmp_path / "scores") == computed
-    assert computed.unknown_words == {"生词": 2, "饭": 1}
-    assert [line.difference for line in computed.lines] == [0.0, None, 0.0]
-    assert scorer.unknown_words == {}
+    assert [line.score.unknown for line in computed] == [(), (), ("生词", "生词", "饭")]
+    assert [line.difference for line in computed] == [0.0, None, 0.0]
 
 
 def test_a_scorer_is_pickled_as_its_folder(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:

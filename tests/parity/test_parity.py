@@ -10,6 +10,8 @@ from parity import numpy_oracle as oracle
 
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.contexts.score_texts import evaluate_texts
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
@@ -18,7 +20,6 @@ from elmo_zh.embed.jobs import Job
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.scoring.evaluate import evaluate_files
 from elmo_zh.vocabulary.spelling import SpellingModel
 
 WORDS = ("我们", "今天", "吃", "苹果", "，", "手机", "贵", "。", "的")
@@ -101,9 +102,8 @@ def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp
 
 
 def test_perplexity_equals_the_oracle(bundle_path: Path, text_path: Path) -> None:
-    figures = evaluate_files(
-        load_bundle(bundle_path), [as_text(text_path)], segmented=True, device="cpu", reporter=SilentReporter()
-    ).figures
+    scorer = LineScorer.load(bundle_path, "cpu", segmented=True)
+    figures = evaluate_texts(scorer, [as_text(text_path)], reporter=SilentReporter()).figures()
     expected = oracle.evaluate(oracle.load_bundle(bundle_path), [line.split() for line in LINES if line])
     assert figures.num_predictions == expected["num_predictions"]
     assert figures.oov_rate == pytest.approx(expected["oov_rate"])

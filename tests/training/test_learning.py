@@ -10,7 +10,7 @@ from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, 
 
 from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.scoring.exact import Figures, TextMeasure, score_sentences
+from elmo_zh.scoring.exact import Figures, TextMeasure, batch_costs, total_cost
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import MOST_DROPOUT
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -35,9 +35,8 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     config = replace(config, **changes)
     model, device = LanguageModel.build(SHAPE, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
-    nats = score_sentences(
-        model.bilm, model.softmax, Lexicon(VOCABULARY, None), [np.array(sentence) for sentence in SENTENCES]
-    )
+    sentences = [np.array(sentence) for sentence in SENTENCES]
+    nats = total_cost(batch_costs(model.bilm, model.softmax, Lexicon(VOCABULARY, None), sentences))
     measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
     figures = Figures.build(measure, *nats)
     # The first of six predictions is one of seven, the others are certain: 7 ** (1 / 6) = 1.38 is optimal.
