@@ -41,7 +41,7 @@ class ReadTexts:
 
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
-    """Read an index or files; of files only lines that may match one of the queries, if there are any."""
+    """Read an index or files; from files only lines that may match one of the queries, if any are given."""
     from elmo_zh.concordance.query import may_match, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
@@ -88,7 +88,7 @@ def concordance(
     """Show every occurrence of a word or phrase in its context.
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any characters of a token, ? for
-    one, and a * alone for any token. What is written together is found however it was segmented. FILE is a text in any
+    one, and a * alone for any token. A string without spaces is found however it was segmented. FILE is a text in any
     form that segment reads, or a folder; it needs no model and no index. With an index, lines can also be sorted by
     meaning and filtered by usage.
 

@@ -201,8 +201,8 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
 
     They are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the two
     parts, in bits) and stand in many surroundings (entropy of the characters beside them, in bits). Words of the
-    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are no words from the table, and
-    give it to segment, index, embed and concordance as a user dictionary.
+    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are not words from the table,
+    and give it to segment, index, embed and concordance as a user dictionary.
 
     \b
     Example:

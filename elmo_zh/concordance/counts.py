@@ -7,7 +7,6 @@ Hardie 2014, with 0.5 in place of a count of zero.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,18 +54,13 @@ def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, 
     """
     sizes = part_sizes(table, column)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
-    total = Frequency(
-        name=name, part="all", count=len(lines), per_million=_per_million(len(lines), int(sizes.sum())),
-        dispersion=dispersion(counts, sizes),
-    )  # fmt: skip
-    if not by_part:
-        return [total]
-    parts = [
-        Frequency(name=name, part=value, count=count, per_million=_per_million(count, size))
-        for value, count, size in zip(column.values, counts.tolist(), sizes.tolist(), strict=True)
-        if size
-    ]
-    return [total, *parts]
+    total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
+    parts = zip(column.values, counts.tolist(), sizes.tolist(), strict=True) if by_part else ()
+    return [total, *(_frequency(name, part, count, size) for part, count, size in parts if size)]
+
+
+def _frequency(name: str, part: str, count: int, size: int, spread: float | None = None) -> Frequency:
+    return Frequency(name=name, part=part, count=count, per_million=_per_million(count, size), dispersion=spread)
 
 
 def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) -> list[Frequency]:
@@ -82,15 +76,8 @@ def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) 
     for number in np.lexsort((np.arange(len(counts)), -counts)).tolist():
         if counts[number] and is_word(table.spellings[number]):
             own = parts[by_word[ends[number] - counts[number] : ends[number]]]
-            found.append(
-                Frequency(
-                    name=table.spellings[number],
-                    part="all",
-                    count=int(counts[number]),
-                    per_million=_per_million(int(counts[number]), len(words)),
-                    dispersion=dispersion(np.bincount(own, minlength=len(sizes)), sizes),
-                )
-            )
+            spread = dispersion(np.bincount(own, minlength=len(sizes)), sizes)
+            found.append(_frequency(table.spellings[number], "all", len(own), len(words), spread))
     return found
 
 
@@ -159,7 +146,7 @@ def collocates(
     size = len(table.spellings)
     together = np.bincount(table.words[inside], minlength=size)
     counts = np.bincount(table.words, minlength=size)
-    # The match itself is no place where a collocate could be.
+    # A collocate cannot stand in the match itself.
     possible = counts - np.bincount(table.words[nodes], minlength=size)
     kept = np.flatnonzero(together >= max(1, least))
     if words_only:
@@ -230,33 +217,27 @@ def compare_words(
     Raises:
         ElmoZhError: If one of the sets has no line.
     """
+    from scipy.stats import chi2, false_discovery_control
+
     counted = [_counts_by_word(*each) for each in (first, second)]
     for which, (_, size) in zip(("first", "second"), counted, strict=True):
         if not size:
             raise ElmoZhError(f"The {which} of the two sets of lines is empty, so there is nothing to compare.")
     (own, own_size), (other, other_size) = counted
     words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
-    return keywords(words, [own[word] for word in words], [other[word] for word in words], (own_size, other_size))
-
-
-def keywords(
-    words: Sequence[str], counts: Sequence[int], others: Sequence[int], sizes: tuple[int, int]
-) -> list[Keyword]:
-    """Return words, given how often each occurs in two sets of so many tokens, by falling log-likelihood."""
-    from scipy.stats import chi2, false_discovery_control
-
-    first, second = np.array(counts, float), np.array(others, float)
-    likelihood = log_likelihood(first, np.full(len(words), float(sizes[0])), first + second, float(sum(sizes)))
+    counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
+    total = float(own_size + other_size)
+    likelihood = log_likelihood(counts, np.full(len(words), float(own_size)), counts + others, total)
     p = chi2.sf(np.abs(likelihood), 1)
     q = false_discovery_control(p) if len(p) else p
-    ratio = np.log2(np.maximum(first, 0.5) / sizes[0]) - np.log2(np.maximum(second, 0.5) / sizes[1])
+    ratio = np.log2(np.maximum(counts, 0.5) / own_size) - np.log2(np.maximum(others, 0.5) / other_size)
     return [
         Keyword(
             word=words[row],
-            count=counts[row],
-            other_count=others[row],
-            per_million=_per_million(counts[row], sizes[0]),
-            other_per_million=_per_million(others[row], sizes[1]),
+            count=own[words[row]],
+            other_count=other[words[row]],
+            per_million=_per_million(own[words[row]], own_size),
+            other_per_million=_per_million(other[words[row]], other_size),
             log_ratio=float(ratio[row]),
             log_likelihood=float(likelihood[row]),
             p=float(p[row]),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int64]
 
 _PLACE = re.compile(r"([1-9])([LR])")
-# Figures of which the largest comes first.
+# Figures that are sorted from the largest down.
 _DESCENDING = ("cosine", "surprisal")
 # Lines that are scored at a time.
 _SCORED_LINES = 500
@@ -33,7 +33,7 @@ _SCORED_LINES = 500
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceLine:
-    """One match in its line. All numbers count from 0 and mean characters of the raw line, but for `number`.
+    """One match in its line. Places in the raw line are characters, counted from 0.
 
     Attributes:
         number: Its number among all matches in the order of the texts, from 1.
@@ -172,7 +172,7 @@ class Concordance:
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
-    """Return the occurrences of the index, which are numbered, that each match consists of; perhaps none."""
+    """Return the numbers of the index's occurrences that make up each match; a match may have none."""
     places = index.token_numbers()
     starts, ends = np.searchsorted(places, found.first), np.searchsorted(places, found.end)
     return [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

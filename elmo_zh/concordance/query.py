@@ -30,7 +30,7 @@ _CONDITION = re.compile(
 def compile_query(query: str) -> re.Pattern[str]:
     r"""Return the pattern of a query: tokens separated by spaces, * for any characters of a token, ? for one.
 
-    What is written together is found however it was segmented, if it begins and ends with a token: 高质量发展 finds
+    A string without spaces is found however it was segmented, if it begins and ends with a token: 高质量发展 finds
     高 质量 发展. A * alone is one token.
 
     >>> bool(compile_query("高质量 发*").search("\0高\0质量\0发展\0"))

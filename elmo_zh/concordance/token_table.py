@@ -16,7 +16,7 @@ from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.preparation import TextPreparation
 
-# What stands for the end of a line among tokens, which never hold one.
+# Marks the end of a line among tokens; no token contains it.
 LINE_END = "\n"
 
 
@@ -29,7 +29,7 @@ class TokenTable:
         words: The place of each token among them, int32, shape (N,).
         spans: First character of each token in the text of its line, and the one after its last, int32, shape (N, 2).
         ends: The number of tokens up to the end of each line, int64, shape (L,).
-        columns: What is known of the lines, by name; `source` is always there.
+        columns: The columns of the lines by name; `source` is always there.
         line: Returns the text of a line and where it is from.
     """
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.checks import check_paths
+from elmo_zh.checks import check_path, check_paths
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.index_content import KEPT_ROWS, WordNumbers, count_words, write_index_text, write_vectors
 from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout, is_index
@@ -83,16 +83,16 @@ def build_index(
 
 
 def index_files(
-    embedder: ElmoEmbedder, paths: object, output: Path, settings: IndexSettings, *, force: bool, reporter: Reporter
+    embedder: ElmoEmbedder, paths: object, output: object, settings: IndexSettings, *, force: bool, reporter: Reporter
 ) -> None:
     """Write the index of the files and folders that a Python call gives, as `elmo-zh index` does."""
     from_name, segmented = settings.options.from_name, settings.segmented
-    given = check_paths(paths, "build", "texts")
+    folder, given = check_path(output, "build", "path", "a folder"), check_paths(paths, "build", "texts")
     with opened_inputs(given, reporter) as sources:
         texts = [
             input_text(source, TextConfig(), segmented=segmented, from_name=from_name) for source in sources.sources
         ]
-        report = build_index(embedder, texts, output, settings, force=force, reporter=reporter)
+        report = build_index(embedder, texts, folder, settings, force=force, reporter=reporter)
     if report.missing_words:
         reporter.warn(describe_missing_words(report.missing_words, "words"))
 

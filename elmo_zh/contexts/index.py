@@ -129,8 +129,7 @@ class ContextIndex:
             TypeError, ValueError: If an argument is not as above.
             ElmoZhError: If the embedder is a stateful one.
             CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
-            OutputError: If the folder exists or does not fit on its disk, or an unfinished index there is of other
-                texts, another model or other settings.
+            OutputError: If the folder exists or does not fit on its disk, or an unfinished index there is another one.
 
         Warns:
             UserWarning: If a file is skipped, far more words are unknown than in training, or some words do not occur.
@@ -145,9 +144,8 @@ class ContextIndex:
             seed=seed,
         )
         settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
-        folder = check_path(path, "build", "path", "a folder")
-        index_files(embedder, texts, folder, settings, force=force, reporter=reporter or WarningReporter())
-        return cls.load(folder)
+        index_files(embedder, texts, path, settings, force=force, reporter=reporter or WarningReporter())
+        return cls.load(path)
 
     def __repr__(self) -> str:
         """Show the path, the sizes and the layers."""
@@ -372,8 +370,7 @@ class ContextIndex:
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            is_token = word in self.distinct_tokens
-            raise ElmoZhError(describe_missing_word(word, self.words, self.path, is_token=is_token))
+            raise ElmoZhError(describe_missing_word(word, self.words, self.path, is_token=word in self.distinct_tokens))
         return number
 
     def _check_layer(self, layer: int) -> int:

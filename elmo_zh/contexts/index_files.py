@@ -235,7 +235,7 @@ class IndexArrays:
         return None if digest is None else path
 
     def check(self, path: Path) -> None:
-        """Raise OutputError if a file is not as the index was made with; each is read whole for that, once."""
+        """Raise OutputError if a file differs from its recorded digest; each file is read for this once."""
         expected = self._unchecked.pop(path, None)
         if expected is not None and file_digest(path) != expected:
             self._unchecked[path] = expected

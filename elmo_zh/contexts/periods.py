@@ -17,11 +17,11 @@ from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
 
-# In a period of fewer documents its raw lines are the documents: too few could be divided in other ways.
+# In a period with fewer documents, raw lines count as documents: so few could be divided in too few ways.
 LEAST_DOCUMENTS = 5
 # A word is a fragment if one token is directly beside so many of its occurrences.
 _FRAGMENT_SHARE = 0.8
-# Particles beside a word make it no fragment: 时候 is one of no name, though 的 is nearly always before it.
+# A particle beside a word does not make it a fragment: 时候 belongs to no name, though 的 is nearly always before it.
 _PARTICLES = frozenset("的地得了着著过過")
 
 
@@ -80,7 +80,7 @@ class Period:
         """Return what a word is a fragment of, such as 卢 拉 for 拉; None if it stands beside various tokens.
 
         It is one if at least 80% of its occurrences, given by their numbers, have one word directly before them, or
-        directly after them, and this is no particle.
+        directly after them, and that word is not a particle.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)

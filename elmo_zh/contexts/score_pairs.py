@@ -11,7 +11,7 @@ from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import parse_fields
 from elmo_zh.errors import ConfigError, CorpusError
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.windows import iter_windows
 
 # Pairs that are scored at a time.
@@ -55,7 +55,9 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
     """Return the columns in FIRST,SECOND or FIRST,SECOND,GROUP; names, or numbers from 1."""
     names = parse_fields(given)
     if len(names) not in (2, 3):
-        raise ConfigError(f"--pairs {given!r} names {len(names)} columns. Give FIRST,SECOND or FIRST,SECOND,GROUP.")
+        raise ConfigError(
+            f"--pairs {given!r} names {counted(len(names), 'column')}. Give FIRST,SECOND or FIRST,SECOND,GROUP."
+        )
     return names
 
 

@@ -56,7 +56,7 @@ TABLE_SUFFIXES = tuple(_WRITERS)
 
 
 def cell(value: Any) -> Any:
-    """Return a value with at most six significant digits; none is an empty cell."""
+    """Return a value with at most six significant digits; NaN and None become empty cells."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if value == value else ""
     return "" if value is None else value
