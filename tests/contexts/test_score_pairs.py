@@ -60,7 +60,7 @@ def test_costs_are_those_of_the_lines(scored_model: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pairs", "good"], "names 1 columns"),
+        (["--pairs", "good"], "names 1 column."),
         (["--pairs", "good,worse"], "record 1 has no column worse besides the first sentence; it has bad, kind"),
         (["--pairs", "good,bad", "--by", "token"], "--pairs compares whole sentences"),
         (["--pairs", "good,bad", "--output", "x.txt"], "its name says no format"),
