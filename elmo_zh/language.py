@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
+from operator import itemgetter
 from pathlib import Path
 from string import Formatter
 
@@ -19,6 +20,9 @@ LOCALES = Path(__file__).parent / "locale"
 DOMAIN = "messages"
 _VARIABLES = ("ELMO_ZH_LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _MAGIC = 0x950412DE
+_FULL_WIDTH = {";": "；", ":": "：", ".": "。"}
+# Messages have fewer; longer lines are texts.
+_MOST_SENTENCES = 8
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
@@ -62,7 +66,10 @@ class _Template:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        gaps = (re.escape(literal) + (f"(?P<{name}>.*?)" if name else "") for literal, name in self._parts)
+        gaps = (
+            re.escape(literal) + (f"(?P<{name}>{'[0-9,.]+' if name == 'number' else '.*?'})" if name else "")
+            for literal, name in self._parts
+        )
         return re.compile("".join(gaps), re.DOTALL)
 
     def match(self, line: str) -> dict[str, str] | None:
@@ -92,26 +99,46 @@ class Translator:
         self._templates = sorted(templates, key=lambda template: -template.num_characters)
 
     def translate(self, line: str) -> str:
-        """Return a message in the other language: as a whole, else sentence by sentence, else unchanged."""
-        if (whole := self._whole(line)) is not None:
-            return whole
-        sentences = re.split(r"(?<=[.:;]) ", line)
-        for end in range(len(sentences) - 1, 0, -1):
-            if (first := self._whole(" ".join(sentences[:end]))) is not None:
-                return first + self.translate(" ".join(sentences[end:]))
-        if len(sentences) > 1:
-            return f"{sentences[0]} {self.translate(' '.join(sentences[1:]))}"
-        return line
+        """Return a message in the other language, or unchanged: as a whole or sentence by sentence.
 
-    def _whole(self, line: str) -> str | None:
+        Of all ways to divide it, the one counts whose templates have the most characters of their own.
+        """
+        return self._best(line)[1]
+
+    def _best(self, line: str) -> tuple[int, str]:
+        sentences = re.split(r"(?<=[.:;]) ", line)
+        best = [(0, "")]
+        for start in range(len(sentences) - 1, -1, -1):
+            ends = {*range(start + 1, min(start + _MOST_SENTENCES, len(sentences)) + 1), len(sentences)}
+            ways = []
+            for end in sorted(ends, reverse=True):
+                num_rest, rest = best[len(sentences) - end]
+                if found := self._made(" ".join(sentences[start:end])):
+                    ways.append((found[0] + num_rest, found[1] + rest))
+                elif end == start + 1:
+                    ways.append((num_rest, f"{sentences[start]} {rest}" if rest else sentences[start]))
+            best.append(max(ways, key=itemgetter(0)))
+        return best[-1]
+
+    def _made(self, sentence: str) -> tuple[int, str] | None:
+        """Return the translation of what one template made, and how many characters are the template's."""
+        end = _FULL_WIDTH.get(sentence[-1:], "")
+        if (found := self._whole(sentence)) or not end:
+            return found
+        # It is part of a list of sentences.
+        return (found[0], found[1] + end) if (found := self._whole(sentence[:-1])) else None
+
+    def _whole(self, line: str) -> tuple[int, str] | None:
         before, text, after = _SPACES.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches everything
         if text in self._words:
-            return f"{before}{self._words[text]}{after}"
+            return len(text), f"{before}{self._words[text]}{after}"
         for template in self._templates:
             if (gaps := template.match(text)) is not None:
                 # Names of files and settings have no space; what has one may be a message of its own.
-                filled = {name: self.translate(gap) if " " in gap else gap for name, gap in gaps.items()}
-                return f"{before}{template.fill(filled)}{after}"
+                filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
+                num_characters = template.num_characters + sum(number for number, _ in filled.values())
+                shown = template.fill({name: gap for name, (_, gap) in filled.items()})
+                return num_characters, f"{before}{shown}{after}"
         return None
 
 

@@ -42,12 +42,17 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
         "Give another name.": "请换一个名字。",
         "{number} lines": "{number} 行",
         "read {counted} of {path}": "从 {path} 读取 {counted}",
+        "{points} points above {other} ({interval})": "比 {other} 高 {points} 分（{interval}）",
     })  # fmt: skip
     assert translator.translate("a b.txt is not there.") == "找不到 a b.txt。"
     assert translator.translate("x is not there. Write y.") == "找不到 x，请输入 y。"
     assert translator.translate("Error: x is not there. Give another name.") == "错误：找不到 x。请换一个名字。"
     assert translator.translate("  read 1,000 lines of x") == "  从 x 读取 1,000 行"
     assert translator.translate("x is not there. Nobody knows why.") == "找不到 x。Nobody knows why."
+    assert translator.translate("blank lines") == "blank lines"
+    assert (
+        translator.translate("2 points above x (1); 3 points above y (2).") == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
+    )
     assert translator.translate("{braces} stay") == "{braces} stay"
 
 
@@ -85,7 +90,7 @@ def test_every_line_has_one_template() -> None:
     translator = Translator(messages)
     for message, translation in messages.items():
         if message and "!r" not in message and "%(" not in message:
-            values = {name: f"<{name}>" for name in gaps(message)}
+            values = {name: "7" if name == "number" else f"<{name}>" for name in gaps(message)}
             assert translator.translate(message.format(**values)) == translation.format(**values), message
 
 
