@@ -310,7 +310,8 @@ def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> No
         labels_of(tmp_path / "labels.tsv", *rows)
 
 
-def test_a_model_without_a_softmax(embedder: ElmoEmbedder, index: ContextIndex) -> None:
+def test_a_model_without_a_softmax(embedder: ElmoEmbedder, folder_of_index: Path) -> None:
+    index = ContextIndex.load(folder_of_index)
     data = PageContent(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter()).whole()
     assert data["has_softmax"] is False
     assert data["parts"][0]["substitutes"] is None

@@ -11,10 +11,11 @@ from contract.command_line import elmo_zh
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
+from elmo_zh.contexts.explore import points
 from elmo_zh.contexts.explore.colourings import colour_points
-from elmo_zh.contexts.explore.points import WordPoints
 from elmo_zh.contexts.senses import usage_rows, usage_substitutes
 from elmo_zh.contexts.usages import (
     ClusterChoice,
@@ -207,26 +208,15 @@ def test_telling_words_of_many_words_in_blocks(
 def test_the_vectors_are_read_once_for_all_words_of_a_page(
     senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [
-        WordPoints(word, occurrences, np.arange(len(occurrences)) % 2)
-        for word in ("苹果", "吃", "米饭", "手机")
-        for occurrences in [tuple(map(senses_index.occurrence, senses_index.occurrences(word).tolist()))]
-    ]
+    monkeypatch.setattr(points, "_usages", lambda index, occurrences, seed: np.arange(len(occurrences)) % 2)
     layer, norms, read = usage_layer(senses_index), ContextIndex.norms, []
     monkeypatch.setattr(ContextIndex, "norms", lambda index, layer: read.append(layer) or norms(index, layer))
-    names = {text["name"]: "a" for text in senses_index.info["texts"]}
-    found = colour_points(senses_index, words, names, None, SilentReporter())["usage"]
+    found = points.choose_points(senses_index, PageChoice(words=("苹果", "吃", "米饭", "手机")), SilentReporter())
     assert read == [layer]
-    expected = []
-    for word in words:
-        vectors = np.array(senses_index.vectors(layer)[word.numbers], np.float64)
-        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        centres = np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
-        [told] = telling_words(senses_index, [(word.word, centres)], layer, 4) if len(centres) > 1 else [[[]]]
-        expected += ["、".join(each) for each in told]
-    assert list(found["labels"]) == expected
-    assert "" in expected
-    assert len(expected) == 7
+    names = {text["name"]: "a" for text in senses_index.info["texts"]}
+    usage = colour_points(senses_index, found, names, None, SilentReporter())["usage"]
+    assert list(usage["labels"]) == ["、".join(name[:4]) for word in found for name in word.names]
+    assert sum(word.num_usages for word in found) == len(usage["labels"]) > len(found)
 
 
 def test_substitutes_of_usages(tmp_path: Path) -> None:
