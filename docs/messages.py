@@ -40,7 +40,7 @@ UNTRANSLATED = (
 # Their texts are patterns, or filters of warnings.
 PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings")
 # Texts that are files, not messages: the model card, the pages in the browser, generated settings files.
-FILES = ("training/bundle_export.py", "contexts/explore/page.py", "spacy.py", "sklearn.py")
+FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
 # So that the files change only with their texts.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 PROSE = re.compile(r"[A-Za-z]{2,}[,:]? [\"'(]?[A-Za-z]{2,}")

@@ -23,6 +23,7 @@ LAYERS = (
     "planning",
     "stages",
     "tasks",
+    "explore",
     "concordance",
     "contexts",
     "sklearn",

@@ -16,11 +16,11 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.explore.colourings import PointLabels
-    from elmo_zh.contexts.explore.content import PageContent
-    from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
+    from elmo_zh.explore.colourings import PointLabels
+    from elmo_zh.explore.content import PageContent
+    from elmo_zh.explore.server import ExploreServer, LiveSentences
 
 _PORT = 8337
 
@@ -65,9 +65,9 @@ def explore(
       elmo-zh explore sample.index --labels data/senses.tsv --output page.html
     """
     resolve_for_model(common, also="embed")
-    from elmo_zh.contexts.explore.content import PageContent
-    from elmo_zh.contexts.explore.page import check_packages
-    from elmo_zh.contexts.explore.server import LiveSentences
+    from elmo_zh.explore.content import PageContent
+    from elmo_zh.explore.page import check_packages
+    from elmo_zh.explore.server import LiveSentences
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()
@@ -100,8 +100,8 @@ def _load(
     common: Common, path: Path | None, announce: Callable[[], None] | None
 ) -> tuple["ContextIndex", "ElmoEmbedder"]:
     """Return the index to show, which is made if none is given, and its model."""
-    from elmo_zh.contexts.explore.own_index import Subject, load_own_index
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.explore.own_index import Subject, load_own_index
     from elmo_zh.run.find_runs import is_run
 
     if path is None or is_run(path):
@@ -121,8 +121,8 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
     An index of a part of the sample has the senses that are marked in this part.
     """
-    from elmo_zh.contexts.explore.colourings import PointLabels
-    from elmo_zh.contexts.explore.own_index import labels_of_sample
+    from elmo_zh.explore.colourings import PointLabels
+    from elmo_zh.explore.own_index import labels_of_sample
 
     if path is not None:
         return PointLabels.load(path, index.sources, archives=index.archives)
@@ -164,8 +164,8 @@ def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
 
 def _server(common: Common, port: int | None) -> "ExploreServer":
     """Return a server, at another port if none is given and the usual one is in use."""
-    from elmo_zh.contexts.explore.server import ExploreServer
     from elmo_zh.errors import OutputError
+    from elmo_zh.explore.server import ExploreServer
 
     try:
         return ExploreServer(_PORT if port is None else port)
@@ -178,7 +178,7 @@ def _server(common: Common, port: int | None) -> "ExploreServer":
 
 def _announce(common: Common, address: str, *, opens: bool) -> None:
     """Say where the page will be, and open it in a browser."""
-    from elmo_zh.contexts.explore.server import open_in_browser
+    from elmo_zh.explore.server import open_in_browser
 
     is_opened = opens and open_in_browser(address)
     line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
@@ -187,7 +187,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
     """Show the page and compute the rest of it, until Ctrl-C, which is how it should end."""
-    from elmo_zh.contexts.explore.page import build_page
+    from elmo_zh.explore.page import build_page
 
     described = _described(content.overview)
     server.show(build_page(content.overview, live=True), sentences)
@@ -211,7 +211,7 @@ def _described(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[str, Any]) -> None:
-    from elmo_zh.contexts.explore.page import write_page
+    from elmo_zh.explore.page import write_page
 
     num_bytes = write_page(data, output)
     words = data["words"]

@@ -98,9 +98,9 @@ def index_or_own(common: Common, given: Path | None) -> Path:
 def own_index_path(model: Path | None = None) -> Path | None:
     """Return the folder of the index that `explore` has made of a model's own text; None if there is none."""
     from elmo_zh.bundle.layout import BundleLayout
-    from elmo_zh.contexts.explore.own_index import Subject
     from elmo_zh.contexts.index_files import is_index
     from elmo_zh.errors import BundleError
+    from elmo_zh.explore.own_index import Subject
     from elmo_zh.run.files import file_digest
 
     try:

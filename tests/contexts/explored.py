@@ -9,9 +9,9 @@ from contexts.texts import indexed, model_of_words, write_text
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.explore.colourings import PointLabels
-from elmo_zh.contexts.explore.content import PageContent
-from elmo_zh.contexts.explore.server import ExploreServer, LiveSentences
+from elmo_zh.explore.colourings import PointLabels
+from elmo_zh.explore.content import PageContent
+from elmo_zh.explore.server import ExploreServer, LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 
 WORDS = ("我们", "今天", "吃", "苹果", "。", "𠮷野", "<script>")

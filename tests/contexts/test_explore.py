@@ -19,14 +19,14 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.explore import page as page_module
-from elmo_zh.contexts.explore import points
-from elmo_zh.contexts.explore.colourings import NUM_COLOURS, Colouring, PointLabels
-from elmo_zh.contexts.explore.content import PageContent, short_names
-from elmo_zh.contexts.explore.page import build_page, embedded_json
-from elmo_zh.contexts.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.contexts.index_files import IndexedLine
 from elmo_zh.errors import CorpusError, ElmoZhError
+from elmo_zh.explore import page as page_module
+from elmo_zh.explore import points
+from elmo_zh.explore.colourings import NUM_COLOURS, Colouring, PointLabels
+from elmo_zh.explore.content import PageContent, short_names
+from elmo_zh.explore.page import build_page, embedded_json
+from elmo_zh.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 

@@ -11,8 +11,8 @@ from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, served
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts.explore.page import build_page, write_page
-from elmo_zh.contexts.explore.server import LiveSentences
+from elmo_zh.explore.page import build_page, write_page
+from elmo_zh.explore.server import LiveSentences
 
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
 pytestmark = pytest.mark.browser

@@ -17,10 +17,10 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.explore import content as content_module
-from elmo_zh.contexts.explore.content import PageContent
-from elmo_zh.contexts.explore.own_index import Subject
-from elmo_zh.contexts.explore.server import LiveSentences
+from elmo_zh.explore import content as content_module
+from elmo_zh.explore.content import PageContent
+from elmo_zh.explore.own_index import Subject
+from elmo_zh.explore.server import LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")

@@ -16,9 +16,9 @@ from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.explore import own_index
-from elmo_zh.contexts.explore import server as browser_module
-from elmo_zh.contexts.explore.server import ExploreServer, open_in_browser
+from elmo_zh.explore import own_index
+from elmo_zh.explore import server as browser_module
+from elmo_zh.explore.server import ExploreServer, open_in_browser
 from elmo_zh.run.files import file_digest, sealed, write_json
 from elmo_zh.run.layout import RunDir
 

@@ -16,9 +16,9 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.explore.page import build_page
-from elmo_zh.contexts.explore.server import MOST_QUESTION_BYTES, ExploreServer, LiveSentences
 from elmo_zh.errors import OutputError
+from elmo_zh.explore.page import build_page
+from elmo_zh.explore.server import MOST_QUESTION_BYTES, ExploreServer, LiveSentences
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")

@@ -14,8 +14,6 @@ from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
-from elmo_zh.contexts.explore import points
-from elmo_zh.contexts.explore.colourings import colour_points
 from elmo_zh.contexts.senses import usage_rows, usage_substitutes
 from elmo_zh.contexts.usages import (
     ClusterChoice,
@@ -28,6 +26,8 @@ from elmo_zh.contexts.usages import (
     usage_vectors,
 )
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.explore import points
+from elmo_zh.explore.colourings import colour_points
 from elmo_zh.extras import install_line
 from elmo_zh.run.reporter import SilentReporter
 

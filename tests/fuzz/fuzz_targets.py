@@ -28,12 +28,12 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
 from elmo_zh.config.task_settings import Reading
-from elmo_zh.contexts.explore.colourings import PointLabels
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.embed.reduction import load_mix_weights
+from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.tasks.probe_senses import read_senses
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.contexts.explore.points import WordPoints
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
+from elmo_zh.explore.points import WordPoints
 from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter
 

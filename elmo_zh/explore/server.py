@@ -17,17 +17,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any
 
-from elmo_zh.contexts.explore.content import (
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
+from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.errors import OutputError
+from elmo_zh.explore.content import (
     PageContent,
     TokenReader,
     has_probabilities,
     substitute_records,
     token_records,
 )
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
-from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.errors import OutputError
 
 HOST = "127.0.0.1"
 # A question with a sentence of some 1,300 characters.

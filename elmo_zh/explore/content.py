@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import Place
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.explore.colourings import PointLabels, colour_points
-from elmo_zh.contexts.explore.points import (
-    METHODS,
-    WordPoints,
-    choose_points,
-    compute_maps,
-    point_neighbours,
-)
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexLayout, Occurrence
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import usage_layer
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.explore.colourings import PointLabels, colour_points
+from elmo_zh.explore.points import (
+    METHODS,
+    WordPoints,
+    choose_points,
+    compute_maps,
+    point_neighbours,
+)
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter

@@ -17,7 +17,7 @@ from elmo_zh.run.reporter import format_bytes
 
 # A larger page is slow to open and to send to others.
 MOST_BYTES = 20_000_000
-_HERE = files("elmo_zh.contexts.explore")
+_HERE = files("elmo_zh.explore")
 
 
 def write_page(data: Mapping[str, Any], path: Path) -> int:
