@@ -3,6 +3,7 @@
 The catalogue is `elmo_zh/locale/zh/LC_MESSAGES/messages.po`. This script adds the messages that are new in the code,
 with an empty translation, removes those that have gone, and compiles the rest for the program. It finds messages in the
 syntax tree: every text of two words or more; an f-string becomes a template whose gaps have the names of their values.
+Single words count where they are shown alone: headings of tables, names of values, what a progress bar counts.
 `--missing` lists the messages that have no translation.
 """
 
@@ -41,6 +42,10 @@ UNTRANSLATED = (
 PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings")
 # Texts that are files, not messages: the model card, the pages in the browser, generated settings files.
 FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
+# Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
+WORDS = ("header", "marks", "unit", "SECTIONS", "_CORPUS")
+# Dataclasses whose fields are the columns of a table.
+ROWS = ("Frequency", "Collocate", "Keyword", "NewWord")
 # So that the files change only with their texts.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 PROSE = re.compile(r"[A-Za-z]{2,}[,:]? [\"'(]?[A-Za-z]{2,}")
@@ -83,6 +88,12 @@ def is_message(template: str) -> bool:
     return bool(PROSE.search(literal)) or few_words
 
 
+def parts_of_explanation(text: str) -> list[str]:
+    """Return what a setting means, and what its empty value means, also as the help of an option says it."""
+    meaning, empty, value = text.partition(" Empty: ")
+    return [meaning, f"Empty: {value}", f"Default: {value}"] if empty else [meaning]
+
+
 class Messages(ast.NodeVisitor):
     """Collects (line, message) from a module."""
 
@@ -108,13 +119,53 @@ class Messages(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Add both forms of a counted noun; leave out patterns."""
+        """Add both forms of a counted noun, and the words of progress bars; leave out patterns."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in ("progress", "translate"):
+            self._add_words(*node.args[:1])
+        if name == "update" and ast.unparse(node.func).startswith("progress."):
+            self.found += [(node.lineno, each.arg) for each in node.keywords if each.arg]
+            self._add_words(*(each.value for each in node.keywords if not each.arg))
         if name == "counted" and isinstance(node.args[-1], ast.Constant):
             noun = node.args[-1].value
             self.found += [(node.lineno, f"{{number}} {noun}"), (node.lineno, f"{{number}} {noun}s")]
         elif name not in PATTERNS:
             self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Add words that are shown alone."""
+        if getattr(node.targets[0], "id", "") in WORDS:
+            self._add_words(node.value)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """Add words that are shown alone."""
+        if getattr(node.target, "id", "") in WORDS:
+            self._add_words(node.value)
+        self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """Add words that are shown alone."""
+        if node.arg in WORDS:
+            self._add_words(node.value)
+        self.generic_visit(node)
+
+    def visit_Yield(self, node: ast.Yield) -> None:
+        """Add the name of a value."""
+        if isinstance(node.value, ast.Tuple):
+            self._add_words(*(each for each in node.value.elts[:1] if isinstance(each, ast.Constant | ast.JoinedStr)))
+        self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Add the columns of a table, and what sections of settings and their settings mean."""
+        fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+        if node.name in ROWS:
+            self.found += [(each.lineno, ast.unparse(each.target).replace("_", " ")) for each in fields]
+        if node.name.endswith("Config"):
+            self.found.append((node.lineno, (ast.get_docstring(node) or "").split("\n")[0]))
+            for text in (each for each in node.body if isinstance(each, ast.Expr)):
+                self.found += [(text.lineno, part) for part in parts_of_explanation(ast.literal_eval(text.value))]
+        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         """Leave out docstrings."""
@@ -127,6 +178,18 @@ class Messages(ast.NodeVisitor):
         if described and (text := ast.get_docstring(node)):
             self.found += [(node.lineno, " ".join(each.split())) for each in text.split("\n\n") if each[0] != "\b"]
         self.generic_visit(node)
+
+    def _add_words(self, *nodes: ast.expr) -> None:
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str):
+                text = template_of(node)  # type: ignore[arg-type]  # constants with a text have a value
+                # Not names such as layers.{layer}.bias and kept_characters.
+                if re.search(r"[A-Za-z]{2}", re.sub(r"\{\w+\}", "", text)) and (
+                    " " in text or not re.search("[{_]", text)
+                ):
+                    self.found.append((node.lineno, text))
+            elif not isinstance(node, ast.Call | ast.Subscript | ast.comprehension):
+                self._add_words(*(each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)))
 
     def _add(self, node: ast.Constant | ast.JoinedStr) -> None:
         template = template_of(node)

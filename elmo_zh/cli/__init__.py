@@ -65,7 +65,7 @@ class SectionedHelp(SettingsGroup):
         """Write the sections, with all descriptions in one column."""
         width = max(map(len, self.commands))
         for title, commands in SECTIONS.items():
-            with formatter.section(title):
+            with formatter.section(translate(title)):
                 # Without a limit, click would cut a sentence off where the line ends.
                 rows = [(str(each.name).ljust(width), each.get_short_help_str(limit=1000)) for each in commands]
                 formatter.write_dl(rows)

@@ -69,6 +69,7 @@ class Console:
     ) -> Iterator[Progress]:
         """Show a running count with its rate and the remaining time."""
         on_terminal = sys.stderr.isatty()
+        description, unit = translate(description), translate(unit)
         with tqdm(
             desc=description,
             unit=f" {unit}",
@@ -97,7 +98,7 @@ class _Bar:
     def update(self, amount: int, **figures: float) -> None:
         self._bar.update(amount)
         if figures:
-            shown = {name: _figure(value) for name, value in figures.items()}
+            shown = {translate(name): _figure(value) for name, value in figures.items()}
             self._bar.set_postfix(shown, refresh=not amount)
 
 
@@ -124,6 +125,6 @@ class _Lines:
             prefix=self._description,
             unit=f" {self._unit}",
             unit_scale=True,
-            postfix=", ".join(f"{name}={_figure(value)}" for name, value in figures.items()),
+            postfix=", ".join(f"{translate(name)}={_figure(value)}" for name, value in figures.items()),
         )
         click.echo(line, err=True)

@@ -234,7 +234,7 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
     header = [name.replace("_", " ") for name in shown[0]] if shown else []
     common.finish(
         {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
-        *(aligned([header, *cells], left=[n for n, name in enumerate(header) if name in _LEFT]) if shown else []),
+        *(aligned(cells, [n for n, name in enumerate(header) if name in _LEFT], header) if shown else []),
         "",
         title + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
         *([f"Wrote {options.output}"] if options.output else []),

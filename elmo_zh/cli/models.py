@@ -15,7 +15,8 @@ from elmo_zh.cli.stages import embed_with
 from elmo_zh.config import config_names
 from elmo_zh.config.fields import option
 from elmo_zh.errors import BundleError, OptionError
-from elmo_zh.run.reporter import counted, format_date
+from elmo_zh.language import translate
+from elmo_zh.run.reporter import aligned, counted, format_date
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -171,7 +172,8 @@ def info(common: Common, /, bundle: Path, with_precisions: bool) -> None:
     loaded = load_bundle(find_bundle(bundle))
     shape = loaded.bilm.shape
     summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
-    lines = [f"{one_line(name) + ':':22} {one_line(str(value))}" for name, value in _for_people(summary)]
+    names = ((f"{translate(one_line(name))}:", one_line(str(value))) for name, value in _for_people(summary))
+    lines = [*aligned([*names], left=(0, 1))]
     if with_precisions:
         from elmo_zh.bundle.golden import load_golden
         from elmo_zh.bundle.layout import BundleLayout
@@ -306,14 +308,14 @@ def selftest(common: Common, /, bundle: Path) -> None:
     checks = run_selftest(loaded, common.device or "auto")
     neighbours = find_neighbours(loaded)
     failed = [check.name for check in checks if check.passed is False]
-    marks = {True: "ok    ", False: "FAILED", None: "skip  "}
+    marks = {True: "ok", False: "FAILED", None: "skip"}
     common.finish(
         {
             "passed": not failed,
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
         },
-        *(f"{marks[check.passed]} {check.name}: {check.found}" for check in checks),
+        *(f"{translate(marks[check.passed]):6} {check.name}: {check.found}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
         bundle=loaded,
     )

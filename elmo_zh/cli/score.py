@@ -149,6 +149,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         ]
         for kind, each in found.items()
     ]
+    header = ["kind", "pairs", "by probability", "by perplexity"]
     common.finish(
         {
             "pairs": len(scores),
@@ -157,7 +158,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
             "groups": found,
             "output": str(output) if output else None,
         },
-        *(aligned([["kind", "pairs", "by probability", "by perplexity"], *rows]) if len(rows) > 1 else ()),
+        *(aligned(rows, header=header) if len(rows) > 1 else ()),
         f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
         + (f": {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)" if scores else ""),
         *([f"Wrote {output}"] if output else []),

@@ -145,7 +145,7 @@ def _describe(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator
     best, own = result["substitutes"], result.get("own")
     shown = best if own is None or own["rank"] <= len(best) else [*best, own]
     header = ["word", "rank", "probability", "forward", "backward"]
-    yield from aligned([header, *(_cells(each, occurrence.word) for each in shown)])
+    yield from aligned([_cells(each, occurrence.word) for each in shown], header=header)
     if "own" in result and own is None:
         yield f"{occurrence.word} is outside the model's vocabulary, so it has no rank."
     yield ""

@@ -70,14 +70,15 @@ def table_lines(words: Sequence[WordDrift]) -> list[str]:
     more = {name: cells for name, cells in optional.items() if any(cells)}
     measures = [name for name in _TITLES if getattr(words[0], name) is not None]
     header = ["word", words[0].old, words[0].new, *(_TITLES[name] for name in measures), "interval", "baseline"]
-    found = [[*header, "old spread", "new spread", "p", "q", *more]]
+    header += ["old spread", "new spread", "p", "q", *more]
+    found = []
     for number, each in enumerate(words):
         row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
         row += [f"{getattr(each, name):.4f}" for name in measures]
         row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
         row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
         found.append(row)
-    return list(aligned(found))
+    return list(aligned(found, header=header))
 
 
 def step_lines(word: WordDrift) -> list[str]:

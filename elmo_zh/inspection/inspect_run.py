@@ -17,6 +17,7 @@ from elmo_zh.inspection import Shown
 from elmo_zh.inspection.oddities import find_oddities
 from elmo_zh.inspection.segmented_text import TextSurvey, survey_segmented
 from elmo_zh.invocation import program
+from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import can_draw, name_corpus, save_picture
 from elmo_zh.pictures.coverage import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
@@ -153,13 +154,12 @@ def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
 def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
     tallies = {name: Tally.restored(source) for name, source in sources.items()}
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
-    rows: list[tuple[str, ...]] = [("source", "files", "documents", "characters", "kept", "left out for")]
-    rows += [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
+    rows = [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
     if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
         rows.append(_source_row(f"{len(others):,} others", others))
     if len(tallies) > 1:
         rows.append(_source_row("all", tallies.values()))
-    yield from aligned(rows)
+    yield from aligned(rows, header=("source", "files", "documents", "characters", "kept", "left out for"))
 
 
 def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
@@ -174,9 +174,11 @@ def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
 
 def _text(text: Mapping[str, Any]) -> Iterator[str]:
     kinds = text["kinds"]
-    rows = [("training text", *kinds["tokens"])]
-    rows += [(f"share of {what}", *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]
-    yield from aligned(rows)
+    rows = [
+        (translate(f"share of {what}"), *(f"{share:.1%}" for share in shares.values()))
+        for what, shares in kinds.items()
+    ]
+    yield from aligned(rows, header=("training text", *kinds["tokens"]))
     yield f"Tokens of one Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
     yield f"Sentence lengths in tokens, so many of the sentences no longer: {lengths}."

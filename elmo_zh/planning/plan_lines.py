@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from elmo_zh.language import translate
 from elmo_zh.run.record import STAGES
 from elmo_zh.run.reporter import aligned, counted, format_bytes, format_seconds
 from elmo_zh.vocabulary.coverage import coverage_lines
@@ -29,8 +30,8 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from _sample(plan["sample"], plan["passed_over"])
     yield ""
     counts = [(title, f"{figures[name]:,.0f}") for name, title in _CORPUS.items()]
-    about = "exactly" if plan["sample"]["is_all"] else "about"
-    yield from aligned([("corpus", about), *counts, ("tokens covered", f"{figures['coverage']:.2%}")])
+    rows = [(translate(name), shown) for name, shown in (*counts, ("tokens covered", f"{figures['coverage']:.2%}"))]
+    yield from aligned(rows, header=("corpus", "exactly" if plan["sample"]["is_all"] else "about"))
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
     vocab = plan["settings"]["vocab"]
@@ -66,22 +67,22 @@ def _sample(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterat
 
 
 def _stages(memory: Mapping[str, float], figures: Mapping[str, float]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("stage", "time", "memory", "disk")]
+    rows: list[tuple[str, ...]] = []
     seconds = {stage: figures[name] for stage in STAGES if (name := f"seconds.{stage}") in figures}
     disk = {stage: figures[name] for what, stage in _MAKERS.items() if (name := f"bytes.{what}") in figures}
     for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):
         sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
         rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", *sizes))
-    yield from aligned(
-        [*rows, ("together", format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values())))]
-    )
+    rows.append((translate("together"), format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
+    yield from aligned(rows, header=("stage", "time", "memory", "disk"))
 
 
 def _training(training: Mapping[str, Any]) -> Iterator[str]:
-    rows = [("training with", "rows", "parameters", "tokens", "epochs", "tokens/s", "time", "memory", "tried")]
+    header = ("training with", "rows", "parameters", "tokens", "epochs", "tokens/s", "time", "memory", "tried")
+    rows = []
     for name, each in training.items():
         sizes = (f"{each['rows']:,}", f"{each['parameters'] / 1e6:,.1f} M", f"{each['tokens']:,}")
         pace = (f"{each['epochs']:.2f}", f"{each['tokens_per_second']:,.0f}", format_seconds(each["seconds"]))
-        tried = "yes" if each["is_measured"] else "by its products"
+        tried = translate("yes" if each["is_measured"] else "by its products")
         rows.append((name, *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
-    yield from aligned(rows)
+    yield from aligned(rows, header=header)

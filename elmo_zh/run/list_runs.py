@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.invocation import train_command
+from elmo_zh.language import translate
 from elmo_zh.run.files import folder_bytes, is_locked
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
@@ -63,7 +64,7 @@ def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"There are no runs in {found['folder']}. Train a model with: {train_command()}"
         return
     header = ("run", "corpus", "tokens", "disk", "perplexity", "bigram", "date", "")
-    yield from aligned([header, *(_cells(run) for run in found["runs"])], left=(0, 1, 6, 7))
+    yield from aligned([*map(_cells, found["runs"])], left=(0, 1, 6, 7), header=header)
 
 
 def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,4 +80,4 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
         done = f"unfinished, done until {prepared[-1]}" if prepared else "unfinished"
         step = run["checkpoint_step"]
         marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
-    return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)
+    return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, translate("; ".join(marks))

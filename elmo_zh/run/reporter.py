@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Protocol
 
+from elmo_zh.language import translate
+
 
 class Progress(Protocol):
     """A running count, such as the tokens trained so far."""
@@ -136,11 +138,13 @@ def format_bytes(num_bytes: float) -> str:
     return f"{num_bytes / 1e3:,.1f} kB"
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
     """Yield the rows of a table in columns, two spaces apart; a Chinese character is two columns wide.
 
-    The columns of these numbers are aligned to the left, the others to the right.
+    The columns of these numbers are aligned to the left, the others to the right. The header, if there is one, is
+    translated.
     """
+    rows = [[*map(translate, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         spaces = (" " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
