@@ -6,7 +6,7 @@ The choice takes bounded memory, shard by shard or in one pass.
 import hashlib
 import shutil
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,10 +36,14 @@ class Paragraph:
     num_tokens: int
 
 
+def paragraph_text(sentences: Iterable[str]) -> str:
+    """Return a paragraph's characters, without white space so that segmentation does not matter."""
+    return "".join(sentences).replace(" ", "")
+
+
 def paragraph_key(sentences: Iterable[str]) -> int:
-    """Return the hash of a paragraph's characters, without white space so that segmentation does not matter."""
-    text = "".join(sentences).replace(" ", "")
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big")
+    """Return the hash of a paragraph's characters."""
+    return int.from_bytes(hashlib.blake2b(paragraph_text(sentences).encode("utf-8"), digest_size=8).digest(), "big")
 
 
 # One of the paragraphs of equal text, and how many there are.
@@ -127,21 +131,22 @@ class HeldoutChoice:
         most_tokens = _MAX_TEXT_FRACTION * self._max_tokens
         return copies * paragraph.num_sentences > _MAX_TEXT_SENTENCES or copies * paragraph.num_tokens > most_tokens
 
-    def chosen(self) -> list[int]:
-        """Return the keys of the held-out texts, sorted."""
+    def chosen(self, near_copies: Collection[int] = ()) -> list[int]:
+        """Return the keys of the held-out texts, sorted; the keys in `near_copies` have near copies in the corpus."""
         wanted = min(self._min_sentences, self._num_sentences // 10)
         heldout: list[int] = []
         num_sentences = num_tokens = 0
-        for paragraph, copies in self.candidates():
+        for paragraph, copies in sorted(self.candidates(), key=lambda each: each[0].key in near_copies):
             if self._is_too_long(paragraph, copies):
                 continue
-            is_wanted = paragraph.key < self._share_end or num_sentences < wanted
+            is_new = paragraph.key not in near_copies
+            is_wanted = (paragraph.key < self._share_end and is_new) or num_sentences < wanted
             num_sentences += copies * paragraph.num_sentences
             num_tokens += copies * paragraph.num_tokens
             if not is_wanted or num_tokens > self._max_tokens or num_sentences * 5 > self._num_sentences:
                 break
             heldout.append(paragraph.key)
-        return heldout
+        return sorted(heldout)
 
 
 def save_candidates(path: Path, choice: HeldoutChoice) -> None:

@@ -65,6 +65,11 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
         f" {counted(counts.train_sentences, 'sentence')} to train on,"
         f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
     )
+    if counts.near_copies_trained:
+        reporter.note(
+            f"{counted(counts.near_copies_trained, 'paragraph')} with near copies stayed in the training text, so that"
+            " the held-out text is new."
+        )
     dropped = ", ".join(f"{reason} {number:,}" for reason, number in counts.dropped.items())
     if dropped:
         reporter.note(f"{counts.kept_characters:,} characters were kept. Characters left out: {dropped}.")
@@ -129,6 +134,11 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         )
     if not counts.han_characters:
         reporter.warn("This corpus contains no Chinese character. Check that it is the right one.")
+    if counts.near_copies_heldout:
+        reporter.warn(
+            f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"
+            " training text, because too little of the corpus has none. Perplexity will be lower than on other text."
+        )
     if not counts.heldout_sentences:
         reporter.warn(
             "No text could be held out, because there is too little text or its lines are too long, so perplexity will"

@@ -2,7 +2,7 @@
 
 Its four steps are made of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
 repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
-among the candidates of all shards (heldout.py).
+among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
 
 How the corpus is cut depends on the corpus and the settings only, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
@@ -28,6 +28,7 @@ from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import NumberedSource, cut, extract
 from elmo_zh.segmenting.heldout import HeldoutChoice, TakeOutTask, load_candidates, take_out
+from elmo_zh.segmenting.near_copies import find_near_copies
 from elmo_zh.segmenting.shard_task import SegmentTask, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 from elmo_zh.text.segmenters.registry import describe_segmenter
@@ -59,6 +60,8 @@ class SegmentCounts:
     train_tokens: int = 0
     heldout_sentences: int = 0
     heldout_tokens: int = 0
+    near_copies_trained: int = 0  # Paragraphs that were not held out because they have near copies
+    near_copies_heldout: int = 0  # Paragraphs that were held out although they have near copies
 
 
 @dataclass(kw_only=True)
@@ -146,7 +149,8 @@ def _describe_plan(
     """Return everything that decides what the parts contain."""
     settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
     files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
-    return {"elmo_zh": __version__, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
+    # Bump the version of the parts when shards hold other files.
+    return {"elmo_zh": __version__, "parts": 2, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
 
 
 # Step 1
@@ -268,11 +272,16 @@ def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
 def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
     """Return a file of the keys of the held-out paragraphs, chosen among the candidates of all shards."""
     choice = HeldoutChoice(work.config)
-    for number, sentences_in_shard in enumerate(num_sentences):
-        bound, candidates = load_candidates(work.step("segmented").path / f"{part_name(number)}.candidates")
+    shards = [work.step("segmented").path / part_name(number) for number in range(len(num_sentences))]
+    for shard, sentences_in_shard in zip(shards, num_sentences, strict=True):
+        bound, candidates = load_candidates(shard.with_suffix(".candidates"))
         choice.merge(candidates, bound, sentences_in_shard)
+    near_copies = find_near_copies([paragraph.key for paragraph, _ in choice.candidates()], shards)
+    chosen = choice.chosen(near_copies)
+    work.result.counts.near_copies_heldout = len(near_copies.intersection(chosen))
+    work.result.counts.near_copies_trained = sum(key < max(chosen, default=0) for key in near_copies.difference(chosen))
     path = work.parts.path / "chosen.json"
-    write_json(path, choice.chosen())
+    write_json(path, chosen)
     return path
 
 

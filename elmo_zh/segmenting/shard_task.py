@@ -14,7 +14,8 @@ from elmo_zh.corpus.cleaning.counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
-from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, save_candidates
+from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, paragraph_text, save_candidates
+from elmo_zh.segmenting.near_copies import MOST_CHARACTERS, signatures
 from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.text.han import count_han
 from elmo_zh.text.preparation import TextPreparation
@@ -24,8 +25,9 @@ STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "s
 _ROW = Struct("<QIII?")  # of heldout.INDEX
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
-# Lines whose Chinese characters are counted together.
+# Lines whose Chinese characters are counted together, and paragraphs whose signatures are computed together.
 _HAN_LINES = 100
+_SIGNED = 200
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's segmented paragraphs, their index and the held-out candidates.
+    """Write a shard's segmented paragraphs, their index and signatures, and the held-out candidates.
 
     The figures: the counts of all its lines, a tally of each source by its number, and the numbers of Chinese
     characters and of sentences.
@@ -100,7 +102,10 @@ def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
         unfinished.open("wb") as file,
         writer.file("index") as unfinished_index,
         unfinished_index.open("wb") as index,
+        writer.file("signatures") as unfinished_signatures,
+        unfinished_signatures.open("wb") as signature_file,
     ):
+        texts: list[str] = []
         for sentences, num_tokens, starts_document in _iter_paragraphs(task, counts):
             paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
             choice.add(paragraph)
@@ -108,6 +113,11 @@ def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
             file.write(data)
             index.write(_ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document))
             counts.sentences += len(sentences)
+            texts.append(paragraph_text(sentences)[:MOST_CHARACTERS])
+            if len(texts) == _SIGNED:
+                signature_file.write(signatures(texts).tobytes())
+                texts.clear()
+        signature_file.write(signatures(texts).tobytes())
     with writer.file("candidates") as unfinished:
         save_candidates(unfinished, choice)
     return {

@@ -312,6 +312,7 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
 
 def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:
     heldout, samples = counts.get("heldout"), MetricsFile(context.run.metrics).lines()
+    segmented = load_record(context.run.stage_record("segment"), damaged_is_none=True).get("counts", {})
     return TrainingFigures(
         train_tokens=context.store.train.num_tokens,
         perplexity=heldout["perplexity"] if heldout else None,
@@ -321,5 +322,7 @@ def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str,
         num_rows=len(context.vocabulary),
         started_from_model=start is not None,
         share_of_copies=counts.get("heldout_share_of_copies", 0.0),
+        near_copies_trained=segmented.get("near_copies_trained", 0),
+        near_copies_heldout=segmented.get("near_copies_heldout", 0),
         config=context.config,
     )

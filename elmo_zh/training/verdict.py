@@ -64,6 +64,8 @@ class TrainingFigures:
     num_rows: int  # Number of vocabulary rows
     started_from_model: bool  # Whether training started from another model
     share_of_copies: float = 0.0  # Fraction of the held-out sentences with a run of tokens of the training text
+    near_copies_trained: int = 0  # Paragraphs that were not held out because they have near copies
+    near_copies_heldout: int = 0  # Held-out paragraphs with near copies in the training text
     config: Config  # The run's settings
 
     @property
@@ -92,6 +94,11 @@ class TrainingFigures:
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
+                " training text, so this perplexity flatters: on other text it will be higher."
+            )
+        if self.near_copies_heldout:
+            return (
+                f"Near copies of {counted(self.near_copies_heldout, 'paragraph')} of the held-out text are in the"
                 " training text, so this perplexity flatters: on other text it will be higher."
             )
         if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
@@ -139,9 +146,7 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
         yield f"The training has diverged: held-out perplexity {figures.perplexity:.3g}, far worse than guessing."
         return
     else:
-        yield _compare(figures.perplexity, figures.baselines, ", as it should be" if not figures.flattery else "")
-        if figures.flattery:
-            yield figures.flattery
+        yield from _compare_heldout(figures, figures.perplexity)
     trend, value = figures.trend()
     if trend is Trend.FALLING:
         yield f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
@@ -158,6 +163,18 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
         yield f"{figures.unknown_rate:.1%} of the held-out words are unknown: they are too rare in the training text."
     if figures.train_tokens < _LITTLE_TEXT:
         yield f"{figures.train_tokens:,} tokens are little text; a good model needs millions."
+
+
+def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[str]:
+    """Yield how the held-out text is predicted, and whether it is new."""
+    yield _compare(perplexity, figures.baselines, ", as it should be" if not figures.flattery else "")
+    if figures.flattery:
+        yield figures.flattery
+    if figures.near_copies_trained and not figures.near_copies_heldout:
+        yield (
+            f"The held-out text has no near copies in the training text:"
+            f" {counted(figures.near_copies_trained, 'paragraph')} with near copies were not held out."
+        )
 
 
 def _compare(perplexity: float, baselines: Mapping[str, float], praise: str) -> str:

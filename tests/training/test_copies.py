@@ -79,3 +79,20 @@ def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered
 
 def test_a_few_formulas_are_no_copies() -> None:
     assert judge(replace(GOOD, share_of_copies=0.26)) == judge(GOOD)
+
+
+def test_the_verdict_counts_near_copies() -> None:
+    kept_apart = judge(replace(GOOD, near_copies_trained=7))
+    assert kept_apart.findings == (
+        judge(GOOD).findings[0],
+        "The held-out text has no near copies in the training text: 7 paragraphs with near copies were not held out.",
+        STOPPED,
+    )
+    assert kept_apart.command == judge(GOOD).command
+    flattered = judge(replace(GOOD, near_copies_trained=7, near_copies_heldout=5))
+    assert flattered.findings[1:] == (
+        "Near copies of 5 paragraphs of the held-out text are in the training text, so this perplexity flatters: on"
+        " other text it will be higher.",
+        STOPPED,
+    )
+    assert flattered.command == "{program} evaluate other.txt --model {run}/model"

@@ -1,0 +1,90 @@
+"""Near copies among paragraphs, by MinHash (Broder 1997) over runs of three characters: held-out text has to be new.
+
+A signature holds the lowest hash of a paragraph's runs for each of 16 hash functions. The fraction of places in which
+two signatures agree estimates the Jaccard index of the runs; paragraphs that agree in 9 places are near copies.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmo_zh.run.arrays import read_numbers
+from elmo_zh.segmenting.heldout import INDEX
+
+Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs without near copies
+_PLACES, _LEAST_EQUAL = 16, 9
+# Shorter sentences recur naturally; paragraphs much longer than this are never held out.
+_LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
+_FACTORS = np.random.default_rng(2018).integers(2**63, size=_PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+# Paragraphs compared at a time: each may resemble thousands.
+_COMPARED = 256
+
+
+def signatures(texts: Sequence[str]) -> Signatures:
+    """Return the signatures of texts without white space; all digits count as equal."""
+    lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
+    is_long = lengths >= _LEAST_CHARACTERS
+    found = np.zeros((len(texts), _PLACES), np.uint32)
+    if not is_long.any():
+        return found
+    joined = "".join(text[:MOST_CHARACTERS] for text in texts if len(text) >= _LEAST_CHARACTERS)
+    codes = np.frombuffer(joined.encode("utf-32-le"), "<u4").astype(np.uint64)
+    codes[(codes >= ord("0")) & (codes <= ord("9"))] = ord("0")
+    ends = np.cumsum(lengths[is_long])
+    starts = ends - lengths[is_long]
+    first, second, third = (codes * factor for factor in _FACTORS[_PLACES:])
+    runs = first + np.roll(second, -1) + np.roll(third, -2)
+    for place in (1, 2):
+        # Runs that would reach into the next text.
+        runs[ends - place] = runs[starts]
+    runs ^= runs >> np.uint64(32)
+    for place, factor in enumerate(_FACTORS[:_PLACES]):
+        found[is_long, place] = np.minimum.reduceat(runs * factor >> np.uint64(32), starts)
+    return found
+
+
+def find_near_copies(keys: Sequence[int], shards: Sequence[Path]) -> set[int]:
+    """Return which of the paragraphs with these keys have a near copy of another key in the segmented shards.
+
+    The shards are read twice. Memory grows with the largest shard and with the number of keys.
+    """
+    wanted, found = np.array(keys, np.uint64), np.zeros((len(keys), _PLACES), np.uint32)
+    order = np.argsort(wanted)
+    for shard_keys, shard_signatures in _iter_signed(shards):
+        rows = np.flatnonzero(np.isin(shard_keys, wanted))
+        found[order[np.searchsorted(wanted, shard_keys[rows], sorter=order)]] = shard_signatures[rows]
+    wanted, found = wanted[found.any(1)], found[found.any(1)]
+    near: set[int] = set()
+    for shard_keys, shard_signatures in _iter_signed(shards):
+        rows = np.flatnonzero(shard_signatures.any(1))
+        for start in range(0, len(rows), _COMPARED):
+            some = rows[start : start + _COMPARED]
+            is_near = _has_near_copy(wanted, found, shard_keys[some], shard_signatures[some])
+            near.update(wanted[is_near].tolist())
+            wanted, found = wanted[~is_near], found[~is_near]
+    return near
+
+
+def _iter_signed(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], Signatures]]:
+    for shard in shards:
+        index = read_numbers(shard.with_suffix(".index"), INDEX)
+        yield index["key"], read_numbers(shard.with_suffix(".signatures"), np.uint32).reshape(-1, _PLACES)
+
+
+def _has_near_copy(
+    keys: NDArray[np.uint64], ours: Signatures, other_keys: NDArray[np.uint64], others: Signatures
+) -> NDArray[np.bool_]:
+    """Return which signatures agree with one of the others, of another key, in enough places."""
+    is_near = np.zeros(len(keys), np.bool_)
+    # Signatures that agree in 9 of 16 places agree in both places of one of these 8 pairs.
+    for our_pairs, other_pairs in zip(ours.view(np.uint64).T, others.view(np.uint64).T, strict=True):
+        order = np.argsort(our_pairs)
+        first, last = (np.searchsorted(our_pairs, other_pairs, side, sorter=order) for side in ("left", "right"))
+        theirs = np.repeat(np.arange(len(others)), last - first)
+        place = np.arange(len(theirs)) - np.repeat(np.cumsum(last - first) - last, last - first)
+        mine = order[place]
+        equal = np.count_nonzero(ours[mine] == others[theirs], axis=1)
+        is_near[mine[(equal >= _LEAST_EQUAL) & (keys[mine] != other_keys[theirs])]] = True
+    return is_near
