@@ -41,8 +41,7 @@ def plan(
       elmo-zh plan statutes.txt --init starter
     """
     from elmo_zh.corpus.sources import gathered_sources
-    from elmo_zh.planning.plan import make_plan
-    from elmo_zh.planning.plan_lines import describe_plan
+    from elmo_zh.planning.plan import describe_plan, make_plan
     from elmo_zh.run.files import require_no_input, write_json
     from elmo_zh.stages.init_bundle import adopt_init
     from elmo_zh.stages.inputs import find_user_dictionary

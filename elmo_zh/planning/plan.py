@@ -1,23 +1,31 @@
-"""The plan of a run: what the stages report of a sample, scaled to the corpus."""
+"""The plan of a run: what the stages report of a sample, scaled to the corpus, and the lines that show it.
+
+Different words grow by a power of the text (Herdan 1960, Heaps 1978). A part of each count stands for words that the
+sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
+"""
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.allocator import peak_memory_bytes
-from elmo_zh.config import Config, VocabConfig, result_settings, shipped_configs
+from elmo_zh.config import Config, result_settings, shipped_configs
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine.select import EngineChoice
+from elmo_zh.language import translate
 from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.sample import Sample, Trial, take_sample, try_sample
-from elmo_zh.planning.words import Words, words_of
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.record import STAGES
+from elmo_zh.run.reporter import Reporter, aligned, counted, format_bytes, format_seconds
 from elmo_zh.text.han import count_han
 from elmo_zh.version import __version__
-from elmo_zh.vocabulary.coverage import ROUND_SIZES
+from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 from elmo_zh.word2vec.implementations import choose_epochs
 
@@ -25,8 +33,80 @@ PLAN_FORMAT = 2
 THIS_CONFIG = "this run"
 SECTIONS = ("text", "vocab", "word2vec", "model", "train")
 _DIGITS = {"coverage": 6, "seconds": 2}
-# Memory of Python with what the early stages import, of a word in a table of counts, of a row with its word.
+# Memory of Python with what stages import, of a word in a table of counts, of a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
+ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
+_DISCOUNTED = 0.6  # measured on four corpora
+
+# Figures of the corpus, in the order in which they are shown, with their titles.
+_CORPUS = {
+    "documents": "documents", "characters": "characters", "kept_characters": "of them kept", "sentences": "sentences",
+    "tokens": "tokens", "distinct_words": "distinct words", "rows": "vocabulary rows",
+}  # fmt: skip
+# Which stage makes what a figure of disk space is about.
+_MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
+
+# Why a size of the vocabulary is recommended.
+_REASONS = {
+    "coverage": "its words cover 95% of the tokens",
+    "gain": "twice as many words would cover less than one percentage point more",
+    "min_count": "it has room for every word that occurs vocab.min_count = {min_count} times or more",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """How many words differ and how many are frequent; the most frequent, by their `ranks`, cover these fractions."""
+
+    distinct: float
+    frequent: float
+    ranks: NDArray[np.float64]
+    covered: NDArray[np.float64]
+
+    def share(self, num_words: float) -> float:
+        """Return the fraction of the tokens that the most frequent words cover."""
+        return float(np.interp(math.log1p(num_words), np.log1p(self.ranks), self.covered))
+
+    def recommended_size(self) -> tuple[int, str]:
+        """Return the smallest round size that is enough for the vocabulary, and why: coverage, gain or min_count."""
+        for size in ROUND_SIZES:
+            covered, doubled = (self.share(min(number, self.frequent)) for number in (size, 2 * size))
+            if covered >= ENOUGH_COVERAGE:
+                return size, "coverage"
+            if size >= self.frequent:
+                return size, "min_count"
+            if doubled - covered < LITTLE_GAIN:
+                return size, "gain"
+        return ROUND_SIZES[-1], "gain"
+
+    def described(self) -> dict[str, Any]:
+        """Return the coverage at round sizes and the recommended size for JSON."""
+        size, reason = self.recommended_size()
+        curve = [{"words": each, "share": round(self.share(each), 4)} for each in ROUND_SIZES if each < self.distinct]
+        return {"coverage_curve": curve, "recommended_vocab_size": size, "recommended_because": reason}
+
+
+def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
+    """Return the words of `factor` times as much text as a sample with these counts; with 1 those of the sample."""
+    found = np.array(sorted(counts, reverse=True), np.int64)
+    half = np.random.default_rng(1).binomial(found, 0.5)
+
+    def power(least: int) -> float:
+        whole, *halves = (int((each >= least).sum()) for each in (found, half, found - half))
+        return math.log2(2 * max(1, whole) / max(1, sum(halves)))
+
+    growth = power(1)
+    distinct = len(found) * factor**growth
+    # Frequent words grow faster, by a surplus of the power that halves whenever the text doubles.
+    surplus = (power(min_count) - growth) * (1 - 1 / factor)
+    frequent = int((found >= min_count).sum()) * factor**growth * 4**surplus
+    once, twice = (int((found == number).sum()) for number in (1, 2))
+    discount = _DISCOUNTED * (1 - 1 / factor) * once / max(1, once + 2 * twice)
+    covered = np.cumsum([0.0, *(found - discount)]) / max(1, found.sum())
+    ranks = np.arange(len(covered), dtype=np.float64)
+    if factor > 1:
+        ranks, covered = np.append(ranks, max(distinct, ranks[-1] + 1)), np.append(covered, 1.0)
+    return Words(distinct=distinct, frequent=frequent, ranks=ranks, covered=covered)
 
 
 def make_plan(
@@ -43,43 +123,32 @@ def make_plan(
     # How many times as much text as the sample the corpus has, without copies.
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
     factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
-    counts, words = trial.counts, words_of(trial.words.values(), factor, config.vocab.min_count)
-    figures = {name: factor * counts[name] for name in ("kept_characters", "sentences", "tokens")}
-    exact = {name: counts[name] for name in ("documents", "characters", "distinct_words", "rows", "coverage")}
-    figures |= exact if sample.is_all else _estimated(sample, words, exact["rows"], config.vocab)
+    words = words_of(trial.words.values(), factor, config.vocab.min_count)
+    figures = _counts(sample, trial, factor, words, config)
     num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.totals["line_bytes"])
     figures |= _seconds(sample, trial, factor, num_workers, choose_epochs(config.word2vec, figures["tokens"]).epochs)
     figures |= _bytes(trial, factor, figures["rows"], config)
-    memory = _stage_memory(process_bytes, num_workers, figures, config)
+    worker_bytes = process_bytes + _WORD_BYTES * figures["distinct_words"]
+    early_bytes = num_workers * worker_bytes + (_PROCESS_BYTES if num_workers > 1 else 0)
+    memory = dict.fromkeys(("segment", "vocab", "encode"), early_bytes)
+    vector_bytes = figures["rows"] * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
+    memory["word2vec"] = 2 * _PROCESS_BYTES + vector_bytes if config.word2vec.enabled else 0
     training = {}
     if not limits.no_training:
         reporter.note("Trying some steps of training ...")
-        # Imported here, so that a plan without training needs no torch.
-        from elmo_zh.training.trial import forecast_training
-
-        heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
-        predictions = round((figures["tokens"] + figures["sentences"]) * (1 - heldout))
-        heldout_tokens = round(figures["tokens"] * heldout)
-        # A model to start from brings its words and its sizes.
-        configs = {THIS_CONFIG: config} if config.vocab.init else {THIS_CONFIG: config, **shipped_configs()}
-        num_words = round(figures["rows"]) - len(SPECIALS) if config.vocab.init else round(words.frequent)
-        training = forecast_training(configs, predictions, heldout_tokens, num_words)
+        training = _training(config, figures, words)
         this = training[THIS_CONFIG]
         checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
         figures |= {"seconds.train": this["seconds"], "bytes.checkpoints": checkpoints}
         figures["bytes.model"], memory["train"] = this["bundle_bytes"], this["memory_bytes"]
-    recommended, reason = words.recommended_size()
-    sizes = [size for size in ROUND_SIZES if size < words.distinct]
     return {
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
-        "sample": sample.described(),
+        "sample": _described(sample),
         "figures": {name: {"value": round(value, _DIGITS.get(name.split(".")[0]))} for name, value in figures.items()},
-        "coverage_curve": [{"words": size, "share": round(words.share(size), 4)} for size in sizes],
-        "recommended_vocab_size": recommended,
-        "recommended_because": reason,
+        **words.described(),
         "memory_bytes": {stage: round(num_bytes) for stage, num_bytes in memory.items()},
         "training": training,
         "embedding_bytes": {"value": round(figures["tokens"] * _vector_bytes(config))},
@@ -87,10 +156,26 @@ def make_plan(
     }
 
 
-def _estimated(sample: Sample, words: Words, least_rows: float, config: VocabConfig) -> dict[str, float]:
-    rows = max(least_rows, min(words.frequent + len(SPECIALS), config.size or math.inf))
-    read = {name: sample.totals[name] for name in ("documents", "characters")}
-    return {**read, "distinct_words": words.distinct, "rows": rows, "coverage": words.share(rows)}
+def _described(sample: Sample) -> dict[str, Any]:
+    return {
+        "pieces": len(sample.blocks),
+        "files": sample.num_files,
+        "corpus_bytes": round(sample.totals["line_bytes"]),
+        "bytes": sample.num_bytes,
+        "share": 1.0 if sample.is_all else round(min(1.0, sample.num_bytes / sample.totals["line_bytes"]), 6),
+        "is_all": sample.is_all,
+        "places_not_reached": sample.num_unreached,
+    }
+
+
+def _counts(sample: Sample, trial: Trial, factor: float, words: Words, config: Config) -> dict[str, float]:
+    figures = {name: factor * trial.counts[name] for name in ("kept_characters", "sentences", "tokens")}
+    exact = ("documents", "characters", "distinct_words", "rows", "coverage")
+    if sample.is_all:
+        return figures | {name: trial.counts[name] for name in exact}
+    rows = max(trial.counts["rows"], min(words.frequent + len(SPECIALS), config.vocab.size or math.inf))
+    read = (sample.totals["documents"], sample.totals["characters"])
+    return figures | dict(zip(exact, (*read, words.distinct, rows, words.share(rows)), strict=True))
 
 
 def _seconds(sample: Sample, trial: Trial, factor: float, num_workers: int, epochs: int) -> dict[str, float]:
@@ -112,23 +197,83 @@ def _bytes(trial: Trial, factor: float, rows: float, config: Config) -> dict[str
     return {f"bytes.{name}": value for name, value in num_bytes.items()}
 
 
-def _stage_memory(
-    process_bytes: int, num_workers: int, figures: Mapping[str, float], config: Config
-) -> dict[str, float]:
-    """Return about how many bytes of memory each stage takes at most, all its processes together."""
-    words, rows = figures["distinct_words"], figures["rows"]
-    main_bytes = _PROCESS_BYTES if num_workers > 1 else 0
-    encoded = words if config.model.mode == "character" else rows
-    vectors = rows * (2 * 4 * config.model.projection_dim + _ROW_BYTES)
-    return {
-        "segment": main_bytes + num_workers * process_bytes,
-        "vocab": main_bytes + num_workers * (_PROCESS_BYTES + _WORD_BYTES * words) + _WORD_BYTES * rows,
-        "encode": main_bytes + num_workers * (_PROCESS_BYTES + _WORD_BYTES * encoded),
-        "word2vec": 2 * _PROCESS_BYTES + vectors if config.word2vec.enabled else 0,
-    }
+def _training(config: Config, figures: Mapping[str, float], words: Words) -> dict[str, dict[str, Any]]:
+    # Imported here, so that a plan without training needs no torch.
+    from elmo_zh.training.trial import forecast_training
+
+    heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
+    predictions = round((figures["tokens"] + figures["sentences"]) * (1 - heldout))
+    # A model to start from brings its words and its sizes.
+    configs = {THIS_CONFIG: config} if config.vocab.init else {THIS_CONFIG: config, **shipped_configs()}
+    num_words = round(figures["rows"]) - len(SPECIALS) if config.vocab.init else round(words.frequent)
+    return forecast_training(configs, predictions, round(figures["tokens"] * heldout), num_words)
 
 
 def _vector_bytes(config: Config) -> int:
     """Return the bytes of the vectors of one token, with the settings of section embed."""
     layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
     return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
+
+
+def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a plan."""
+    figures = {name: each["value"] for name, each in plan["figures"].items()}
+    yield from _sample_lines(plan["sample"], plan["passed_over"])
+    yield ""
+    counts = [(title, f"{figures[name]:,.0f}") for name, title in _CORPUS.items()]
+    rows = [(translate(name), shown) for name, shown in (*counts, ("tokens covered", f"{figures['coverage']:.2%}"))]
+    yield from aligned(rows, header=("corpus", "exactly" if plan["sample"]["is_all"] else "about"))
+    yield ""
+    yield from coverage_lines(plan["coverage_curve"])
+    vocab = plan["settings"]["vocab"]
+    reason = _REASONS[plan["recommended_because"]].format(**vocab)
+    yield (
+        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
+        f" {vocab['size']:,}, which gives {figures['rows']:,.0f} rows."
+    )
+    yield ""
+    yield from _stage_lines(plan["memory_bytes"], figures)
+    if plan["training"]:
+        yield ""
+        yield from _training_lines(plan["training"])
+    yield ""
+    size = format_bytes(plan["embedding_bytes"]["value"])
+    yield f"Vectors of the whole corpus, with the settings of section embed: about {size}."
+
+
+def _sample_lines(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterator[str]:
+    files, size = counted(sample["files"], "file"), format_bytes(sample["bytes"])
+    if sample["is_all"]:
+        yield f"All of the corpus was read: {files}, {size}."
+    else:
+        about = f"about {format_bytes(sample['corpus_bytes'])} of text ({sample['share']:.2%})"
+        yield f"Sample: {sample['pieces']} blocks, {size} of {files}, {about}."
+    if sample["places_not_reached"]:
+        yield (
+            f"{sample['places_not_reached']} files were not read to their end in time; the rest may differ. To allow"
+            " more time: --seconds"
+        )
+    for reason, found in passed_over.items():
+        yield f"Passed over in the sample: {found['count']:,} {reason}, such as {found['names'][0]}."
+
+
+def _stage_lines(memory: Mapping[str, float], figures: Mapping[str, float]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = []
+    seconds = {stage: figures[name] for stage in STAGES if (name := f"seconds.{stage}") in figures}
+    disk = {stage: figures[name] for what, stage in _MAKERS.items() if (name := f"bytes.{what}") in figures}
+    for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):
+        sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
+        rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", *sizes))
+    rows.append((translate("together"), format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
+    yield from aligned(rows, header=("stage", "time", "memory", "disk"))
+
+
+def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
+    header = ("training with", "rows", "parameters", "tokens", "epochs", "tokens/s", "time", "memory", "tried")
+    rows = []
+    for name, each in training.items():
+        sizes = (f"{each['rows']:,}", f"{each['parameters'] / 1e6:,.1f} M", f"{each['tokens']:,}")
+        pace = (f"{each['epochs']:.2f}", f"{each['tokens_per_second']:,.0f}", format_seconds(each["seconds"]))
+        tried = translate("yes" if each["is_measured"] else "by its products")
+        rows.append((name, *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
+    yield from aligned(rows, header=header)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -40,56 +40,9 @@ _RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 class Block:
     """Consecutive lines of a file, some 16 kB, without copies; it stands for `weight` blocks of its file."""
 
-    lines: list[str] = field(default_factory=list)
-    num_bytes: int = 0
+    lines: list[str]
+    num_bytes: int
     weight: float = 0.0
-
-
-@dataclass(kw_only=True)
-class Sample:
-    """Blocks of a corpus, and whether they are all of it.
-
-    `totals` estimates documents, characters, line_characters and line_bytes (of the lines that the reader leaves) and
-    copied_characters (in lines that are copies) of the whole corpus, and `seconds` the time to read it. `num_unreached`
-    counts files that were not read to their end.
-    """
-
-    blocks: list[Block] = field(default_factory=list)
-    is_all: bool = False
-    totals: dict[str, float] = field(default_factory=dict)
-    num_files: int = 0
-    num_unreached: int = 0
-    seconds: float = 0.0
-    passed_over: PassedOver = field(default_factory=PassedOver)
-
-    @property
-    def num_bytes(self) -> int:
-        """The bytes of the blocks."""
-        return sum(block.num_bytes for block in self.blocks)
-
-    def described(self) -> dict[str, Any]:
-        """Return the size of the sample and of the corpus for JSON."""
-        return {
-            "pieces": len(self.blocks),
-            "files": self.num_files,
-            "corpus_bytes": round(self.totals["line_bytes"]),
-            "bytes": self.num_bytes,
-            "share": 1.0 if self.is_all else round(min(1.0, self.num_bytes / self.totals["line_bytes"]), 6),
-            "is_all": self.is_all,
-            "places_not_reached": self.num_unreached,
-        }
-
-
-def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
-    """Read a corpus as far as the time limit allows, and choose blocks of it."""
-    if config.bad_bytes == "strict":
-        config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
-    sample = _Reader(config, limits).read(sources)
-    if not any(line.strip() for block in sample.blocks for line in block.lines):
-        names = ", ".join(source.name for source in sources[:3])
-        other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(sample.passed_over.counts.items()))
-        raise CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")
-    return sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,98 +56,106 @@ class _WatchedSource(Source):
         return self.opened[0]
 
 
-class _Reader:
-    def __init__(self, config: TextConfig, limits: PlanLimits) -> None:
-        self._config, self._limits = config, limits
-        self._found, self._random = Sample(), Random(limits.seed)  # noqa: S311
+class Sample:
+    """Blocks of a corpus that is read as far as the time limit allows, and whether they are all of it.
+
+    `totals` estimates documents, characters, line_characters and line_bytes (of the lines that the reader leaves) and
+    copied_characters (in lines that are copies) of the whole corpus, and `seconds` the time to read it. `num_unreached`
+    counts files that were not read to their end.
+    """
+
+    def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
+        self.blocks: list[Block] = []
+        self.passed_over = PassedOver()
+        self.num_files = self.num_unreached = 0
+        self._config, self._random = config, Random(limits.seed)  # noqa: S311
         self._rule = KeyRule(least_characters=config.duplicate_min_characters, has_short=False)
         self._keys: set[int] = set()
         self._step, self._num_blocks = 1, 0
+        started_at = time.monotonic()
+        self.totals, share_read = self._read(sources, started_at, limits.seconds)
+        self.seconds = (time.monotonic() - started_at) / share_read
+        most_bytes = limits.sample_megabytes * 1e6
+        self.is_all = not self.num_unreached and self._step == 1 and self.num_bytes <= most_bytes
+        if not self.is_all:
+            self._choose(max(1, int(most_bytes * len(self.blocks) / max(1, self.num_bytes))))
 
-    def read(self, sources: Sequence[Source]) -> Sample:
-        """Read the files, the largest first, each for a part of the time as large as its part of the bytes."""
-        found, started_at = self._found, time.monotonic()
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of the blocks."""
+        return sum(block.num_bytes for block in self.blocks)
+
+    def _read(self, sources: Sequence[Source], started_at: float, seconds: float) -> tuple[dict[str, float], float]:
+        """Read the files, the largest first; return the totals of the corpus, and the part of it that was read.
+
+        Each file gets time in proportion to its size. Files that were not begun are assumed to be like the others.
+        """
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
-        corpus_bytes = bytes_left = sum(sizes.values())
-        read, totals, bytes_begun = Counter[str](), Counter[str](), 0
+        totals, corpus_bytes, bytes_begun, bytes_read = Counter[str](), sum(sizes.values()), 0, 0.0
         for source in sorted(sizes, key=lambda each: (-sizes[each], self._random.random())):
-            now = time.monotonic()
-            seconds = (started_at + self._limits.seconds - now) * sizes[source] / bytes_left
-            bytes_left -= sizes[source]
-            if seconds <= 0 and bytes_begun:
-                found.num_unreached += 1
+            if bytes_begun and time.monotonic() > started_at + seconds:
+                self.num_unreached += 1
                 continue
-            counts, factor = self._read_source(source, sizes[source], now + seconds)
-            read += counts
+            bytes_begun += sizes[source]
+            counts, factor = self._read_source(source, sizes[source], started_at + seconds * bytes_begun / corpus_bytes)
             one = {} if counts["documents"] > 1 else {"documents": 1}  # one so far stays one
             totals += Counter({name: factor * count for name, count in counts.items()} | one)
-            bytes_begun += sizes[source]
-        # Files that were not begun are like the others.
-        found.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
-        found.seconds = (time.monotonic() - started_at) * found.totals.get("line_bytes", 0) / max(1, read["line_bytes"])
-        most_bytes = self._limits.sample_megabytes * 1e6
-        found.is_all = not found.num_unreached and self._step == 1 and found.num_bytes <= most_bytes
-        if not found.is_all:
-            found.blocks = self._chosen(max(1, int(most_bytes * len(found.blocks) / max(1, found.num_bytes))))
-        return found
+            bytes_read += sizes[source] / factor
+        whole = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
+        return whole, bytes_read / max(1, corpus_bytes) or 1.0
 
-    def _chosen(self, number: int) -> list[Block]:
-        """Return the blocks that hold points at equal distances; each is as long as the text that it stands for."""
-        blocks = self._found.blocks
-        ends = np.cumsum([block.weight * block.num_bytes for block in blocks] or [0.0])
+    def _choose(self, number: int) -> None:
+        """Leave the blocks that hold points at equal distances; each is as long as the text that it stands for."""
+        ends = np.cumsum([block.weight * block.num_bytes for block in self.blocks] or [0.0])
         points = (np.arange(number) + self._random.random()) * ends[-1] / number
         places = np.unique(np.searchsorted(ends, points, side="right"))
-        return [blocks[place] for place in places if place < len(blocks)]
+        self.blocks = [self.blocks[place] for place in places if place < len(self.blocks)]
 
     def _read_source(self, source: Source, file_bytes: int, deadline: float) -> tuple[Counter[str], float]:
         """Read a file as far as time allows; return the counts of that, and how many times as much the file holds."""
         counts, read_bytes = Counter[str](), 0
-        pieces: list[ByteRange | None] = [*self._ranges(source, file_bytes)] or [None]
-        for piece in pieces:
+        for piece in self._pieces(source, file_bytes):
             if read_bytes and time.monotonic() > deadline:
                 break
             tally = Tally()
-            read_bytes += self._read_piece(source, piece, tally, counts, deadline) or file_bytes
-            self._found.num_files += tally.forms.total()
+            if piece is None:
+                read_bytes = self._read_file(source, tally, counts, deadline) or file_bytes
+            else:
+                read_bytes += piece.end - piece.start
+                documents = read_range(source, piece, self._config, tally, self.passed_over)
+                deque(self._keep_blocks(chain.from_iterable(documents), counts), maxlen=0)
+            self.num_files += tally.forms.total()
             counts.update(documents=tally.documents, characters=tally.characters)
-        self._found.num_unreached += read_bytes < file_bytes
-        for block in self._found.blocks:
+        self.num_unreached += read_bytes < file_bytes
+        for block in self.blocks:
             block.weight = block.weight or file_bytes / read_bytes
         return counts, file_bytes / read_bytes
 
-    def _ranges(self, source: Source, file_bytes: int) -> list[ByteRange]:
-        """Return ranges of a large file at equal distances, in random order; none if it cannot be read in ranges."""
+    def _pieces(self, source: Source, file_bytes: int) -> Sequence[ByteRange | None]:
+        """Return ranges of a large file at equal distances, in random order; None for a file that is read whole."""
         if file_bytes < _RANGED_FROM_BYTES:
-            return []
+            return [None]
         number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
         places = [int((i + self._random.random()) * file_bytes / number) for i in range(number)]
         ranges = ranges_at(source, self._config, places, _RANGE_BYTES)
-        return self._random.sample(ranges, len(ranges))
+        return self._random.sample(ranges, len(ranges)) or [None]
 
-    def _read_piece(
-        self, source: Source, piece: ByteRange | None, tally: Tally, counts: Counter[str], deadline: float
-    ) -> int:
-        """Read a range, or a file until its time is over; return the bytes read, 0 for the whole file."""
-        passed_over, reached = self._found.passed_over, 0
-        if piece is not None:
-            documents = read_range(source, piece, self._config, tally, passed_over)
-            deque(self._blocks_of(chain.from_iterable(documents), counts), maxlen=0)
-            return piece.end - piece.start
-        watched = _WatchedSource(**vars(source), opened=[])
-        documents = read_source(watched, self._config, tally, passed_over, trusts_head=True)
-        for _ in self._blocks_of(chain.from_iterable(documents), counts):
-            if time.monotonic() > deadline and not watched.opened[0].closed:
-                position = watched.opened[0].tell()
-                # The bytes that were read last are taken to their end.
-                if position > reached > 0:
-                    documents.close()  # type: ignore[attr-defined]
-                    return reached
-                reached = position
+    def _read_file(self, source: Source, tally: Tally, counts: Counter[str], deadline: float) -> int:
+        """Read a file until its time is over; return the bytes read, 0 for the whole file."""
+        watched, reached = _WatchedSource(**vars(source), opened=[]), 0
+        documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
+        for _ in self._keep_blocks(chain.from_iterable(documents), counts):
+            position = 0 if watched.opened[0].closed else watched.opened[0].tell()
+            # The bytes that were read last are taken to their end.
+            if time.monotonic() > deadline and position > reached > 0:
+                documents.close()  # type: ignore[attr-defined]
+                return reached
+            reached = max(reached, position)
         return 0
 
-    def _blocks_of(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
+    def _keep_blocks(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
         """Make blocks of lines, and yield after each one."""
-        block = Block()
+        block = Block(lines=[], num_bytes=0)
         for line in lines:
             encoded = line.encode("utf-8", "replace")
             counts.update(characters=len(line), line_characters=len(line), line_bytes=len(encoded))
@@ -206,7 +167,7 @@ class _Reader:
             if block.num_bytes >= BLOCK_BYTES:
                 self._keep(block)
                 yield
-                block = Block()
+                block = Block(lines=[], num_bytes=0)
         if block.lines:
             self._keep(block)
 
@@ -219,15 +180,27 @@ class _Reader:
 
     def _keep(self, block: Block) -> None:
         if self._num_blocks % self._step == 0:
-            self._found.blocks.append(block)
+            self.blocks.append(block)
         self._num_blocks += 1
-        if len(self._found.blocks) > _MOST_BLOCKS:
-            self._found.blocks, self._step = self._found.blocks[::2], 2 * self._step
+        if len(self.blocks) > _MOST_BLOCKS:
+            self.blocks, self._step = self.blocks[::2], 2 * self._step
+
+
+def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
+    """Read a corpus as far as the time limit allows, and choose blocks of it."""
+    if config.bad_bytes == "strict":
+        config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
+    sample = Sample(sources, config, limits)
+    if not any(line.strip() for block in sample.blocks for line in block.lines):
+        names = ", ".join(source.name for source in sources[:3])
+        other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(sample.passed_over.counts.items()))
+        raise CorpusError(f"{names} holds no text{f' (passed over: {other})' if other else ''}. Give a file with text.")
+    return sample
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What the stages report: counts, seconds and bytes of each, seconds to start; and the words of the text."""
+    """What the stages report: counts, and seconds and bytes of each, seconds to start; and the words of the text."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]

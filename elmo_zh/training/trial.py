@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -71,8 +70,8 @@ def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
     )
 
 
-# A configuration whose step would take longer, at the rate of a smaller one, which is lower, is not tried.
-_LONGEST_STEP_SECONDS = 8.0
+# In place of a configuration whose step makes more products, the default configuration is tried, which makes fewer.
+_MOST_PRODUCTS = 1e11
 # As many steps as fit into the time, but at least two: the first one compiles kernels.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
@@ -80,76 +79,66 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 def forecast_training(
     configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
 ) -> dict[str, dict[str, Any]]:
-    """Return what training takes with each configuration; those of the smallest steps are tried first.
+    """Return what training takes with each configuration; the first one is tried, the others follow from its products.
 
     Each has rows of the vocabulary; tokens to train on, in one direction; epochs; seconds of all steps and evaluations;
-    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured, whether steps were
-    tried, or their time follows from what was measured of a smaller configuration. `predictions` counts tokens and ends
-    of sentences to train on, `frequent_words` those that are frequent enough for the vocabulary.
+    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured, whether its own steps
+    were tried. `predictions` counts tokens and ends of sentences to train on, `frequent_words` those that are frequent
+    enough for the vocabulary.
     """
     keep_freed_memory()
     threads = torch.get_num_threads()
-    sizes = {name: _Sizes.of(config, frequent_words) for name, config in configs.items()}
-    found: dict[str, dict[str, Any]] = {}
-    tried: dict[tuple[Any, ...], float] = {}
-    # Rate of the largest configuration tried, by mode: small ones spend their time elsewhere.
-    rates: dict[str, float] = {}
-    for name in sorted(configs, key=lambda each: sizes[each].step):
-        config, size = configs[name], sizes[name]
-        mode = config.model.mode
-        is_tried = mode not in rates or size.step / rates[mode] <= _LONGEST_STEP_SECONDS
-        if is_tried:
-            key = (config.model, config.train, size.rows)
-            tried[key] = tried.get(key) or _step_seconds(config, size.rows)
-            rates[mode] = size.step / tried[key]
-        forecast = _forecast(config, size, max(1, predictions), heldout_tokens, rates[mode])
-        found[name] = {**forecast, "is_measured": is_tried}
+    tried = next(iter(configs.values()))
+    if _products(tried, frequent_words)[2] > _MOST_PRODUCTS:
+        tried = Config()
+    rows, _, products = _products(tried, frequent_words)
+    rate = products / _step_seconds(tried, rows)
     torch.set_num_threads(threads)
-    return {name: found[name] for name in configs}
+    found = {}
+    for name, config in configs.items():
+        forecast = _forecast(config, max(1, predictions), heldout_tokens, frequent_words, rate)
+        is_measured = (config.model, config.train, forecast["rows"]) == (tried.model, tried.train, rows)
+        found[name] = {**forecast, "is_measured": is_measured}
+    return found
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    """The rows of a model, the numbers in its network, tables and optimisers, and how many are multiplied."""
+def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
+    """Return rows, and how many numbers are multiplied for an evaluated word and in a training step.
 
-    rows: int
-    network: int
-    tables: int
-    states: int
-    word: float  # Products in one evaluated word, forward
-    step: float  # and in one training step, whose backward pass takes twice those of the forward pass
-
-    @classmethod
-    def of(cls, config: Config, frequent_words: int) -> "_Sizes":
-        """Return the sizes of a configuration for text with so many words that are frequent enough."""
-        model, train = config.model, config.train
-        rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
-        network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)
-        scored = rows if scores_every_word(train, rows) else train.num_negatives
-        word, sampled = (network + 2 * number * model.projection_dim for number in (rows, scored))
-        return cls(rows, network, tables, states, word, 3 * sampled * step_tokens(train))
+    The backward pass takes twice as many products as the forward pass.
+    """
+    model, train = config.model, config.train
+    rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
+    network, *_ = count_numbers(model, train, build_shape(model, rows), rows)
+    scored = rows if scores_every_word(train, rows) else train.num_negatives
+    word, sampled = (network + 2 * number * model.projection_dim for number in (rows, scored))
+    return rows, word, 3 * sampled * step_tokens(train)
 
 
-def _forecast(config: Config, size: _Sizes, predictions: int, heldout_tokens: int, rate: float) -> dict[str, Any]:
+def _forecast(
+    config: Config, predictions: int, heldout_tokens: int, frequent_words: int, rate: float
+) -> dict[str, Any]:
     """Return what training takes at a rate of so many products per second."""
     train, model = config.train, config.model
+    rows, word_products, step_products = _products(config, frequent_words)
+    network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)
     steps = Schedule.build(train, predictions).num_steps
     tokens = steps * step_tokens(train)
     num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
     evaluated = num_evaluations * min(train.evaluate_sample_tokens, heldout_tokens) + heldout_tokens
     product_bytes = choose_computation(train, model, choose_device(train.device), {}).product_bytes
     # The bundle has the token table also where the softmax shares it.
-    token_table = size.rows * model.projection_dim if model.mode == "token" else 0
+    token_table = rows * model.projection_dim if model.mode == "token" else 0
     return {
-        "rows": size.rows,
+        "rows": rows,
         "tokens": tokens,
         "epochs": tokens / predictions,
-        "seconds": (steps * size.step + evaluated * size.word) / rate,
-        "tokens_per_second": step_tokens(train) * rate / size.step,
-        "parameters": size.network + size.tables,
-        "memory_bytes": predict_memory(model, train, product_bytes, size.rows, predictions),
-        "checkpoint_bytes": 4 * (size.network + size.tables + size.states),
-        "bundle_bytes": 4 * (size.network + size.tables + token_table),
+        "seconds": (steps * step_products + evaluated * word_products) / rate,
+        "tokens_per_second": step_tokens(train) * rate / step_products,
+        "parameters": network + tables,
+        "memory_bytes": predict_memory(model, train, product_bytes, rows, predictions),
+        "checkpoint_bytes": 4 * (network + tables + states),
+        "bundle_bytes": 4 * (network + tables + token_table),
     }
 
 

@@ -46,7 +46,10 @@ def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
     assert found["checkpoint_bytes"] == 4 * (numbers["network"] * 3 + numbers["tables"] + rows)
 
 
-def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("first", "tried_cell"), [("small", 13), ("huge", Config().model.cell_dim)])
+def test_the_first_configuration_is_tried_and_the_default_one_in_place_of_a_large_one(
+    first: str, tried_cell: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried = []
 
     def step_seconds(config: Config, rows: int) -> float:
@@ -55,16 +58,10 @@ def test_a_large_model_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(trial, "_step_seconds", step_seconds)
     huge = load_config(SMALL, None, ["model.cell_dim=4096", "model.projection_dim=512", "train.batch_size=128"])
-    found = forecast_training({"huge": huge, "small": SMALL}, **SIZE)
-    assert list(found) == ["huge", "small"]
-    assert tried == [13]
-    assert (found["small"]["is_measured"], found["huge"]["is_measured"]) == (True, False)
+    configs = {"huge": huge, "small": SMALL}
+    found = forecast_training({first: configs[first], **configs, "again": configs[first]}, **SIZE)
+    assert tried == [tried_cell]
+    assert [name for name, each in found.items() if each["is_measured"]] == (
+        ["small", "again"] if first == "small" else []
+    )
     assert found["huge"]["tokens_per_second"] < found["small"]["tokens_per_second"] / 100
-
-
-def test_the_same_configuration_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
-    monkeypatch.setattr(trial, "_step_seconds", lambda config, rows: tried.append(rows) or 0.5)
-    found = forecast_training({"a": SMALL, "b": SMALL}, **SIZE)
-    assert found["a"] == found["b"]
-    assert len(tried) == 1
