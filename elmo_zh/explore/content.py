@@ -36,7 +36,7 @@ from elmo_zh.run.work_folder import WorkFolder
 # Neighbours and substitutes that are kept for each point.
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
 # Bump it when the content that an index keeps would not fit the page any more.
-CONTENT_FORMAT = 1
+CONTENT_FORMAT = 2
 
 
 class PageContent:
@@ -51,7 +51,8 @@ class PageContent:
         `has_softmax`: whether the model can give surprisal and substitutes;
         `words`: [word, number of its occurrences in the texts, its first point, the point after its last one] each;
         `points`: [line, start, end] each, in characters of the line;
-        `lines`: [text, short name of its source, number in its text from 0] each;
+        `lines`: [text, short name of its source, number of its raw line there, its first character in that line] each, both
+            from 0;
         `colourings`: by name `labels`, `colours`, the number of each label's colour or null for grey, and `points`, the
             number of each point's label or null; the names are those of `colour_points`;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending.
@@ -102,7 +103,7 @@ class PageContent:
             "has_softmax": has_probabilities(self._embedder),
             "words": _word_records(index, words),
             "points": [[places[point.line], point.start, point.end] for point in points],
-            "lines": [[line.text, names[line.source], line.number] for line in lines.values()],
+            "lines": [[line.text, names[line.source], line.number, line.start] for line in lines.values()],
             "colourings": colour_points(index, words, names, labels, self._reporter),
             "neighbours": _neighbours(index, points, [lines[point.line].text for point in points]),
         }

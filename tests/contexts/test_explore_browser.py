@@ -11,6 +11,8 @@ from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, served
 
 from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.contexts.index_files import IndexedLine
+from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.explore.page import build_page, write_page
 from elmo_zh.explore.server import LiveSentences
 
@@ -152,6 +154,37 @@ def test_search(opened: Opened) -> None:
     assert "<img src=x" in text(browser, "sentence")
     browser.evaluate("at('search').value = 'nowhere'; at('search').oninput()")
     assert texts(browser, "#matches li") == ["No line on this page has this text."]
+
+
+def test_points_that_are_chosen_are_named_and_saved(opened: Opened, tmp_path: Path) -> None:
+    browser, address, data = opened
+    browser.open(f"{address}#en")
+    browser.evaluate("figure.toolbar.tools.find((tool) => tool.type === 'BoxSelectTool').active = true")
+    corners = browser.evaluate(
+        "(({x, y, width, height}) => [[x + 5, y + 5], [x + width - 60, y + height - 5]])"
+        "(at('map').getBoundingClientRect())"
+    )
+    browser.drag(*map(tuple, corners))
+    _, _, start, end = data["words"][0]
+    assert text(browser, "chosen") == f"{end - start} occurrences chosen"
+    for name, chosen in {"a\tb": [0, 3], "<b>": [1, 3]}.items():
+        browser.evaluate(f"source.selected.indices = {chosen}")
+        assert [text(browser, "chosen"), len(texts(browser, "#examples li"))] == ["2 occurrences chosen", 2]
+        browser.evaluate(f"at('group-name').value = {name!r}; at('group').requestSubmit()")
+    assert texts(browser, "#legend li") == ["a\tb 1", "<b> 2", f"no label {end - start - 3}"]
+    assert texts(browser, "#colourings [aria-pressed=true]") == ["My groups"]
+    browser.evaluate("chooseWord(1)")
+    assert browser.evaluate("at('naming').hidden") is True
+    saved = browser.download(tmp_path, "#save")
+    assert text(browser, "save") == "Save 3 named occurrences as TSV"
+    labels = PointLabels.load(saved, sorted({line[1] for line in data["lines"]}))
+    assert labels.names == ("group",)
+    for point, name in ((0, "a b"), (1, "<b>"), (2, None), (3, "<b>")):
+        number, first, _ = data["points"][point]
+        line, source, place, line_start = data["lines"][number]
+        assert labels.label("group", IndexedLine(line, source, place), line_start + first, "苹果") == name
+    rows = [row.split("\t") for row in saved.read_text("utf-8").split("\n")[1:-1]]
+    assert [row[-1] for row in rows] == [data["lines"][data["points"][point][0]][0] for point in (0, 1, 3)]
 
 
 def test_markup_is_text(opened: Opened) -> None:

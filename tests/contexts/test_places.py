@@ -94,7 +94,7 @@ def test_the_page(folder: Path, index: Path) -> None:
     choice = PageChoice(words=(WORD,))
     data = PageContent(ContextIndex.load(index), embedder, choice, "cpu", SilentReporter()).whole()
     for (line, start, end), tokens in zip(data["points"], data["parts"][0]["tokens"], strict=True):
-        text, name, number = data["lines"][line]
+        text, name, number, _ = data["lines"][line]
         assert name in ("a.txt", "b.txt")
         assert text in LINES[number]
         assert text[start:end] == WORD
