@@ -35,7 +35,6 @@ def starter_line() -> str:
 
 
 def _pip() -> str:
-    """Return the command that runs the pip of the current Python."""
     name = "Scripts/pip.exe" if os.name == "nt" else "bin/pip"
     pip = Path(sys.prefix) / name
     if not pip.exists():

@@ -34,7 +34,6 @@ def command(*words: str | Path) -> str:
 
 
 def _can_make() -> bool:
-    """Return whether `make train` works here, since the current folder is that of the project."""
     return all(Path(name).is_file() for name in ("Makefile", "make/train.sh"))
 
 

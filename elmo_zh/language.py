@@ -121,7 +121,6 @@ class Translator:
         return best[-1]
 
     def _made(self, sentence: str) -> tuple[int, str] | None:
-        """Return the translation of what one template made, and how many characters are the template's."""
         end = _FULL_WIDTH.get(sentence[-1:], "")
         if (found := self._whole(sentence)) or not end:
             return found

@@ -72,7 +72,6 @@ class ElmoComponent:
         return docs
 
     def _lines(self, text: str) -> list[TokenisedLine]:
-        """Return the model's tokens of each sentence, with their offsets in the whole text."""
         trained_on = self.embedder.bundle.text
         split = trained_on is not None and trained_on.split_sentences
         return list(align_sentences(text, self.embedder.prepare, split=split))

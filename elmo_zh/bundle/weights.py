@@ -198,7 +198,6 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[Any]) -> N
 
 
 def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
-    """Raise BundleError for datasets of a biLM that the options do not describe; other datasets are ignored."""
     known = set(known)
     for name in file.names:
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")

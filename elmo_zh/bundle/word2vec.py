@@ -115,7 +115,6 @@ class Word2Vec:
         return Word2Vec(Vocabulary((*SPECIALS, *distinct)), table)
 
     def _composed(self, words: Iterable[str]) -> dict[str, NDArray[np.float16]]:
-        """Return the vector of each word outside the vocabulary that has known words in it."""
         parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
         return {
             word: self.table[rows].mean(axis=0, dtype=np.float32).astype(np.float16) for word, rows in parts.items()

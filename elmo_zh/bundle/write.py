@@ -158,7 +158,6 @@ def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
 
 
 def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str) -> None:
-    """Write all files of a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
     write_json(layout.options, source.options())

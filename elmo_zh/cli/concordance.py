@@ -167,7 +167,6 @@ def require_index(read: ReadTexts, option: str) -> "ContextIndex":
 
 
 def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    """Return the matches in the order that is asked for."""
     keys = [key.strip() for key in (options.sort or "").split(",") if key.strip()]
     if options.like is not None:
         from elmo_zh.concordance.lines import by_meaning

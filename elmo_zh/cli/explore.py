@@ -158,7 +158,6 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, label
 
 
 def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
-    """Return the words that an index has, by falling count."""
     return sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word))
 
 
@@ -177,7 +176,6 @@ def _server(common: Common, port: int | None) -> "ExploreServer":
 
 
 def _announce(common: Common, address: str, *, opens: bool) -> None:
-    """Say where the page will be, and open it in a browser."""
     from elmo_zh.explore.server import open_in_browser
 
     is_opened = opens and open_in_browser(address)

@@ -100,7 +100,6 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
 
 
 def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
-    """Report what was written and what its user should know about it."""
     from elmo_zh.bundle.compatibility import describe_readers
     from elmo_zh.bundle.weights import count_parameters
 
@@ -220,7 +219,6 @@ def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
 
 
 def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name and value of each line for people."""
     sizes, origin = summary["sizes"], summary["origin"]
     yield "mode", summary["mode"]
     if characters := summary["characters"]:
@@ -277,7 +275,6 @@ def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _format_number(value: Any, form: str) -> str:
-    """Return a formatted number; any other value unchanged, as text."""
     return format(value, form) if isinstance(value, int | float) else str(value)
 
 

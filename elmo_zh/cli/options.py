@@ -293,7 +293,6 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
-    """Yield the files and folders that the arguments and options of a command name for reading."""
     for value in (value for name, value in context.params.items() if name not in _OUTPUTS):
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
 

@@ -127,7 +127,6 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
 
 def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
-    """Score minimal pairs, and show the accuracy of each kind."""
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
     from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows

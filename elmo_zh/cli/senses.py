@@ -99,7 +99,6 @@ def _way_out_without_substitutes() -> Iterator[None]:
 
 
 def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> None:
-    """Write the table and the picture that were asked for."""
     if options.output:
         from elmo_zh.contexts.senses import usage_rows
         from elmo_zh.run.tables import save_rows
@@ -160,7 +159,6 @@ def _summary(found: "Senses") -> str:
 
 
 def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:
-    """Return the lines that show a usage."""
     from elmo_zh.contexts.occurrences import keyword_lines
 
     lines = ["", f"usage {usage.number + 1}: {usage.share:.1%} ({counted(len(usage.nearest), 'occurrence')})"]

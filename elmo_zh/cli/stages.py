@@ -302,7 +302,6 @@ def changed(config: Config, changes: Changes) -> Config:
 
 
 def _run_stage(common: Common, run_path: Path, name: str, changes: Changes | None = None, **arguments: Any) -> None:
-    """Run the stage of this name, whose function and module have it too."""
     run = RunDir(run_path)
     before, config = run.load_config(None, []), changed(common.resolve(run), changes or {})
     refuse_settings_of(earlier_stages(name), name, run, before, config)

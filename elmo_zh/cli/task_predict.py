@@ -96,7 +96,6 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
 def _write_predictions(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, file: BinaryIO
 ) -> int:
-    """Write the predictions of all texts, the header with the first; return their number."""
     from itertools import tee
 
     from elmo_zh.tasks.predictions import header_of, rows_of

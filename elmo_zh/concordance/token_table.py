@@ -93,8 +93,6 @@ class TokenTable:
 
 
 class _Lines:
-    """Lines of texts with their tokens, in memory."""
-
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._words, self._ends, self._spans = array("i"), array("q"), [np.empty((0, 2), np.int32)]

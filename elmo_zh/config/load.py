@@ -123,7 +123,6 @@ def _checked_values(
 
 
 def _is_list_of_pairs(value: Any) -> bool:
-    """Return whether a value is a list of pairs such as [[1, 32], [2, 64]]."""
     return isinstance(value, list) and all(
         isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair) for pair in value
     )

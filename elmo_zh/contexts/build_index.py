@@ -130,7 +130,6 @@ class _Build:
         return TextTokens(WorkFolder(self.work.path / f"text-{number:05d}"))
 
     def _discard_index(self) -> None:
-        """Remove everything but the tokens of the texts."""
         remove(self._layout.path)
         for pattern in ("part-*.json", "computed-*"):
             for path in self.work.path.glob(pattern):
@@ -152,7 +151,6 @@ class _Build:
         return read
 
     def _write_tokens(self, text: InputText, tokens: TextTokens, *, force: bool) -> tuple[str, TokenCounts]:
-        """Write the tokens of a text, unless they are there."""
         reading = {"segmented": self._settings.segmented, "split": self._settings.options.split_sentences}
         stamp, digest = Stamp.of(text.source), file_digest(text.source.path)
         made_from = {"format": INDEX_FORMAT, "source_digest": digest, **self._embedder.identity()}
@@ -224,13 +222,11 @@ class _Build:
             self._hints.give("unknown words", line)
 
     def _unknown_words(self, words: WordNumbers) -> dict[str, int]:
-        """Return the unknown words of the texts, each with its count."""
         spelled = words.words
         unknown = np.flatnonzero(self._embedder.find_unknown(spelled)).tolist()
         return {spelled[number]: int(words.counts[number]) for number in unknown}
 
     def _require_words(self, found: dict[str, int], words: WordNumbers) -> None:
-        """Raise CorpusError if no occurrence is chosen."""
         if found["occurrences"]:
             return
         self.work.remove()

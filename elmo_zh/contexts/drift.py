@@ -260,8 +260,6 @@ class _Uses(NamedTuple):
 
 
 class _Comparing(NamedTuple):
-    """Compares the uses of words in periods."""
-
     periods: tuple[Period, ...]
     layer: int
     by: str

@@ -114,7 +114,6 @@ class _Groups(NamedTuple):
 
 
 def _entropy(shares: Vectors) -> Vectors:
-    """Return the entropy of each row in bits."""
     return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1))
 
 

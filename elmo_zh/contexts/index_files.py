@@ -163,7 +163,6 @@ def load_info(folder: Path) -> dict[str, Any]:
 
 
 def _explain_file(path: Path) -> str:
-    """Return the message for a file where the folder of an index is expected: most often a text."""
     if IndexLayout(path.parent).info.is_file():
         return f"{path} is a file of an index. Give its folder: {path.parent}"
     making = command("index", path, "--split-sentences", "--output", path.with_suffix(".index").name)
@@ -265,7 +264,6 @@ class IndexArrays:
 
 
 def _require_places(path: Path, places: NDArray[np.int32], size: int) -> None:
-    """Raise OutputError unless all of some places are within a list of this size."""
     if len(places) and (places.min() < 0 or places.max() >= size):
         raise damaged(path)
 

@@ -288,5 +288,4 @@ class LineScorer:
 
 
 def _load_same(path: Path, digest: str, *settings: Any) -> LineScorer:
-    """Rebuild a pickled scorer."""
     return LineScorer(load_same_bundle(path, digest), *settings)

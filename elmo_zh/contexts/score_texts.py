@@ -181,7 +181,6 @@ def evaluate_texts(
 
 
 def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output: Path | BinaryIO) -> int | None:
-    """Write the result; return the number of kept lines."""
     if isinstance(output, Path):
         with atomic_path(output) as unfinished, unfinished.open("wb") as file:
             return _write(job, lines, work, file)
@@ -292,7 +291,6 @@ def _write_keys(lines: Iterable[ScoredLine], path: Path) -> int:
 
 
 def _choose_limit(path: Path, num_scored: int, rule: KeepRule) -> tuple[float, int]:
-    """Return the limit below which all lines are kept, and how many that reach it exactly."""
     if rule.share is None:
         return rule.below or 0.0, 0
     num_kept = int(rule.share * num_scored + 0.5)

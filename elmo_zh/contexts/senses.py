@@ -140,7 +140,6 @@ def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[
 
 
 def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: int | None) -> None:
-    """Raise ElmoZhError if a word has too few occurrences in different lines."""
     if num_distinct < 2:
         raise ElmoZhError(
             f"{word} has only one occurrence in {index.path} (repeated lines count once); usages need at least two."

@@ -179,7 +179,6 @@ def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
 
 
 def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:
-    """Return the clusters of k-means and their centres."""
     if number == 1:
         return np.zeros(len(places), np.int64), places.mean(axis=0, keepdims=True)
     from sklearn.cluster import KMeans

@@ -107,7 +107,6 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
 
 
 def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:
-    """Yield the input ids of each sentence of a text, without empty sentences."""
     if not path.is_file():
         raise CorpusError(f"{path} does not exist or is not a file. Give --warm-on a text file.")
     if not segmented and source.text is None:

@@ -126,7 +126,6 @@ def _load_state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def _is_plain(name: Any, value: Any) -> bool:
-    """Return whether an entry of a state dict is a name and ordinary numbers."""
     is_dense = isinstance(value, Tensor) and value.layout == torch.strided and value.device.type == "cpu"
     return isinstance(name, str) and is_dense and value.is_floating_point()
 
@@ -207,7 +206,6 @@ def _take_rows(table: Tensor, numbers: Mapping[str, int], names: list[str], file
 
 
 def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionaries) -> BiLMShape:
-    """Return the shape that their configuration describes."""
     try:
         encoder, tokens = config["encoder"], config["token_embedder"]
         if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
@@ -278,7 +276,6 @@ def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
 def _token_parameters(
     state: dict[str, Tensor], shape: CharacterShape, dictionaries: _Dictionaries
 ) -> Iterator[tuple[str, Tensor]]:
-    """Take the token layer out of a state dict; yield our parameter names and their values."""
     N, ours = shape.num_filters, "character_cnn"
     yield f"{ours}.embedding", dictionaries.reorder_characters(state.pop("char_emb_layer.embedding.weight"))
     if shape.word_dim:
@@ -298,7 +295,6 @@ def _token_parameters(
 
 
 def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tuple[str, Tensor]]:
-    """Take the LSTM layers out of a state dict; yield our parameter names and values, both directions stacked."""
     D = shape.cell_dim
     for layer in range(shape.num_layers):
 

@@ -158,7 +158,6 @@ def first_named(folder: Path, *patterns: str) -> Path | None:
 
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
-    """Return the files of the first pattern that matches any."""
     for pattern in patterns:
         if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
             return found

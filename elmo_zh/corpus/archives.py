@@ -98,7 +98,6 @@ def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[
 
 
 def _write_table(sheet: Any, table: BinaryIO) -> bool:
-    """Write the rows of a sheet that are not blank as CSV, and return whether there are any."""
     # A file may claim any size.
     sheet.reset_dimensions()
     text = io.TextIOWrapper(table, "utf-8", errors="surrogatepass", newline="", write_through=True)
@@ -143,7 +142,6 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
 
 
 def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
-    """Return whether a member may be text, judged by its name; count it if not."""
     if is_hidden(PurePosixPath(path)):
         reason = "hidden files in archives"
     elif is_archive_name(path):
@@ -157,7 +155,6 @@ def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
 
 
 def _full_name(archive: str, member: str) -> str:
-    """Return the name of a member in messages."""
     return f"{archive}: {member}"
 
 

@@ -164,7 +164,6 @@ def _unmarked(head: bytes) -> str:
 
 
 def _num_bad(content: Content, encoding: str) -> int:
-    """Return the number of places in a file that do not decode."""
     return sum(text.count(MARK) for text in _decoded(content, encoding))
 
 

@@ -174,7 +174,6 @@ class InputText:
             )
 
     def _report_reading(self, reporter: Reporter) -> None:
-        """Report format, encoding and field; nothing for a plain file in UTF-8 whose name says nothing else."""
         with self.source.open_packed() as file:
             compression = compression_of(file.read(6))
         is_plain = set(self.tally.forms) <= {_PLAIN} and suffix_of(self.source.file_name) in ("", ".txt", ".text")

@@ -173,7 +173,6 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
     def _next(self, most_bytes: int) -> bytes:
-        """Return some unpacked bytes, none at the end of the file."""
         while self._stream is not None or self._find_stream():
             if self._stream.needs_input and not self._input:
                 self._read()
@@ -190,7 +189,6 @@ class _Unpacked(io.RawIOBase):
         return b""
 
     def _find_stream(self) -> bool:
-        """Start the next stream; return whether there is one."""
         is_first = not self._num_read
         while len(self._input) < _LONGEST_START and self._read():
             if not is_first:
@@ -217,7 +215,6 @@ class _Unpacked(io.RawIOBase):
         )
 
     def _read(self) -> bool:
-        """Read more input; return whether there was any."""
         data = self._packed.read(_INPUT_BYTES)
         self._input += data
         self._num_read += len(data)

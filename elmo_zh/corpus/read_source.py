@@ -86,7 +86,6 @@ def _read_contents(
 
 
 def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the file itself, or the files in an archive."""
     with source.open_packed() as stream:
         if stream.read(4) in ZIP_STARTS:
             yield from zip_contents(stream, source.name, passed_over)

@@ -229,7 +229,6 @@ def _files_inside(folder: Path, outside: Path | None) -> _Found:
 
 
 def _kind_of(found: _Found, path: Path) -> set[Path]:
-    """Return which of the files found in a folder a file belongs to."""
     if not is_corpus_name(path.name):
         return found.others
     return found.outputs if _is_own_file(path) else found.texts
@@ -271,7 +270,6 @@ def _is_own_folder(path: Path, names: Collection[str]) -> bool:
 
 
 def _is_own_file(path: Path) -> bool:
-    """Return whether a file begins as an output does."""
     if not path.name.endswith(_SUFFIXES):
         return False
     with path.open("rb") as file:

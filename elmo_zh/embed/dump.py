@@ -174,7 +174,6 @@ class _Dump:
         return {**chosen, "layers": settings.layers, "dtype": settings.dtype, "segmenter": segmenter}
 
     def _hint(self, counts: TokenCounts, unknown: Counter[str], hints: Hints) -> None:
-        """Give advice on the text, before any vector is computed."""
         text = self._job.text
         if not counts.lines:
             self._reporter.warn(f"{text.name} is empty, so its output holds no vectors.")

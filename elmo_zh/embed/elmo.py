@@ -282,7 +282,6 @@ def _is_bundle(folder: Path) -> bool:
 
 
 def _check_sources(options_file: object, weight_file: object, module: object) -> None:
-    """Raise ValueError unless there are both files and no module, or only a module."""
     names = {"options_file": options_file, "weight_file": weight_file, "module": module}
     given = [name for name, value in names.items() if value is not None]
     if given not in (["options_file", "weight_file"], ["module"]):

@@ -392,5 +392,4 @@ class ElmoEmbedder(SentenceTokens):
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:
-    """Rebuild a pickled embedder."""
     return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **dict(settings))

@@ -134,7 +134,6 @@ def _check_independence(
 
 
 def _check_tables(bundle: Bundle) -> Check:
-    """Check that vocabulary, embedding and softmax are those that were exported together."""
     name = "vocabulary, embedding and softmax belong together"
     vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
     if vocabulary is None:

@@ -133,7 +133,6 @@ def _is_written_in(vocabulary: Vocabulary, own: frozenset[str], foreign: frozens
 
 
 def _is_compound(word: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a word consists of words of the vocabulary, at least half of it of longer than one character."""
     subwords = vocabulary.find_subwords(word)
     num_longer = sum(len(subword) for subword in subwords if len(subword) > 1)
     return sum(map(len, subwords)) == len(word) and 2 * num_longer >= len(word)

@@ -178,7 +178,6 @@ def _name_of_index(path: Path) -> str:
 
 
 def _short_name(path: Path) -> str:
-    """Return the last two parts of a path, without a link such as `latest`."""
     return "/".join(path.resolve().parts[-2:])
 
 

@@ -208,7 +208,6 @@ def _texts_of(subject: Subject) -> Iterator[_OwnText]:
 
 
 def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the first files of a list: those that begin within MOST_TEXT_BYTES."""
     starts = accumulate((path.stat().st_size for path in paths), initial=0)
     return tuple(path for path, start in zip(paths, starts, strict=False) if start < MOST_TEXT_BYTES)
 

@@ -137,7 +137,6 @@ def _run(request: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, st
 
 
 def _explain(told: str, path: Path) -> Exception:
-    """Return the exception that the process reports."""
     try:
         error = json.loads(told)
         if error["kind"] == "refused":

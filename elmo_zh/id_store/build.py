@@ -113,7 +113,6 @@ def _write_ids(task: ShardTask, writer: PartWriter, ids: _Ids, num_rows: int) ->
 
 
 def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    """Yield, for each block of lines, the ids of its words and the number of words up to the end of each line."""
     for block in iter_blocks(path):
         words = block.replace("\n", " \n ").split(" ")
         block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))

@@ -28,7 +28,6 @@ class ShardArrays:
 
 
 def _open_file_limit() -> int:
-    """Return the number of files that this process may have open."""
     try:
         import resource
     except ImportError:
@@ -67,7 +66,6 @@ class EncodedSentences:
         return int(shard.offsets[own + 1]) - int(shard.offsets[own])
 
     def _find(self, index: int) -> tuple[ShardArrays, int]:
-        """Return the shard that holds a sentence, and the sentence's number in it."""
         number = bisect_right(self._sentence_starts, index) - 1
         return self._shard(number), index - self._sentence_starts[number]
 

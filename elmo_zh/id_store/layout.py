@@ -146,8 +146,6 @@ def load_id_store(
 
 
 class _Shards:
-    """Opens the shards of one kind."""
-
     def __init__(self, folder: Path, kind: str, description: Description) -> None:
         self._folder, self._kind, self._description = folder, kind, description
         self.counts = description.shards[kind]

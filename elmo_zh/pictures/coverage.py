@@ -55,7 +55,6 @@ def coverage_figure(
 
 
 def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
-    """Write the coverage at round numbers of words, but not across a line."""
     shown = (words for words in _MARKED if not words / _NEAR_BELOW < line < words * _NEAR_ABOVE)
     for words in (words for words in shown if words * _NEAR_ABOVE < len(covered)):
         axes.plot([words], [covered[words]], "o", color=DATA_COLOUR, markersize=4)

@@ -56,7 +56,6 @@ def training_figure(
 
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
-    """Draw perplexities on a logarithmic axis. That of the untrained model is far above and only mentioned."""
     samples = [line for line in lines if line.get("heldout_set") == "sample"]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # so never NaN
     first = samples[0] if len(samples) > 1 and not samples[0]["step"] else None

@@ -154,7 +154,6 @@ class Sample:
         return 0
 
     def _keep_blocks(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[None]:
-        """Make blocks of lines, and yield after each one."""
         block = Block(lines=[], num_bytes=0)
         for line in lines:
             encoded = line.encode("utf-8", "replace")

@@ -53,7 +53,6 @@ def _number(counts: Any, *names: str) -> float | None:
 
 
 def _last_checkpoint(run: RunDir) -> int | None:
-    """Return the step of the last checkpoint, also of a training that is not finished."""
     steps = [int(path.name[len("step-") :]) for path in run.checkpoints.glob("step-" + "[0-9]" * 8)]
     return max(steps, default=None)
 

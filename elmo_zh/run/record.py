@@ -114,7 +114,6 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
 def _run_and_record(
     run: RunDir, stage: Stage, inputs: Mapping[str, Any], *, starts_over: bool, force: bool
 ) -> Mapping[str, Any]:
-    """Run a stage, write its record, and return its counts."""
     record_path = run.stage_record(stage.name)
     record = {
         "stage": stage.name,
@@ -301,7 +300,6 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
 
 
 def _outputs_are_intact(run: RunDir, record: Mapping[str, Any]) -> bool:
-    """Return whether all recorded outputs exist and have the recorded content."""
     paths = {name: run.path / name for name in record["outputs"]}
     if not all(path.is_file() for path in paths.values()):
         return False

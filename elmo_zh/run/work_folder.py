@@ -350,8 +350,6 @@ class _Saved:
 
 @dataclass(frozen=True)
 class _Job(Generic[Task]):
-    """A task, the function that runs it, and the folder and name of its part."""
-
     work: Work[Task]
     task: Task
     folder: WorkFolder

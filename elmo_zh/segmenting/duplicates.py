@@ -109,7 +109,6 @@ def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[n
 
 
 def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the keys of a bucket, and the shard and line of each: shard by shard, sorted by key and then line."""
     found = list(_iter_slices(task))
     keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys, _ in found)])
     lines = np.concatenate([np.zeros(0, np.uint32), *(lines for _, _, lines in found)])

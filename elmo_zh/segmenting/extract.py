@@ -91,7 +91,6 @@ def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, eng
 
 
 def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[list[NumberedSource]]:
-    """Yield lists of consecutive sources, each list with about `task_bytes` of text."""
     together: list[NumberedSource] = []
     num_bytes = 0
     for each in sources:

@@ -83,7 +83,6 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
 
 
 def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
-    """Report the formats and encodings of the files, unless all were plain text in UTF-8."""
     forms = sum((tally.forms for tally in result.tallies), Counter())
     if set(forms) <= {("text", "utf-8", "")}:
         return
@@ -98,7 +97,6 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
 
 
 def _warn_of_fields(result: SegmentedCorpus, names: Sequence[str], reporter: Reporter) -> None:
-    """Warn of sources most of whose records did not have the field."""
     lacking = {
         name: (num_without, num_without + tally.documents)
         for name, tally in zip(names, result.tallies, strict=True)

@@ -146,7 +146,6 @@ def segment_corpus(
 def _describe_plan(
     sources: list[NumberedSource], config: TextConfig, user_dictionary: Path | None, shard_bytes: int
 ) -> dict[str, Any]:
-    """Return everything that decides what the parts contain."""
     settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
     files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
     # Bump the version of the parts when shards hold other files.
@@ -157,7 +156,6 @@ def _describe_plan(
 
 
 def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[TextShard]:
-    """Read all sources, and return their text shards in the order of the corpus."""
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
     # If this step was finished, a later step says where it resumes.
     if 0 < (num_read := work.step("extracted").num_finished(tasks)) < len(tasks):
@@ -226,7 +224,6 @@ def _segment_shards(
 
 
 def _add_up(result: SegmentedCorpus) -> None:
-    """Compute the total counts of a corpus from the tallies of its sources."""
     result.counts.lines = result.lines.lines
     result.counts.empty_lines = result.lines.dropped[EMPTY].lines if EMPTY in result.lines.dropped else 0
     for tally in result.tallies:
@@ -251,7 +248,6 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
 
 
 def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
-    """Write the training text of all shards, and return the held-out paragraphs sorted by key."""
     chosen = _choose_heldout(work, num_sentences)
     tasks = {
         name: TakeOutTask(segmented=work.step("segmented"), name=name, chosen=chosen)

@@ -41,7 +41,6 @@ def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = 
 
 
 def _resolved_inits(config: Config) -> dict[str, str]:
-    """Return the resolved path of the bundle that each section starts from, if it has one."""
     paths = {name: getattr(config, name).init for name in ("vocab", "train")}
     return {name: str(Path(path).resolve()) for name, path in paths.items() if path}
 

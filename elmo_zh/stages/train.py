@@ -122,7 +122,6 @@ def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
 
 
 def _text_digests(run: RunDir) -> dict[str, str]:
-    """Return the digests of the files that identify the text and vocabulary on a machine, by path."""
     # store.json holds the sizes and counts of the store's other files.
     paths = (run.vocab, run.ids / "store.json")
     return {str(path.relative_to(run.path)): file_digest(path) for path in paths}

@@ -111,7 +111,6 @@ def _is_comment(line: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the columns of a line; a token may be a space of any kind."""
     if "\t" in line:
         return line.split("\t")
     cells = list(filter(None, line.split(" ")))

@@ -250,7 +250,6 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
 
 
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
-    """Raise CorpusError for data that nothing can be learned from; report what makes scores worth less."""
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
             raise CorpusError(

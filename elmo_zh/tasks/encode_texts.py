@@ -237,6 +237,5 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row of each unit's token; 0, whose vector is zero, for a unit without a token."""
     with_none = np.concatenate([rows, np.zeros(1, np.int64)])
     return with_none[owners]

@@ -122,7 +122,6 @@ def _list(value: Any) -> list[Any]:
 
 
 def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
-    """Return the value of the first of the names that is given and not null; else None."""
     return next((entry[name] for name in names if entry.get(name) is not None), None)
 
 
@@ -142,7 +141,6 @@ def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a whole number, also as 5.0 or as digits in a string; None for anything else."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST and value == int(value):

@@ -278,7 +278,6 @@ class _TagProbe:
         )
 
     def _rows(self, part: str, rows_of: Any) -> NDArray[np.int64]:
-        """Return the row of the token of each unit; 0 for a unit without one."""
         found = [np.zeros(0, np.int64)]
         for [text] in self._texts[part]:
             found.append(np.concatenate([rows_of(text), np.zeros(1, np.int64)])[text.owners])

@@ -64,7 +64,6 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 
 
 def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
-    """Return the examples of several files of an archive as one."""
     if len({(each.scheme, each.by_words) for each in found}) > 1:
         raise CorpusError(f"{name}: its files have tags of different schemes or units. Give files that are alike.")
     examples = [example for each in found for example in each.examples]

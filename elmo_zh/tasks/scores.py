@@ -87,7 +87,6 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return Pearson's correlation; 0 where one of them is constant."""
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return 0.0
     return float(np.corrcoef(a, b)[0, 1])

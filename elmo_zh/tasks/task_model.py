@@ -338,8 +338,6 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
-    """Build the network and load its weights."""
-
     def build() -> TaskHead:
         return TaskHead(
             description.settings, description.sizes, description.labels, marks_spans=description.marks_spans

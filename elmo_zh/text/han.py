@@ -44,6 +44,5 @@ def traditional_forms() -> frozenset[str]:
 
 
 def _characters(encoding: str, first_bytes: range) -> set[str]:
-    """Return the Han characters of two bytes in an encoding."""
     codes = (bytes((first, second)) for first in first_bytes for second in range(0x40, 0xFF))
     return {code.decode(encoding, "ignore") for code in codes} & set(map(chr, range(0x4E00, 0xA000)))

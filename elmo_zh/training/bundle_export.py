@@ -113,7 +113,6 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
 
 
 def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:
-    """Set the initial state of a model trained with carried state to its mean state at training sentence ends."""
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
@@ -128,7 +127,6 @@ def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArr
 
 
 def _history(run: RunDir) -> History:
-    """Return the history of a run's model; if its training is not finished, with the date of its start."""
     trained = load_record(run.stage_record("train"), damaged_is_none=True)
     trained_at = ended_at(trained) if trained.get("started_at") else ""
     return History.of(run.name, corpus_names(run), trained_at)
@@ -202,7 +200,6 @@ def _model_rows(source: BundleSource, config: Config) -> Iterable[tuple[str, str
 
 
 def _describe_text(segment: Mapping[str, Any], vocab: Mapping[str, Any]) -> str:
-    """Return the sources with their sizes, and the numbers of tokens."""
     sources, counts = segment.get("sources") or {}, segment.get("counts") or {}
     if not counts:
         return "Unknown: the run has no record of its text."
@@ -238,7 +235,6 @@ def _training_rows(train: Mapping[str, Any], source: BundleSource, config: Confi
 
 
 def _processor() -> str:
-    """Return the name of this machine's processor, or its architecture where the name is not known."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -248,7 +244,6 @@ def _processor() -> str:
 
 
 def _describe_figures(train: Mapping[str, Any], training: Mapping[str, Any]) -> str:
-    """Return perplexity and bits per character of the held-out text, beside the n-gram models."""
     heldout = training.get("heldout")
     if not heldout:
         return "None: no text was held out."

@@ -81,7 +81,6 @@ def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_
 
 
 def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, product_bytes: int) -> int:
-    """Return the bytes that the layers keep for the backward pass, and those of one layer's backward pass."""
     P, D = model.projection_dim, model.cell_dim
     predictions = 2 * train.batch_size * train.unroll_steps
     # Gates, cells and their tanh; inputs and outputs, in both dtypes.
@@ -105,7 +104,6 @@ def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tok
 
 
 def _evaluation(model: ModelConfig, num_tokens: int) -> int:
-    """Return the bytes of the packed softmax, its scores, and the layer outputs of a batch of sentences."""
     P, D = model.projection_dim, model.cell_dim
     outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
     return _FLOAT * (2 * num_tokens * P + 3 * max(MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS * num_tokens) + outputs)

@@ -135,7 +135,6 @@ def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexic
 
 
 def _unigram_nats(target: NDArray[np.int64], heldout_target: NDArray[np.int64], num_tokens: int) -> float:
-    """Return the cost under add-one counts over the V - 1 possible outcomes."""
     counts = np.bincount(target, minlength=num_tokens)
     return float(-np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum())
 

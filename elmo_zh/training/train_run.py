@@ -124,7 +124,6 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
 
 
 def _predict_memory(context: _Context, product_bytes: int) -> int:
-    """Return the peak memory of each process in bytes."""
     config, lexicon = context.config, context.store.lexicon
     own_batch_size = len(context.group.slice_of(config.train.batch_size))
     return predict_memory(
@@ -279,7 +278,6 @@ def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None
 
 
 def _describe_training(context: _Context, trainer: Trainer) -> dict[str, Any]:
-    """Return the counts of the training itself for the stage record."""
     tokens = trainer.step * step_tokens(context.config.train)
     return {
         "steps": trainer.step,

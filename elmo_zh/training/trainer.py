@@ -220,7 +220,6 @@ class Trainer:
             self._unlogged = _Pace()
 
     def _evaluate_sample(self) -> Figures | None:
-        """Return, write and report the figures of the held-out sample, if there is one."""
         if not len(self._sample):
             return None
         figures = evaluate_heldout(self.model, self.store, self._sample, None, self.group)

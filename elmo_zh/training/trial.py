@@ -143,7 +143,6 @@ def _forecast(
 
 
 def _step_seconds(config: Config, rows: int) -> float:
-    """Return the duration of the shortest of a few training steps."""
     device = choose_device(config.train.device)
     computation = choose_computation(config.train, config.model, device, {})
     lexicon = draw_lexicon(rows, config.model.num_slots)

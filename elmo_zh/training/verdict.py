@@ -139,7 +139,6 @@ def judge(figures: TrainingFigures) -> Verdict:
 
 
 def _find(figures: TrainingFigures) -> Iterator[str]:
-    """Yield the findings: compared with the baselines, the trend, the vocabulary, the amount of text."""
     if figures.perplexity is None:
         yield "No text was held out, so it is not known how good the model is."
     elif figures.has_diverged:
@@ -166,7 +165,6 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
 
 
 def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[str]:
-    """Yield how the held-out text is predicted, and whether it is new."""
     yield _compare(perplexity, figures.baselines, ", as it should be" if not figures.flattery else "")
     if figures.flattery:
         yield figures.flattery
@@ -190,7 +188,6 @@ def _compare(perplexity: float, baselines: Mapping[str, float], praise: str) -> 
 
 
 def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
-    """Return what helps most, and its command."""
     config, may_fall = figures.config, trend in (Trend.FALLING, Trend.UNKNOWN)
     if figures.perplexity is None:
         return _MORE_TEXT

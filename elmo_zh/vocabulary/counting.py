@@ -69,7 +69,6 @@ def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, report
 
 
 def _count_file(path: Path, writer: PartWriter) -> Figures:
-    """Write the word counts of a file as runs, each with about MAX_WORDS distinct words at most."""
     words: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     figures: Figures = {"sentences": 0, "tokens": 0, "runs": []}

@@ -73,8 +73,6 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
 
 
 class _Scan:
-    """One scan of all words, which counts them and looks up the given ones."""
-
     def __init__(self, given: dict[str, int], min_count: int, refuse: str) -> None:
         for special in SPECIALS:
             given.pop(special, None)
@@ -104,7 +102,6 @@ class _Scan:
 
 
 def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> SpellingModel:
-    """Return the spelling model of words outside a vocabulary: all character counts minus the counts in its words."""
     characters = Counter(counted.characters)
     for word, count in counts.items():
         for character in word:

@@ -40,7 +40,6 @@ class _CountedSentences:
 
 
 def _train_with_gensim(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
-    """Return the vectors of the rows, shape (num_rows, dimension)."""
     from gensim.models import Word2Vec  # takes seconds
 
     config, counts = job.config, job.counts

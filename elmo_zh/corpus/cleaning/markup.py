@@ -212,7 +212,6 @@ def _is_template(line: str, start: int, end: int, *, follows_another: bool) -> b
 
 
 def _heading(line: str) -> str:
-    """Return the words of a heading (== 历史 ==)."""
     text = line.strip()
     words = text.strip("=")
     left = len(text) - len(text.lstrip("="))

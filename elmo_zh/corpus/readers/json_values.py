@@ -110,7 +110,6 @@ def _paths(text: DecodedText, config: TextConfig, tally: Tally) -> set[str]:
 
 
 def _sample(text: DecodedText) -> Iterator[tuple[str, str]]:
-    """Yield path and value of the first texts of the file."""
     values = _values(text, _is_outermost_item)
     texts = ((path, value) for _, path, value in values if isinstance(value, str))
     return islice(texts, _SAMPLE_TEXTS)

@@ -33,7 +33,6 @@ def read_plain_lines(
 
 
 def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Yield each line with the number of its paragraph; empty lines belong to the paragraph before them."""
     number = 0
     was_empty = False
     for line in lines:

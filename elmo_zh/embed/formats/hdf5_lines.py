@@ -70,7 +70,6 @@ _PLAIN.set_obj_track_times(False)
 
 
 def _add(group: Any, line: int, values: NDArray[Any]) -> None:
-    """Add the dataset of a line."""
     kind = _type_of(values.dtype)
     dataset = h5py.h5d.create(group, b"%d" % line, kind, h5py.h5s.create_simple(values.shape), _PLAIN)
     if values.size:

@@ -32,7 +32,6 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
 
 
 def _words_of_jieba() -> Words:
-    """Return the words of jieba's dictionary, which segmenters that are in use at the same time share."""
     import jieba
 
     words = _in_use.get(jieba.DEFAULT_DICT_NAME)
