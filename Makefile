@@ -70,7 +70,7 @@ check: set-up-dev  ## Check format, lint, types, wheels for each Python, and the
 	@$(BIN)/python .ci/wheels.py
 	@$(AVX2) $(BIN)/python -m pytest -q --no-header tests/model/kernels
 
-docs: set-up  ## Write docs/settings.md and docs/commands.md from the code
+docs: set-up  ## Write the pages on settings and commands from the code, in English and Chinese
 	@$(BIN)/python docs/generate.py
 
 messages: set-up-dev  ## Bring the catalogue of Chinese messages up to date with the code

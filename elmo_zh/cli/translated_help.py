@@ -1,6 +1,7 @@
 """Help in the language of the environment: texts from the catalogue, wrapped by the width of their characters."""
 
 import gettext
+import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -18,9 +19,12 @@ _PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
 def translate_help(command: click.Command) -> None:
     """Translate what a command, its options and its subcommands say in their help."""
     if command.help:
-        paragraphs = command.help.split("\n\n")
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(
-            each if each.startswith("\b") else translate(" ".join(each.split())) for each in paragraphs
+            each.replace("Example:", translate("Example:"))
+            if each.startswith("\b")
+            else translate(" ".join(each.split()))
+            for each in paragraphs
         )
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
