@@ -82,9 +82,10 @@ def template_of(node: ast.Constant | ast.JoinedStr) -> str:
 
 
 def is_message(template: str) -> bool:
-    """Return whether a text is one that people read: two words, or a gap and most of a sentence."""
+    """Return whether a text is one that people read: two words, or a gap and most of a sentence, or a {number}."""
     literal = re.sub(r"\{\w+\}", "\0", template)
-    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 5
+    least = 3 if "{number}" in template else 6
+    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) >= least
     return bool(PROSE.search(literal)) or few_words
 
 
@@ -119,17 +120,17 @@ class Messages(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Add both forms of a counted noun, and the words of progress bars; leave out patterns."""
+        """Add both forms of a counted noun, and the words of progress bars; leave out patterns and refusals of Python calls."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in ("progress", "translate"):
             self._add_words(*node.args[:1])
         if name == "update" and ast.unparse(node.func).startswith("progress."):
             self.found += [(node.lineno, each.arg) for each in node.keywords if each.arg]
             self._add_words(*(each.value for each in node.keywords if not each.arg))
-        if name == "counted" and isinstance(node.args[-1], ast.Constant):
-            noun = node.args[-1].value
+        if name == "counted" and isinstance(node.args[-1], ast.Constant | ast.JoinedStr):
+            noun = template_of(node.args[-1])
             self.found += [(node.lineno, f"{{number}} {noun}"), (node.lineno, f"{{number}} {noun}s")]
-        elif name not in PATTERNS:
+        elif name not in PATTERNS and name != "refusal" and not name.startswith("check_"):
             self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -174,6 +175,8 @@ class Messages(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Add the help of a command, paragraph by paragraph."""
+        if node.name == "__repr__":
+            return
         described = [each for each in node.decorator_list if re.search(r"\b(command|group)\(", ast.unparse(each))]
         if described and (text := ast.get_docstring(node)):
             self.found += [(node.lineno, " ".join(each.split())) for each in text.split("\n\n") if each[0] != "\b"]

@@ -132,13 +132,11 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
     if count is None:
         count = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
     if count > 1 and not dataset.is_split:
-        raise OptionError(
-            "--folds divides one file that names no parts, and this data has parts of its own. Leave it out."
-        )
+        raise OptionError("--folds divides a single file, but this data is already divided into parts. Leave it out.")
     if count > 1:
         total = sum(map(len, dataset.parts().values()))
         reporter.note(
-            f"Cross-validation in {count} folds tests all {total:,} examples; --folds 1 would test {num_tests:,} alone."
+            f"Cross-validation in {count} folds tests all {total:,} examples; --folds 1 would test only {num_tests:,}."
         )
         return folds_of(dataset, count, job.fit.files.seed)
     if not num_tests:
@@ -155,7 +153,7 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
     if job.ancestor is not None:
         ancestor = load(job.ancestor)
         if ancestor.bundle.digest != expected:
-            origin = f"{expected}, and this is {ancestor.bundle.digest}" if expected else "no other model"
+            origin = f"model {expected}, but this is {ancestor.bundle.digest}" if expected else "no other model"
             raise OptionError(f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave it out.")
         return ancestor
     folder = find_installed(expected) if expected else None
@@ -175,7 +173,7 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
     own = embedder.bundle.path
     if ancestor is None or BundleLayout(own).word2vec.is_file():
         return own
-    reporter.note(f"{own} has no word2vec vectors, so those of {shown_model(ancestor.bundle.path)} are taken.")
+    reporter.note(f"{own} has no word2vec vectors; using the ones in {shown_model(ancestor.bundle.path)} instead.")
     return ancestor.bundle.path
 
 
@@ -259,7 +257,7 @@ class _Study:
                     progress.update(1)
                 score = np.mean([run.score for run in row])
                 reporter.note(
-                    f"{model}, {counted(row[0].num_examples, 'training example')}: {self._metric} {score:.4f}"
+                    f"{model} trained on {counted(row[0].num_examples, 'example')}: {self._metric} {score:.4f}"
                 )
                 found += row
         return found

@@ -123,13 +123,13 @@ class Comparison:
         if wins and wins[0] == self.shares[0] and not loses:
             judgement = "ELMo helps here"
         elif wins:
-            counts = " and ".join(f"{self._num_examples(share):,}" for share in wins)
+            counts = ", ".join(f"{self._num_examples(share):,}" for share in wins)
             judgement = f"ELMo helps here only with {counts} training examples"
         else:
             judgement = "ELMo does not help here" if loses else "It is not certain that ELMo helps here"
         plain = dict.fromkeys(self.shares, TFIDF)
-        is_told = TFIDF_ELMO not in self.models or best == plain
-        return f"{judgement}: {self._outcomes(best)}{'' if is_told else f' {self._outcomes(plain)}'}"
+        is_same = TFIDF_ELMO not in self.models or best == plain
+        return f"{judgement}: {self._outcomes(best)}{'' if is_same else f' {self._outcomes(plain)}'}"
 
     def _best_rival(self, share: float) -> str:
         others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if model in self.models]
@@ -142,15 +142,19 @@ class Comparison:
         """Return how the challenger compares with the rival at each share of the labels."""
         outcomes: list[str] = []
         for share, rival in rivals.items():
-            found, is_first = self.rivals[rival][share], not outcomes
-            value, low, high = (100 * each for each in (found.value, found.low, found.high))
-            points = f"{abs(value):.1f}{f' points of {self.metric}' if is_first else ''}"
-            examples = f"{self._num_examples(share):,}{' training examples' if is_first else ''}"
-            interval = f"{'95% interval ' if is_first else ''}{low:+.1f} to {high:+.1f}"
-            doubt = "" if found.is_sure else ", which includes 0"
-            side = "below" if value < 0 else "above"
-            outcomes.append(f"{points} {side} {rival} with {examples} ({interval}{doubt})")
-        return f"{self.challenger(rival)} is {'; '.join(outcomes)}."
+            found, number = self.rivals[rival][share], f"{self._num_examples(share):,}"
+            points, low, high = (f"{100 * each:+.1f}" for each in (found.value, found.low, found.high))
+            interval = (
+                f"95% interval {low} to {high}" if found.is_sure else f"95% interval {low} to {high}, including 0"
+            )
+            points = points[1:]
+            outcomes.append(
+                f"{points} points of {self.metric} below {rival} with {number} training examples ({interval})"
+                if found.value < 0
+                else f"{points} points of {self.metric} above {rival} with {number} training examples ({interval})"
+            )
+        challenger = self.challenger(rival)
+        return f"{challenger} scores {'; '.join(outcomes)}."
 
     def recommended(self) -> str:
         """Return the cheapest model that is not surely worse than the best, on the largest share of the labels."""
@@ -171,10 +175,16 @@ class Comparison:
         best = max(self.models, key=lambda model: self._mean(model, share))
 
         def shown(model: str) -> str:
-            return f"{model} ({self._mean(model, share):.4f}, {self.seconds(model) / 60:.1f} minutes)"
+            score, minutes = f"{self._mean(model, share):.4f}", f"{self.seconds(model) / 60:.1f}"
+            return f"{model} ({score}, {minutes} minutes)"
 
-        reason = "" if best == chosen else f", the cheapest that is not surely worse than the best, {shown(best)}"
-        return f"Recommended with {self._num_examples(share):,} training examples: {shown(chosen)}{reason}."
+        number = f"{self._num_examples(share):,}"
+        if best == chosen:
+            return f"Recommended with {number} training examples: {shown(best)}."
+        return (
+            f"Recommended with {number} training examples: {shown(chosen)}, the cheapest that is not surely worse than"
+            f" the best, {shown(best)}."
+        )
 
     def hints(self) -> Iterator[str]:
         """Yield lines on what the verdict does not tell: what the scores are worth, and what could raise them."""
@@ -182,27 +192,32 @@ class Comparison:
         majority = set(scores.pop(MAJORITY, []))
         same = [model for model, found in scores.items() if set(found) == majority]
         if self.metric == "accuracy" and same:
-            yield f"As accurate as the most frequent label: {', '.join(same)}. For uneven labels add: --metric macro_f1"
+            yield (
+                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. For uneven labels"
+                " add: --metric macro_f1"
+            )
         if ANCESTOR in self.models:
             adds = any(each.low > 0 for each in self.rivals[ANCESTOR].values())
-            judgement = "adds something to" if adds else "adds nothing certain to"
-            yield f"The adaptation {judgement} its ancestor: {self._outcomes(dict.fromkeys(self.shares, ANCESTOR))}"
+            judgement = "The adaptation helps" if adds else "It is not certain that the adaptation helps"
+            yield f"{judgement}: {self._outcomes(dict.fromkeys(self.shares, ANCESTOR))}"
         networks = [run for run in self.runs if run.dev_score is not None]
         if unfinished := sum(run.is_unfinished for run in networks):
             epochs = self.facts["training"]["epochs"]
             yield (
                 f"{unfinished:,} of {counted(len(networks), 'training')} ended at the limit of {epochs} epochs while"
-                f" still learning. Give them more: --epochs {2 * epochs}"
+                f" still improving. Raise it: --epochs {2 * epochs}"
             )
         num_tests = len(self._rows(BOTH, self.shares[0])[0])
         if num_tests < FEW_EXAMPLES:
-            yield f"{counted(num_tests, 'test example')} can only show large differences. Give {FEW_EXAMPLES} or more."
+            yield f"{counted(num_tests, 'test example')} can only show large differences. Use {FEW_EXAMPLES} or more."
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
         """Yield head and rows of tables: scores, and differences in points."""
-        of_labels = [f"{100 * share:.3g}% of the labels" for share in self.shares]
+        percents = [f"{100 * share:.3g}" for share in self.shares]
+        of_labels = [f"{percent}% of the labels" for percent in percents]
         counts = [
-            f"{labels} ({self._num_examples(share):,})" for labels, share in zip(of_labels, self.shares, strict=True)
+            f"{percent}% of the labels ({self._num_examples(share):,})"
+            for percent, share in zip(percents, self.shares, strict=True)
         ]
         scores = [[model, *(self._scores(model, share) for share in self.shares)] for model in self.models]
         yield [f"{self.metric} on the test examples", *counts], scores
@@ -242,7 +257,8 @@ class Comparison:
             ],
         )
         yield ""
-        yield f"ELMo's vectors took {self.facts['vectors_seconds'] / 60:.2f} minutes, once for all trainings."
+        minutes = f"{self.facts['vectors_seconds'] / 60:.2f}"
+        yield f"Computing ELMo's vectors took {minutes} minutes, once for all trainings."
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures, without those of single examples."""
@@ -286,7 +302,7 @@ class Comparison:
                 figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
                 save_picture(figure, unfinished / "curves.png")
             else:
-                reporter.warn("No picture was drawn: matplotlib is not installed.")
+                reporter.warn("No pictures were drawn: matplotlib is not installed.")
             write_json(unfinished / DATA, self.to_json())
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:

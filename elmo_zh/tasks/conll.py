@@ -12,6 +12,7 @@ from elmo_zh.config.privacy import excerpt
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 from elmo_zh.tasks.examples import OUTSIDE, Example, marks_span
 from elmo_zh.text.han import HAN
 
@@ -48,7 +49,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
     sentences = list(_sentences(text, text_column, label_column))
     if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:
         raise CorpusError(
-            f"{text.name}: its {len(sentences[0]):,} tokens are one sentence. Write a blank line after each sentence."
+            f"{text.name}: all {len(sentences[0]):,} tokens are in one sentence. Put a blank line after each sentence."
         )
     if not label_column:
         _require_columns(text.name, sentences)
@@ -58,11 +59,11 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
     """Return the examples of tagged sentences, as `read_conll` does."""
     if not sentences:
-        raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag a line.")
+        raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag per line.")
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
-        notes.append("each token is a character and its place in a word: the place was left out")
+        notes.append("tokens are characters with their place in a word, which was dropped")
     by_words = sentences[0][0].is_conllu or _are_words(sentences)
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
 
@@ -72,8 +73,8 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
-            f"{name}: its lines have {min(counts)} to {max(counts)} columns, expected one token and its tag a line, and"
-            " a blank line after each sentence. If tags are in another file, write both in one."
+            f"{name}: its lines have {min(counts)} to {max(counts)} columns, expected one token and its tag per line,"
+            " and a blank line after each sentence. If the tags are in another file, merge the two."
         )
 
 
@@ -118,10 +119,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_column: str, label_column: str) -> str:
+    needed = max(_column(text_column, 1), _column(label_column, 2))
     return (
-        f"{name}: line {number} has {len(cells)} columns ({excerpt(line)}), expected a token and a tag in columns"
-        f" {text_column or 'first'} and {label_column or 'last'}. Correct it, or name the columns:"
-        " --text-column 1 --label-column 2"
+        f"{name}: line {number} has {counted(len(cells), 'column')} ({excerpt(line)}), expected at least {needed}, for"
+        " a token and its tag. Correct it, or name the columns: --text-column 1 --label-column 2"
     )
 
 
@@ -129,8 +130,8 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
     cells = _cells(line)
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise CorpusError(
-            f"{name}: line {number} has words with their tags ({excerpt(line)}), expected one token and its tag a line."
-            " Write each word, a tab and its tag on a line, and a blank line after each sentence."
+            f"{name}: line {number} has words with their tags ({excerpt(line)}), expected one token and its tag per"
+            " line. Put each word, a tab and its tag on a line of its own, and a blank line after each sentence."
         )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
@@ -143,13 +144,14 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
         raise CorpusError(_few_columns(name, number, line, cells, text_column, label_column))
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
-        raise CorpusError(f"{name}: line {number} has no {'tag' if token else 'token'} ({excerpt(line)}). Correct it.")
+        problem = "has no tag" if token else "has no token"
+        raise CorpusError(f"{name}: line {number} {problem} ({excerpt(line)}). Correct it.")
     return TaggedToken(token, tag.strip(), is_conllu, len(cells))
 
 
 def _column(given: str, default: int) -> int:
     if given and not (given.isdecimal() and int(given)):
-        raise CorpusError(f"Columns of CoNLL have no names, found {given[:40]!r}. Give a number from 1.")
+        raise CorpusError(f"CoNLL columns have no names, found {given[:40]!r}. Give a number from 1.")
     return int(given) if given else default
 
 

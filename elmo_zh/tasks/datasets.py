@@ -17,7 +17,7 @@ from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import Example, Labelled
+from elmo_zh.tasks.examples import Example, Labelled, describe_tags
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.han import HAN
 
@@ -29,7 +29,7 @@ _SHOWN_CLASSES = 10
 _LEAST_EXAMPLES = 20
 # Fraction of texts without a Han character in data of another language, or of numbers.
 _WITHOUT_CHINESE = 0.95
-_SORTED = " The data seems to be cut from a file that is sorted by label. Shuffle that before it is cut."
+_SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
         )
     others = [path for path in inside if path not in (train, dev, test)]
     if others:
-        reporter.note(f"Not read in {folder}: {_listed(others)}")
+        reporter.note(f"Files not read in {folder}: {_listed(others)}")
     return replace(files, data=train, dev=dev, test=test, has_found_test=files.test is None)
 
 
@@ -91,8 +91,8 @@ def _may_be_data(path: Path) -> bool:
 
 def _listed(files: Sequence[Path]) -> str:
     shown = ", ".join(path.name for path in files[:_SHOWN_FILES])
-    more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
-    return shown + more
+    number = len(files) - _SHOWN_FILES
+    return f"{shown} and {number:,} more" if number > 0 else shown
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
@@ -101,10 +101,8 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
     found = [path for path in files if _part_named(words[path][:1]) == part]
     found = found or [path for path in files if _part_named(words[path]) == part]
     if len(found) > 1:
-        option = "as the data" if part == "train" else f"with --{part}"
-        raise CorpusError(
-            f"{folder} has several files of {part} examples ({_listed(found)}). Give one of them {option}."
-        )
+        advice = "Give one of them as DATA." if part == "train" else f"Give one of them: --{part} FILE"
+        raise CorpusError(f"{folder} has several files of {part} examples ({_listed(found)}). {advice}")
     return found[0] if found else None
 
 
@@ -122,14 +120,14 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
     read = _read_parts(files, reading, reporter)
     if needs_test and "dev" in read and "test" not in read:
         read["test"] = read.pop("dev")
+        dev, train = Path(read["test"].name).name, files.data.name
         reporter.note(
-            f"There is no file of test examples, so {Path(read['test'].name).name} is tested on; a tenth of"
-            f" {files.data.name} decides when to stop."
+            f"No test examples were found, so {dev} is used for testing, and a tenth of {train} decides when to stop."
         )
     _require_alike(read)
     parts = _divide({part: list(labelled.examples) for part, labelled in read.items()}, files.seed, reporter)
     if files.limit is not None and files.limit < len(parts["train"]):
-        reporter.note(f"Of the {len(parts['train']):,} training examples {files.limit:,} are used (--limit).")
+        reporter.note(f"Using {files.limit:,} of {len(parts['train']):,} training examples (--limit).")
         parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
     dataset = Dataset(
         train=parts["train"],
@@ -154,7 +152,7 @@ def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[
         except UnlabelledError:
             if not (part == "test" and files.has_found_test):
                 raise
-            reporter.note(f"{path} has no labels and is not read. To label it: task predict")
+            reporter.note(f"{path} has no labels and is skipped. To label it, use: task predict")
             continue
         notes = "; ".join(read[part].notes)
         reporter.note(f"Reading {read[part].name}: {counted(len(read[part].examples), 'example')}; {notes}")
@@ -163,17 +161,12 @@ def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[
 
 def _require_alike(read: dict[str, Labelled]) -> None:
     train = read["train"]
-    for part, labelled in read.items():
+    for labelled in read.values():
         if bool(labelled.scheme) != bool(train.scheme) or labelled.by_words != train.by_words:
             raise CorpusError(
-                f"{labelled.name}: the tags of {part} examples mark other things than those of {train.name}"
-                f" ({_kind(labelled)}, not {_kind(train)}). Give files that are alike."
+                f"{labelled.name} has {describe_tags(labelled.scheme, by_words=labelled.by_words)}, but {train.name}"
+                f" has {describe_tags(train.scheme, by_words=train.by_words)}. Give files with one kind of tags."
             )
-
-
-def _kind(labelled: Labelled) -> str:
-    units = "words" if labelled.by_words else "characters"
-    return f"{f'spans in {labelled.scheme}' if labelled.scheme else 'a tag for each'} of {units}"
 
 
 def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> dict[str, list[Example]]:
@@ -187,7 +180,7 @@ def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> d
     if len(named) > 1 and "train" in named:
         parts = named
         shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
-        reporter.note(f"Divided by its column: {shown} examples.")
+        reporter.note(f"Split by its own column: {shown} examples.")
     fractions = {"dev": DEV_FRACTION, "test": TEST_FRACTION}
     return _split(parts, {part: share for part, share in fractions.items() if part not in parts}, seed, reporter)
 
@@ -252,19 +245,17 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
-            raise CorpusError(
-                f"There are no {part} examples. Give more data, or a file of {part} examples"
-                f"{': --dev FILE' if part == 'dev' else '.'}"
-            )
+            advice = "Give more data, or a file of them: --dev FILE" if part == "dev" else "Give more data."
+            raise CorpusError(f"There are no {part} examples. {advice}")
     texts = [text for example in dataset.train for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
-        reporter.warn(f"The texts have no Chinese ({texts[0][:40]!r}), and models have learned Chinese.")
+        reporter.warn(f"The texts contain no Chinese ({texts[0][:40]!r}), but the models learned from Chinese text.")
     if not reading.regression:
         classes = dataset.labels()
         if len(classes) < 2:
             raise CorpusError(
                 f"All {len(dataset.train):,} training examples have the label {classes[0]!r}. At least two are"
-                f" needed.{_SORTED}"
+                f" needed. {_SORTED}"
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)
@@ -281,14 +272,13 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
     new = Counter(label for example in dataset.parts()[part] for label in example.labels if label not in known)
     if new:
         shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
-        predicate = (
-            "never occurs in training and so counts" if new.total() == 1 else "never occur in training and so count"
-        )
-        scheme = " Spans are marked by BIOES tags here: S- is a span of one unit." if dataset.scheme == "BIO" else ""
+        scheme = "Spans use BIOES tags here: S- marks a span of one unit." if dataset.scheme == "BIO" else ""
         num_labels = sum(len(each.labels) for each in dataset.parts()[part])
         are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
         cause = _SORTED if are_most and part in dataset.files else scheme
-        reporter.warn(f"{counted(new.total(), f'{part} label')} {predicate} as wrong: {shown}.{cause}")
+        labels = counted(new.total(), f"{part} label")
+        unseen = f"Never seen in training, so counted as wrong: {labels} ({shown})."
+        reporter.warn(f"{unseen} {cause}".rstrip())
 
 
 def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
@@ -299,9 +289,9 @@ def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
         copies = sum(example.key in of_train for example in dataset.parts()[part])
         if copies:
             reporter.warn(
-                f"{copies:,} of {len(dataset.parts()[part]):,} {part} texts are training texts too, so their scores"
-                " are too good."
+                f"{copies:,} of {len(dataset.parts()[part]):,} {part} texts also occur in training, so the scores are"
+                " too optimistic."
             )
     contradictions = sum(len(labels) > 1 for labels in of_train.values())
     if contradictions:
-        reporter.warn(f"{counted(contradictions, 'training text')} occur with different labels.")
+        reporter.warn(f"Labelled in more than one way: {counted(contradictions, 'training text')}.")

@@ -117,7 +117,7 @@ def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> 
         found = {part: [read(example) for example in examples] for part, examples in parts.items()}
     texts = (text for examples in parts.values() for example in examples for text in example.texts)
     if num_cut := sum(len(sentence) > LONGEST_SENTENCE for text in texts for sentence in reader.sentences(text)):
-        reporter.note(f"{counted(num_cut, 'sentence')} of more than {LONGEST_SENTENCE:,} characters: cut into pieces.")
+        reporter.note(f"Cut {counted(num_cut, 'sentence')} longer than {LONGEST_SENTENCE:,} characters into pieces.")
     return found
 
 

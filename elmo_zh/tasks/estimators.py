@@ -274,14 +274,6 @@ class ElmoTagger(_TaskEstimator):
         return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
 
 
-def _check_inputs(inputs: Any) -> None:
-    """Raise ValueError unless inputs are some of those that a network can read, each once."""
-    is_list = isinstance(inputs, Iterable) and not isinstance(inputs, str)
-    names = list(inputs) if is_list else []
-    if not is_list or any(name not in INPUTS for name in names) or len(set(names)) != len(names):
-        raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
-
-
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
     texts, tags = list_strings(X, call), check_tags(y, call)
     _require_as_many(texts, tags, call)

@@ -59,6 +59,13 @@ class Labelled:
     notes: tuple[str, ...] = ()
 
 
+def describe_tags(scheme: str, *, by_words: bool) -> str:
+    """Return what the tags of data are, for people."""
+    if scheme:
+        return f"{scheme} spans of words" if by_words else f"{scheme} spans of characters"
+    return "one tag per word" if by_words else "one tag per character"
+
+
 def marks_span(tag: str) -> bool:
     """Return whether a tag is one of a scheme with the type of its span, such as B-PER."""
     match = _TAG.fullmatch(tag)
@@ -84,7 +91,7 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
         if letters <= set(known):
             return scheme
     raise CorpusError(
-        f"{name}: tags begin with {', '.join(sorted(letters))}, which is no scheme. Expected BIO, BMES or BIOES."
+        f"{name}: tags begin with {', '.join(sorted(letters))}, which fit no scheme. Expected BIO, BMES or BIOES."
     )
 
 

@@ -82,7 +82,9 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
         inputs = ("word2vec", "elmo", *(("characters",) if by_characters else ()))
         if not has_word2vec:
             inputs = tuple(name for name in inputs if name != "word2vec")
-            reporter.note(f"{embedder.bundle.path} has no word2vec vectors, so the input is {', '.join(inputs)} only.")
+            reporter.note(
+                f"{embedder.bundle.path} has no word2vec vectors, so the network reads only {', '.join(inputs)}."
+            )
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
@@ -94,7 +96,7 @@ def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     if settings.head == "linear" and settings.encoder != "single":
         raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
     if settings.head == "linear" and settings.elmo_at != "input":
-        raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head has no other place for ELMo than its input.")
+        raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head takes ELMo at its input only. Leave it out.")
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
         raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
 
@@ -217,7 +219,7 @@ class PreparedTask:
             reporter=self.reporter,
         )
         self.reporter.note(
-            f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples,"
+            f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples after"
             f" {counted(len(trained.lines), 'epoch')}."
         )
         return trained
@@ -292,7 +294,7 @@ class PreparedTask:
         """Yield why a network should not be used: labels that are ids, or scores that need no network."""
         settings, part = self.job.settings, self._scored_parts()[-1]
         examples, value = self.dataset.parts()[part], float(scores[part][self.metric])
-        reached = f"{self.metric} {value:.4f} on {counted(len(examples), f'{part} example')}"
+        tested = counted(len(examples), f"{part} example")
         if not settings.regression and has_ids_as_labels(self.dataset.train):
             yield (
                 f"The {len(self.labels):,} labels of {len(self.dataset.train):,} training examples look like ids, from"
@@ -304,9 +306,12 @@ class PreparedTask:
             given = [label for example in examples for label in example.labels]
             share = given.count(usual) / len(given)
             if value <= share:
-                yield f"{reached} is no better than always answering {usual[:40]!r} ({share:.4f})."
+                yield (
+                    f"{self.metric} {value:.4f} on {tested} is no better than always answering {usual[:40]!r}"
+                    f" ({share:.4f})."
+                )
         elif value <= 0:
-            yield f"{reached}: it has learned nothing that shows there."
+            yield f"{self.metric} {value:.4f} on {tested}: it has learned nothing that shows there."
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
         """Write the biLM that was trained with the network as a bundle; return what task.json says of the model."""

@@ -61,9 +61,9 @@ def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[
     """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read."""
     sentences = list(_sentences(text, text_column, label_column))
     if not sentences:
-        raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
+        raise CorpusError(f"{text.name} has no records. Give one JSON object per line.")
     past_end = _end_offset(text.name, sentences)
-    notes = ["ends of spans are last characters"] if past_end else []
+    notes = ["span ends are inclusive"] if past_end else []
     examples, num_overlaps = [], 0
     for sentence in sentences:
         spans = _checked(text.name, sentence, past_end)
@@ -72,7 +72,7 @@ def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[
         units = identity_spans(len(sentence.text))
         examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
     if num_overlaps:
-        notes.append(f"{counted(num_overlaps, 'span')} left out because of an overlap with a longer one")
+        notes.append(f"{counted(num_overlaps, 'span')} left out for overlapping a longer one")
     return examples, notes
 
 
@@ -84,10 +84,11 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
         field = next((name for name in text_names if isinstance(record.get(name), str)), None)
         spans = next((name for name in list_names if isinstance(record.get(name), dict | list)), None)
         if field is None or spans is None:
-            what, option = ("text", "text") if field is None else ("spans", "label")
-            message = f"{where} has no field of the {what} among {shown_names(list(record))}. Name it:"
-            message += f' --{option}-column NAME, or write {{"text": "...", "entities": [[start, end, type], ...]}}'
-            raise (UnlabelledError if field is not None and number == 1 else CorpusError)(message)
+            what, option = ("the text", "text") if field is None else ("the spans", "label")
+            raise (UnlabelledError if field is not None and number == 1 else CorpusError)(
+                f"{where} has no field for {what} among {shown_names(list(record))}. Name it: --{option}-column NAME,"
+                ' or write {"text": "...", "entities": [[start, end, type], ...]}'
+            )
         yield _Sentence(number, record[field], tuple(_given(record[spans], where)))
 
 
@@ -133,8 +134,8 @@ def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
     found = _whole(start), _whole(end), plain_text(kind), "" if surface is None else plain_text(surface)
     for what, given, value in zip(("start", "end", "type", "text"), (start, end, kind, surface), found, strict=True):
         if value is None:
-            expected = "text" if what in ("type", "text") else "a whole number"
-            problem = "is missing" if given is None else f"is not {expected}"
+            wrong = "is not text" if what in ("type", "text") else "is not a whole number"
+            problem = "is missing" if given is None else wrong
             shown = json.dumps(entry, ensure_ascii=False)[:60]
             raise CorpusError(f"{where}: the {what} of the span {shown} {problem}. Correct it.")
     return _Given(*found)  # type: ignore[arg-type]
@@ -161,8 +162,7 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
     )
     if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
         raise CorpusError(
-            f"{name}: the ends of {votes[0]:,} spans are the character after the last, and those of {votes[1]:,} the"
-            " last one. Make them all alike."
+            f"{name}: {votes[1]:,} spans end on their last character and {votes[0]:,} after it. Make them all alike."
         )
     return int(votes[1] > votes[0])
 
@@ -177,9 +177,9 @@ def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
         if found is None:
             problem = f"is outside the text of {len(sentence.text)} characters, or empty"
         elif span.surface and found != span.surface:
-            problem = f"holds {found[:20]!r}, not {span.surface[:20]!r}"
+            problem = f"covers {found[:20]!r}, not {span.surface[:20]!r}"
         elif _continues(sentence.text, start) or _continues(sentence.text, end):
-            problem = "cuts a character with its accent or variant"
+            problem = "splits a character from its accent or variant sign"
         if problem or not span.kind.strip():
             problem = problem or "has no type"
             raise CorpusError(
@@ -239,12 +239,14 @@ def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> 
 def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
     if not isinstance(tokens, list | str) or not isinstance(tags, list) or len(tokens) != len(tags):
         counts = [len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags)]
-        raise CorpusError(f"{where} has {counts[0]} tokens and {counts[1]} tags, expected a tag for each. Correct it.")
+        raise CorpusError(
+            f"{where} has {counts[0]} tokens and {counts[1]} tags, expected one tag per token. Correct it."
+        )
     wrong = next((tag for tag in tags if not isinstance(tag, str) or not tag.strip()), None)
     if wrong is not None:
-        raise CorpusError(f"{where} has the tag {wrong!r}, expected a name such as B-PER. Write the names of the tags.")
+        raise CorpusError(f"{where} has the tag {wrong!r}, expected a name such as B-PER. Write tags by name.")
     if not all(isinstance(token, str) and token for token in tokens):
-        raise CorpusError(f"{where} has an empty token, or one that is no text. Correct it.")
+        raise CorpusError(f"{where} has an empty token, or one that is not text. Correct it.")
     return [TaggedToken(token, tag.strip()) for token, tag in zip(tokens, tags, strict=True)]
 
 

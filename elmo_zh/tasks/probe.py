@@ -196,7 +196,7 @@ def probe_tags(
         dataset = load_dataset(files, reading, reporter)
         if dataset.scheme:
             raise CorpusError(
-                f"{files.data}: its tags mark spans, expected a tag for each word, such as its part of speech."
+                f"{files.data}: its tags mark spans, expected one tag per word, such as its part of speech."
             )
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
@@ -234,8 +234,8 @@ def word2vec_beside(
     """Return the word2vec vectors of the words of sentences that stand beside the layers; None if there are none."""
     if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
         reporter.note(
-            f"{embedder.bundle.path} has no word2vec vectors to stand beside its layers. Name a model or run that has"
-            " them: --word2vec PATH"
+            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. To name a model or run that"
+            " has them: --word2vec PATH"
         )
         return None
     return read_alike(Word2Vec.load(path or embedder.bundle.path), embedder, sentences)

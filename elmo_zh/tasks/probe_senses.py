@@ -70,7 +70,7 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
             is_json = text.head(_LONGEST_LINE).lstrip().startswith("{")
             found += _read_objects(text) if is_json else _read_table(text, texts or path.parent)
     if not found:
-        raise CorpusError(f"{path}: it has no marked words.")
+        raise CorpusError(f"{path} has no marked words.")
     return found
 
 
@@ -81,8 +81,8 @@ def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
                 yield _object(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
                 raise CorpusError(
-                    f"{text.name}: line {number} is no marked word ({error!r:.60}). Expected an object with context (a"
-                    " list of tokens), target_word, target_position and sense."
+                    f"{text.name}: line {number} is not a marked word ({error!r:.60}). Expected an object with context"
+                    " (a list of tokens), target_word, target_position and sense."
                 ) from None
 
 
@@ -113,7 +113,7 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
         if len(row) != len(COLUMNS) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
-            raise CorpusError(f"{where} has not the cells {', '.join(COLUMNS)}. Correct or remove it.")
+            raise CorpusError(f"{where} does not have the cells {', '.join(COLUMNS)}. Correct or remove it.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])
         if name not in lines_of:
@@ -217,7 +217,7 @@ def _report_senses(
     others = []
     if word2vec is not None:
         around = [_around(word2vec, tokens, positions) for tokens, positions in places]
-        others.append(probed("word2vec of the words around", None, np.stack(around)))
+        others.append(probed("word2vec of the surrounding words", None, np.stack(around)))
     for layer in range(cache.vectors.shape[1]):
         vectors = [
             cache.vectors[cache.first_rows[tokens] + positions, layer].astype(np.float32).mean(axis=0)

@@ -21,7 +21,16 @@ from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
 from elmo_zh.tasks.conll import read_conll
-from elmo_zh.tasks.examples import OUTSIDE, Example, Labelled, detect_scheme, marks_span, spans_of, tags_of
+from elmo_zh.tasks.examples import (
+    OUTSIDE,
+    Example,
+    Labelled,
+    describe_tags,
+    detect_scheme,
+    marks_span,
+    spans_of,
+    tags_of,
+)
 from elmo_zh.tasks.json_tags import (
     has_token_lists,
     is_table_of_lists,
@@ -59,7 +68,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
                 labelled = replace(labelled, notes=(f"encoding {text.encoding.name.upper()}", *labelled.notes))
             found.append(labelled)
     if not found:
-        raise CorpusError(f"{path}: it holds no file of labelled examples.")
+        raise CorpusError(f"{path} holds no file of labelled examples.")
     return _joined(str(path), found)
 
 
@@ -108,8 +117,8 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
-            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Write a token, a tab and its tag on a"
-            " line, and a blank line after each sentence; or name its format: --input-format conll"
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Put a token, a tab and its tag on"
+            " each line, and a blank line after each sentence; or name its format: --input-format conll"
         )
     names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
     columns = reading.columns_in({*names})
@@ -129,9 +138,8 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 wrong = counted(num_wrong, "tag")
-                notes.append(f"{wrong} without a span to continue, read as the start of one, as by conlleval")
-    units = "words" if by_words else "characters"
-    notes.insert(0, f"{kind}, {units}, {f'spans in {scheme}' if scheme else 'a tag for each'}")
+                notes.append(f"{wrong} without a span to continue, read as the start of one, as in conlleval")
+    notes.insert(0, f"{kind} format, {describe_tags(scheme, by_words=by_words)}")
     named = columns if any(columns) else ()
     return Labelled(
         name=text.name, examples=examples, scheme=scheme, by_words=by_words, columns=named, notes=tuple(notes)
@@ -155,11 +163,11 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     found = labelled_records(text, kind, reading)
     records = list(found.records)
     if not records:
-        raise CorpusError(f"{text.name}: it has no rows below the names of the columns.")
+        raise CorpusError(f"{text.name}: it has no rows below the column names.")
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
-    notes = [f"{kind}, {found.note}"]
+    notes = [f"{kind} format, {found.note}"]
     if len(labelled) < len(records):
         if not reading.skips_unlabelled:
             raise CorpusError(f"{text.name}: {_explain_unlabelled(records)}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elmo_zh.config.task_settings import HeadSettings, Reading
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of
+from elmo_zh.tasks.examples import OUTSIDE, Example, describe_tags, spans_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.tasks.task_model import TaskModel
@@ -160,14 +160,14 @@ def score_examples(
     """Return the main metric, the number of examples, and the scores of a trained task on a labelled file."""
     description = model.description
     labelled = read_labelled(data, replace(reading, task_columns=description.columns))
-    note = f"{counted(len(labelled.examples), 'example')}; {'; '.join(labelled.notes)}"
-    reporter.note(f"Reading {labelled.name}: {note}")
+    notes = "; ".join(labelled.notes)
+    reporter.note(f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {notes}")
     if reading.kind == "tag" and (
         bool(labelled.scheme) != description.marks_spans or labelled.by_words != description.by_words
     ):
         raise CorpusError(
-            f"{data} has tags of another kind than the task was trained on: words or characters, spans or a tag for"
-            " each. Give data like the training data."
+            f"{data} has {describe_tags(labelled.scheme, by_words=labelled.by_words)}, but the task was trained on"
+            f" {describe_tags(description.scheme, by_words=description.by_words)}. Give data like the training data."
         )
     if not reading.regression:
         _check_labels(data, labelled.examples, description.labels, reporter)
@@ -184,8 +184,8 @@ def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str],
     shown = ", ".join(new[:10])[:200]
     if 2 * sum(counts[label] for label in new) > counts.total():
         raise CorpusError(
-            f"{data}: the task has never seen most of these labels: {shown}. It knows {', '.join(known[:10])[:200]}."
-            " Give data with its labels, or name their column: --label-column NAME"
+            f"{data}: most labels are new to the task: {shown}. It knows {', '.join(known[:10])[:200]}. Give data with"
+            " its labels, or name their column: --label-column NAME"
         )
     if new:
         reporter.warn(f"Labels that the task does not know count as wrong: {shown}.")

@@ -197,7 +197,7 @@ class TaskModel:
         embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
-                f"{folder} is not the model that {path} was trained on: {embedder.bundle.digest}, expected"
+                f"{folder} is not the model that {path} was trained on: found {embedder.bundle.digest}, expected"
                 f" {description.model['digest']}. Give that model with --model, or train the task again."
             )
         word2vec = Word2Vec.load(folder) if "word2vec" in description.settings.inputs else None
@@ -330,7 +330,9 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     if advice := explain_no_starter(path):
         raise BundleError(f"{layout.path} was trained on the model {STARTER}. {advice}")
     is_other = BundleLayout(path).info.is_file()
-    problem = "is another model now" if is_other else "is not there, nor beside the task, nor installed"
+    problem = (
+        "has been replaced by another model" if is_other else "is missing, and is neither beside the task nor installed"
+    )
     raise BundleError(
         f"{path}, the model that {layout.path} was trained on, {problem}. Give its folder with --model, in Python"
         " TaskModel.load(path, model=...)."
@@ -350,14 +352,15 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         with torch.device("meta"):
             num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
     except (RuntimeError, ValueError, ZeroDivisionError) as error:
-        raise RunError(f"{layout.description} describes no network ({str(error)[:100]!r}). {remedy}") from None
+        raise RunError(f"{layout.description} does not describe a network ({str(error)[:100]!r}). {remedy}") from None
     # The sizes come from a file: memory is taken only for weights that are there.
     if num_bytes > layout.head.stat().st_size:
-        raise RunError(f"{layout.head} has too few bytes for the network that task.json describes. {remedy}")
+        raise RunError(f"{layout.head} is too small for the network that task.json describes. {remedy}")
     expected = description.digests.get(layout.head.name)
     if expected is not None and file_digest(layout.head) != expected:
         raise RunError(
-            f"{layout.head} is damaged or another one: its digest is not that in {layout.description.name}. {remedy}"
+            f"{layout.head} is damaged or from another task: its digest differs from the one in"
+            f" {layout.description.name}. {remedy}"
         )
     head = build()
     try:

@@ -198,7 +198,7 @@ class _State:
         figures = WorkFolder(folder).figures("lines")
         if figures is None:
             if folder.is_dir():
-                reporter.warn(f"{folder} is damaged, so this training starts again.")
+                reporter.warn(f"{folder} is damaged, so this training starts over.")
             return cls([], {})
         modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
         flat = load_tensors(folder / "optimizer.safetensors")

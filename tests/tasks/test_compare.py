@@ -126,7 +126,7 @@ def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: 
     assert word2vec.score == pytest.approx(0.5, abs=0.05)
     assert comparison.differences[BOTH][1.0].low > 0.05
     # Pairs of characters tell the order too.
-    assert ": TF-IDF with ELMo is 0.0 points of accuracy above TF-IDF with 240 training ex" in comparison.verdict()
+    assert ": TF-IDF with ELMo scores 0.0 points of accuracy above TF-IDF with 240 training ex" in comparison.verdict()
     assert comparison.recommended() == TFIDF
 
 
@@ -194,7 +194,7 @@ def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEm
     comparison = compare_task(
         replace(job, fit=replace(job.fit, num_seeds=1)), embedder, tmp_path / "found", reporter=reporter
     )
-    assert any("There is no file of test examples, so dev.conll is tested on;" in note for note in reporter.notes)
+    assert any("No test examples were found, so dev.conll is used for testing," in note for note in reporter.notes)
     assert comparison.facts["examples"]["test"] == 30
 
 
@@ -229,7 +229,7 @@ def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) ->
     job = job_of(path, "tag", ancestor=embedder.bundle.path)
     reporter = Recorder()
     comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
-    assert any("has no word2vec vectors, so those of" in note for note in reporter.notes)
+    assert any("has no word2vec vectors; using the ones in" in note for note in reporter.notes)
     assert comparison.models == [MAJORITY, WORD2VEC, ELMO, BOTH, ANCESTOR]
     assert comparison.facts["ancestor"] == {"path": str(embedder.bundle.path), "digest": embedder.bundle.digest}
     for share in (1.0, 0.5):
@@ -261,7 +261,9 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     found = _find_ancestor(wrong, backoff, reporter)
     assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
-    assert told.endswith(f"was started from {embedder.bundle.digest}, and this is {toy.bundle.digest}. Leave it out.")
+    assert told.endswith(
+        f"was started from model {embedder.bundle.digest}, but this is {toy.bundle.digest}. Leave it out."
+    )
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -298,8 +300,8 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
     comparison = comparison_of(*runs)
     assert comparison.verdict() == (
-        "ELMo does not help here: [word2vec; ELMo] is 100.0 points of accuracy below word2vec with 90 training examples"
-        " (95% interval -100.0 to -100.0)."
+        "ELMo does not help here: [word2vec; ELMo] scores 100.0 points of accuracy below word2vec with 90 training"
+        " examples (95% interval -100.0 to -100.0)."
     )
     told = comparison.lines()
     assert "| [word2vec; ELMo] | 0.0000 |" in told
@@ -308,16 +310,19 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     assert told[-1] == "Recommended with 90 training examples: word2vec (1.0000, 1.0 minutes)."
     trainings = list(comparison.trainings())
     assert "| word2vec | 90 | 1 | 1 | 1.0000 | 1.00 |" in trainings[0].splitlines()
-    assert trainings[-1] == "ELMo's vectors took 1.50 minutes, once for all trainings."
+    assert trainings[-1] == "Computing ELMo's vectors took 1.50 minutes, once for all trainings."
     assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
 
 
 def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
     comparison = comparison_of(*runs)
-    hint = "As accurate as the most frequent label: word2vec. For uneven labels add: --metric macro_f1"
+    hint = (
+        "No more accurate than always predicting the most frequent label: word2vec. For uneven labels add: --metric"
+        " macro_f1"
+    )
     assert comparison.lines()[-4] == hint
-    few = "3 test examples can only show large differences. Give 300 or more."
+    few = "3 test examples can only show large differences. Use 300 or more."
     assert list(replace(comparison, metric="macro_f1").hints()) == [few]
     assert list(replace(comparison, runs=[runs[0], *runs[2:]], metric="macro_f1").hints()) == [few]
 
@@ -342,7 +347,7 @@ def test_the_verdict_looks_at_every_share_and_names_the_best_rival(
     runs += [run_of(model, [model == ELMO] * 4 * MANY, share) for share in shares for model in (WORD2VEC, ELMO)]
     comparison = comparison_of(*runs)
     verdict = comparison.verdict()
-    assert verdict.startswith(judgement + "[word2vec; ELMo] is ")
+    assert verdict.startswith(judgement + "[word2vec; ELMo] scores ")
     ties = [sum(each) == 0 for each in tfidf]
     assert [" TF-IDF with " in part for part in verdict.split("; ")[-2:]] == [not tie for tie in ties]
     assert not list(comparison.hints())
@@ -353,13 +358,13 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     runs = [run_of(WORD2VEC, [0] * 4, is_unfinished=True, **network), run_of(ELMO, [0] * 4, **network)]
     runs += [run_of(BOTH, [1, 0, 1, 0], **network), run_of(ANCESTOR, [0, 1, 0, 1], **network)]
     assert list(comparison_of(*runs).hints()) == [
-        "The adaptation adds nothing certain to its ancestor: [word2vec; ELMo] is 0.0 points of accuracy above"
-        " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, which includes 0).",
-        "1 of 4 trainings ended at the limit of 30 epochs while still learning. Give them more: --epochs 60",
-        "4 test examples can only show large differences. Give 300 or more.",
+        "It is not certain that the adaptation helps: [word2vec; ELMo] scores 0.0 points of accuracy above"
+        " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
+        "1 of 4 trainings ended at the limit of 30 epochs while still improving. Raise it: --epochs 60",
+        "4 test examples can only show large differences. Use 300 or more.",
     ]
     better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
-    assert next(iter(better.hints())).startswith("The adaptation adds something to its ancestor: ")
+    assert next(iter(better.hints())).startswith("The adaptation helps: ")
 
 
 def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> None:
@@ -369,9 +374,11 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     comparison = comparison_of(*runs[:-1], replace(runs[-1], seconds=240.0))
     first, second = comparison.verdict().split(". ")
     assert first.startswith(
-        "ELMo helps here: TF-IDF with ELMo is 10.0 points of accuracy above TF-IDF with word2vec with"
+        "ELMo helps here: TF-IDF with ELMo scores 10.0 points of accuracy above TF-IDF with word2vec with"
     )
-    assert second.startswith("TF-IDF with ELMo is 20.0 points of accuracy above TF-IDF with 90 training examples (95%")
+    assert second.startswith(
+        "TF-IDF with ELMo scores 20.0 points of accuracy above TF-IDF with 90 training examples (95%"
+    )
     assert comparison.recommendation() == (
         "Recommended with 90 training examples: TF-IDF with ELMo (0.9000, 2.5 minutes)."
     )
@@ -391,7 +398,7 @@ def test_folds_are_one_test_of_all_examples() -> None:
     comparison = comparison_of(*runs, num_folds=2)
     assert comparison.differences[BOTH][1.0].value == pytest.approx(0.5)
     assert "| word2vec | 0.2500 (0.0000 to 1.0000) |" in comparison.lines()
-    assert "4 test examples can only show large differences. Give 300 or more." in list(comparison.hints())
+    assert "4 test examples can only show large differences. Use 300 or more." in list(comparison.hints())
 
 
 @pytest.mark.usefixtures("no_pictures")

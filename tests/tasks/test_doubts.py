@@ -11,7 +11,7 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.read_labelled import read_labelled
 
-SORTED = "The data seems to be cut from a file that is sorted by label. Shuffle that before it is cut."
+SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()
     load(DataFiles(data=two, test=rest), CLASSIFY, heard)
-    assert any(f"test labels never occur in training and so count as wrong: 北. {SORTED}" in x for x in heard.warnings)
+    assert any(f"test labels (北). {SORTED}" in x for x in heard.warnings)
     limited = load(DataFiles(data=whole, limit=20), CLASSIFY, Heard())
     assert len(limited.labels()) == 3
 
@@ -82,4 +82,6 @@ def test_texts_without_chinese_are_told(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label\n" + "".join(f"room {n} was cold,{n % 2}\n" for n in range(40)))
     heard = Heard()
     load(DataFiles(data=path), CLASSIFY, heard)
-    assert heard.warnings == ["The texts have no Chinese ('room 0 was cold'), and models have learned Chinese."]
+    assert heard.warnings == [
+        "The texts contain no Chinese ('room 0 was cold'), but the models learned from Chinese text."
+    ]

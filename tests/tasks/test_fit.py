@@ -223,7 +223,7 @@ def test_a_damaged_training_starts_again(
     reporter = Heard()
     fit_task(job, embedder, tmp_path / "task", reporter=reporter)
     assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
-    assert reporter.warnings == [f"{state} is damaged, so this training starts again."]
+    assert reporter.warnings == [f"{state} is damaged, so this training starts over."]
 
 
 def test_a_damaged_manifest_is_one_line(embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path) -> None:
@@ -326,9 +326,13 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
     (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or another one"),
-    (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or another one: its digest is not that in"),
+    (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or from another task: its digest differs"),
     (lambda path: changed(path, lambda f: f.update(digests=["x"])), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "is another model now. "),
+    (
+        lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")),
+        BundleError,
+        "has been replaced by another model. ",
+    ),
     (lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")), BundleError, "is not there, nor beside"),
     (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
 ]

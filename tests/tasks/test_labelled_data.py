@@ -65,7 +65,7 @@ def test_characters_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李0\tB-PER\n白1\tI-PER\n20\tO\n01\tO\n\n人0\tO\n")
     labelled = read_labelled(path, TAG)
     assert [example.texts[0] for example in labelled.examples] == ["李白20", "人"]
-    assert "each token is a character and its place in a word: the place was left out" in labelled.notes
+    assert "tokens are characters with their place in a word, which was dropped" in labelled.notes
 
 
 def test_words_in_conll_u(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
     labelled = read_labelled(written(tmp_path, "a.json", json.dumps(record) + "\n"), TAG)
     tags = ["B-company", "I-company", "I-company", "E-company", "O", "B-name", "I-name", "E-name"]
     assert list(labelled.examples[0].labels) == tags
-    assert ("1 span left out because of an overlap with a longer one" in labelled.notes) == (record is OBJECTS)
+    assert ("1 span left out for overlapping a longer one" in labelled.notes) == (record is OBJECTS)
 
 
 # What is told of the spans; {} stands for the first one.
@@ -106,8 +106,8 @@ SPAN_PROBLEMS = [
     ([[0, 9, "name"]], "the span (0, 9, name) is outside the text of 5 characters, or empty."),
     ([[2, 2, "name"]], "the span (2, 2, name) is outside the text of 5 characters, or empty."),
     ([[0, 3, " "]], "the span (0, 3,  ) has no type."),
-    ([[3, 4, "name"]], "the span (3, 4, name) cuts a character with its accent or variant."),
-    ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) holds '李白', not '李黑'."),
+    ([[3, 4, "name"]], "the span (3, 4, name) splits a character from its accent or variant sign."),
+    ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) covers '李白', not '李黑'."),
     ([[0, 2, None]], "the type of the span {} is missing."),
     ([[0, 2, {"a": 1}]], "the type of the span {} is not text."),
     ([[0, 2, ["a", "b"]]], "the type of the span {} is not text."),
@@ -156,7 +156,7 @@ def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
-    note = "1 tag without a span to continue, read as the start of one, as by conlleval"
+    note = "1 tag without a span to continue, read as the start of one, as in conlleval"
     assert note in read_labelled(path, TAG).notes
 
 
@@ -167,7 +167,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct it, or leave it out with --skip"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 and 1 other have an empty label. Correct"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 columns, expected at least 2."),
-    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the names of the columns."),
+    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names."),
     (CLASSIFY, "a.csv", "", "it has no rows."),
     (
         CLASSIFY,
@@ -193,7 +193,7 @@ PROBLEMS = [
         "has no column 'mood'. Its first row",
     ),
     (PAIRS, "a.csv", "text,label\n好,1\n", "the column of the text was not found"),
-    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 columns ('白'), expected a token and a tag"),
+    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'), expected at least 2, for a token and its tag"),
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
     (TAG, "a.conll", "\n\n", "no sentence was found."),
     (TAG, "a.csv", "李,B-PER\n", "tags are read from CoNLL or JSON lines, not from CSV."),
@@ -201,10 +201,10 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 columns, expected at least 2. Correct it"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv: CoNLL is for tags. Use: task fit tag"),
-    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "Columns of CoNLL have no names, found 'form'."),
+    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "CoNLL columns have no names, found 'form'."),
     (TAG, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read. Export it as JSON-MIN instead."),
     (CLASSIFY, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read."),
-    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field of the spans among text, tags."),
+    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field for the spans among text, tags."),
     (
         TAG,
         "a.jsonl",
@@ -218,20 +218,25 @@ PROBLEMS = [
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is no object."),
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
     (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
-    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "its 1,002 tokens are one sentence. Write a blank line after each"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
     (
         TAG,
         "a.csv",
         "id,word,tag\n1,北,B-LOC\n",
-        "not from CSV. Write a token, a tab and its tag on a line, and a blank",
+        "not from CSV. Put a token, a tab and its tag on each line, and a blank",
     ),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
-    (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Write each word, a tab and its tag on a line"),
+    (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns, expected one token and"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, expected a name such as B-PER."),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
-    (TAG, "a.jsonl", NESTED, "record 1 has no field of the text among id, data. Name it: --text-column NAME, or write"),
+    (
+        TAG,
+        "a.jsonl",
+        NESTED,
+        "record 1 has no field for the text among id, data. Name it: --text-column NAME, or write",
+    ),
 ]
 
 
@@ -288,7 +293,7 @@ def test_limits_are_nested_and_told(tmp_path: Path) -> None:
     assert [len(part) for part in parts[2:]] == [100, 30]
     assert whole == parts[0] == parts[1] > parts[2] > parts[3]
     notes = [note for note in told.notes if "--limit" in note]
-    assert notes == [f"Of the {len(whole):,} training examples {limit} are used (--limit)." for limit in (100, 30)]
+    assert notes == [f"Using {limit} of {len(whole):,} training examples (--limit)." for limit in (100, 30)]
 
 
 def rows_of_parts(form: str, parts: Sequence[str]) -> str:
@@ -311,7 +316,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
     assert messages.notes[0].endswith("parts in 3 (Split)" if form == "csv" else "parts in Split")
-    assert messages.notes[1:] == ["Divided by its column: 4 train, 2 dev, 2 test examples."]
+    assert messages.notes[1:] == ["Split by its own column: 4 train, 2 dev, 2 test examples."]
 
 
 def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
@@ -343,7 +348,7 @@ def test_a_row_of_no_part(tmp_path: Path) -> None:
 
 def test_a_column_of_other_words_divides_nothing(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label,by\n好,1,train\n坏,0,me\n")
-    assert read_labelled(path, CLASSIFY).notes == ("csv, columns 1 (text), 2 (label)",)
+    assert read_labelled(path, CLASSIFY).notes == ("csv format, columns 1 (text), 2 (label)",)
 
 
 def test_compressed_parts_of_a_folder(tmp_path: Path) -> None:
@@ -359,9 +364,9 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     messages = Heard()
     load(DataFiles(data=train, dev=dev), CLASSIFY, messages)
     assert messages.warnings == [
-        "2 dev labels never occur in training and so count as wrong: 2.",
-        "1 of 3 dev texts are training texts too, so their scores are too good.",
-        "1 training text occur with different labels.",
+        "Never seen in training, so counted as wrong: 2 dev labels (2).",
+        "1 of 3 dev texts also occur in training, so the scores are too optimistic.",
+        "Labelled in more than one way: 1 training text.",
     ]
 
 
@@ -383,4 +388,4 @@ def test_parts_of_different_kinds(tmp_path: Path) -> None:
     train = written(tmp_path, "train.conll", "李 B-PER\n白 I-PER\n\n好 O\n")
     dev = written(tmp_path, "dev.conll", "李白 NN\n来 VV\n\n今天 NN\n")
     told = message_of(CorpusError, lambda: load(DataFiles(data=train, dev=dev), TAG))
-    assert "(a tag for each of words, not spans in BIO of characters)" in told
+    assert "has one tag per word, but " in told

@@ -116,8 +116,8 @@ TABLE = "file\tline\tstart\tend\tword\tsense\n"
 WRONG_TABLES = [
     ("word\tsense\n花\tflower\n", "the columns are 'word, sense', expected file, line, start, end, word, sense"),
     (TABLE, "it has no marked words"),
-    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has not the cells file, line"),
-    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has not the cells file, line"),
+    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 does not have the cells file, line"),
+    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not have the cells file, line"),
     (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1, expected '花'"),
     (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt has '' at 1 to 2, expected '花'"),
     (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Name its folder with --text."),
@@ -138,7 +138,7 @@ def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     assert "558 occurrences of 17 words with several senses" in answer.stderr
     names = [line.split("|")[1].strip() for line in answer.stdout.splitlines() if line.startswith("| ")]
     assert names[2:] == [
-        "most frequent sense of the word", "word2vec of the words around", "layer 0", "layer 1", "layer 2",
+        "most frequent sense of the word", "word2vec of the surrounding words", "layer 0", "layer 1", "layer 2",
     ]  # fmt: skip
     found = json.loads(Path("found", "probe.json").read_text(encoding="utf-8"))
     layers = {row["layer"]: row["accuracy"] for row in found["rows"] if row["layer"] is not None}

@@ -111,7 +111,10 @@ def test_no_agreement_is_no_label(tmp_path: Path) -> None:
     path = written(tmp_path, "a.tsv", "".join(f"{text}\t{text}吗\t{label}\n" for text, label in rows))
     labelled = read_labelled(path, PAIRS)
     assert [example.labels for example in labelled.examples] == [("entailment",), ("neutral",)]
-    assert labelled.notes == ("tsv, columns 1, 2, 3, no header", "1 left out: labelled '-', which means no label")
+    assert labelled.notes == (
+        "tsv format, columns 1, 2, 3, no header",
+        "1 left out: labelled '-', which means no label",
+    )
     path = written(tmp_path, "b.tsv", "好评\t+\n差评\t-\n一般\t0\n")
     assert read(path, CLASSIFY) == [("好评", "+"), ("差评", "-"), ("一般", "0")]
 
@@ -147,7 +150,7 @@ def test_a_table_of_sentences_and_tags(tmp_path: Path) -> None:
     assert labelled.examples[0].labels == ("B-PER", "E-PER", "O")
     path = written(tmp_path, "b.txt", "李 白 来\tB-PER I-PER O\n你 好\tO O\n" * 30 + "不 对\tO\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    assert told == f"{path}: row 61 has 2 tokens and 1 tags, expected a tag for each. Correct it."
+    assert told == f"{path}: row 61 has 2 tokens and 1 tags, expected one tag per token. Correct it."
 
 
 @pytest.mark.parametrize("space", ["\u3000", "\xa0", "\u2003"])
@@ -206,7 +209,7 @@ def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
     notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
-    assert notes.notes[0].startswith(f"Not read in {tmp_path}: ")
+    assert notes.notes[0].startswith(f"Files not read in {tmp_path}: ")
     assert "labels.txt" in notes.notes[0]
 
 
@@ -215,7 +218,7 @@ def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> No
     test = written(tmp_path, "test.csv", "id,text\n0,第100个句子\n")
     notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
-    assert f"{test} has no labels and is not read. To label it: task predict" in notes.notes
+    assert f"{test} has no labels and is skipped. To label it, use: task predict" in notes.notes
     assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
     assert dataset.test
     told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test)))
@@ -234,7 +237,7 @@ def test_which_of_several_files(tmp_path: Path) -> None:
     for name in ("a.test.csv", "b.test.csv"):
         written(tmp_path, f"many/{name}", table(range(100, 102)))
     told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "many"), Heard()))
-    assert told.endswith("has several files of test examples (a.test.csv, b.test.csv). Give one of them with --test.")
+    assert told.endswith("has several files of test examples (a.test.csv, b.test.csv). Give one of them: --test FILE")
     given = DataFiles(data=tmp_path / "many", test=tmp_path / "many" / "b.test.csv")
     assert find_files(given, Heard()).data.name == "train.csv"
 

@@ -46,7 +46,7 @@ def test_help_and_settings(command: str) -> None:
 def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     answer = fit(sample_run, "tag")
     assert answer.status == 0, answer.stderr
-    assert "Reading names.conll: 60 examples; conll, characters, spans in BIO" in answer.stderr
+    assert "Reading names.conll: 60 examples; conll format, BIO spans of characters" in answer.stderr
     assert "Split by text with seed 1: " in answer.stderr
     nothing = "Not to be relied on: f1 0.0000 on 8 test examples: it has learned nothing that shows there."
     assert answer.stdout.splitlines()[-2:] == [nothing, "Written: my-tag"]
@@ -199,7 +199,7 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
     answer = elmo_zh(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
     assert answer.status == 0, answer.stderr
     assert "conll, words, a tag for each" in answer.stderr
-    assert "36 of 36 test texts are training texts too" in answer.stderr
+    assert "36 of 36 test texts also occur in training" in answer.stderr
     [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
     found = json.loads(line)
     assert "".join(found["units"]) == found["text"]
