@@ -157,11 +157,6 @@ def test_chinese_pages_use_the_words_of_the_glossary() -> None:
         assert not replaced, name_of(page)
 
 
-def test_the_page_on_formats_shows_the_code_of_the_page_on_embedding() -> None:
-    original = code_blocks(ROOT / "docs" / "embedding.md")
-    assert [block for block in code_blocks(ROOT / "docs" / "zh" / "formats.md") if block not in original] == []
-
-
 def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
     """Everywhere `.venv/bin/elmo-zh`, except where the help or a message is quoted."""
     bare = re.compile(
