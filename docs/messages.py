@@ -39,7 +39,7 @@ UNTRANSLATED = (
     "ImportError",
 )
 # Their texts are patterns, or filters of warnings.
-PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings")
+PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings", "loads")
 # Texts that are files, not messages: the model card, the pages in the browser, generated settings files.
 FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
@@ -82,11 +82,10 @@ def template_of(node: ast.Constant | ast.JoinedStr) -> str:
 
 
 def is_message(template: str) -> bool:
-    """Return whether a text is one that people read: two words, or a gap and most of a sentence, or a {number}."""
+    """Return whether a text is one that people read: two words, or a gap and a word."""
     literal = re.sub(r"\{\w+\}", "\0", template)
-    least = 3 if "{number}" in template else 6
-    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) >= least
-    return bool(PROSE.search(literal)) or few_words
+    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 2
+    return bool(PROSE.search(literal)) or (few_words and not literal.startswith(("--", "`")))
 
 
 def parts_of_explanation(text: str) -> list[str]:

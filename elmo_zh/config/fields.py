@@ -69,7 +69,12 @@ def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
         elif least is not None:
             yield from at_least(name, value, least)
         if above is not None and not above < value <= (math.inf if most is None else most):
-            yield f"{name} = {value} is not above {above}" + ("" if most is None else f" and at most {most}")
+            is_open = most is None
+            yield (
+                f"{name} = {value} is not above {above}"
+                if is_open
+                else (f"{name} = {value} is not above {above} and at most {most}")
+            )
 
 
 def is_encoding(name: str) -> bool:
@@ -92,4 +97,4 @@ def at_least(name: str, value: float, least: float) -> Iterator[str]:
 def within(name: str, value: float, least: float, most: float) -> Iterator[str]:
     """Yield a line for a value outside a range."""
     if not least <= value <= most:
-        yield f"{name} = {value} is not within {least} and {most}"
+        yield f"{name} = {value} is not between {least} and {most}"

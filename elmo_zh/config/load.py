@@ -59,7 +59,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deep. Correct it or give another --config.") from None
+        raise ConfigError(f"{path} is nested too deeply. Correct it or give another --config.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give another --config.") from None
 

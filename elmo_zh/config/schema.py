@@ -31,7 +31,7 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 @dataclass(frozen=True, kw_only=True)
 class VocabConfig:
-    """The choice of the words that get a row of their own in the vocabulary."""
+    """Which words get a row in the vocabulary."""
 
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
@@ -54,7 +54,7 @@ class VocabConfig:
         except re.error as error:
             yield f"vocab.refuse = {self.refuse!r} is not a regular expression ({error})"
         if self.init and self.words:
-            yield "vocab.init and vocab.words are both given, and each one defines the vocabulary; empty one of them"
+            yield "vocab.init and vocab.words are both set, and each one defines the vocabulary; clear one of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +247,7 @@ class EmbedConfig:
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         if self.layers not in LAYERS and not self.layers.isdecimal():
-            yield f"embed.layers = {self.layers!r} is not one of {', '.join(LAYERS)}, or a layer's number"
+            yield f"embed.layers = {self.layers!r} is neither one of {', '.join(LAYERS)} nor a layer's number"
         yield from problems_of_fields(self, "embed")
 
 
@@ -267,7 +267,7 @@ class Config:
         for section in (self.text, self.vocab, self.word2vec, self.model, self.train, self.embed):
             yield from section.problems()
         if self.model.mode == "character" and not self.train.train_embeddings:
-            yield "train.train_embeddings = false needs model.mode = token: an untrained character CNN tells nothing"
+            yield "train.train_embeddings = false needs model.mode = token: an untrained character CNN means nothing"
         if self.model.is_tied and not self.train.train_embeddings:
             yield (
                 "train.train_embeddings = false needs model.tie_softmax = false: the softmax has to be trained, and a"

@@ -54,15 +54,15 @@ class Reading:
     encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option(
         (),
-        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
-        " by the names and the content of the columns; for a trained task, its own.",
+        "Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the"
+        " names and content of the columns; a trained task looks for the one it was trained on.",
         names=("--text-column", "--field"),
         metavar="NAME",
     )
     label_column: str = option(
         "",
-        "Name, or number from 1, of the column or field with the label. Default: chosen by the names and the content"
-        " of the columns; for a trained task, its own.",
+        "Column or field of the label, by name or by number from 1. Default: detected from the names and content of"
+        " the columns; a trained task looks for the one it was trained on.",
         metavar="NAME",
     )
     format: str = option(
@@ -73,7 +73,7 @@ class Reading:
     )
     skips_unlabelled: bool = option(
         False,
-        "Leave out rows with an empty label, of classes and pairs. Default: they are an error.",
+        "Skip rows with an empty label, for classes and pairs. Default: an empty label is an error.",
         names=("--skip-unlabelled",),
     )
     task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data
@@ -121,11 +121,11 @@ class HeadSettings:
     regression: bool = option(False, "Predict numbers; the labels must be numbers.")
     metric: str = option(
         "accuracy",
-        "Score of classes that decides when to stop and is compared: accuracy, or macro_f1, the mean F1 of the classes,"
-        " for labels where one class is far more frequent.",
+        "Score of a classifier, which decides when to stop and is compared: accuracy, or macro_f1, the mean F1 over the"
+        " classes, for labels where one class is far more frequent.",
         choices=("accuracy", "macro_f1"),
     )
-    hidden_dim: int = option(200, "Cells of each direction of the LSTMs.", least=1, most=4096, names=("--hidden",))
+    hidden_dim: int = option(200, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
     character_dim: int = 50  # Length of the vectors of characters; the place in the word has a fifth of it
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
@@ -135,11 +135,11 @@ class HeadSettings:
 class TrainSettings:
     """The settings for training a network."""
 
-    epochs: int = option(30, "Largest number of epochs.", least=1)
+    epochs: int = option(30, "Maximum number of epochs.", least=1)
     patience: int = option(
         5, "Stop after this many epochs without a better score on the development examples.", least=1
     )
-    batch_size: int = option(32, "Texts, or pairs of texts, in each step.", least=1)
+    batch_size: int = option(32, "Texts, or pairs of texts, in each training step.", least=1)
     learning_rate: float = option(
         0.001,
         "Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",
@@ -176,16 +176,18 @@ class PredictionForm:
         choices=("jsonl", "tsv", "conll"),
     )
     scheme: str | None = option(
-        None, "Write the tags of conll in this scheme. Default: that of the training data.", choices=tuple(SCHEMES)
+        None,
+        "Scheme of the tags with --format conll. Default: the scheme of the training data.",
+        choices=tuple(SCHEMES),
     )
     probabilities: bool = option(
         False,
-        "With tags, also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
+        "Also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
     )
     text_columns: tuple[str, ...] = option(
         (),
-        "Name, or number from 1, of the column or field with the text. Give it twice for pairs. Default: chosen"
-        " by the names and the content of the columns; for a trained task, its own.",
+        "Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the"
+        " names and content of the columns; a trained task looks for the one it was trained on.",
         names=("--text-column",),
         metavar="NAME",
     )

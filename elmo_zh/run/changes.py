@@ -17,8 +17,8 @@ _OTHER_NAMES = {
 }
 # Name, version and dictionary of the segmenter.
 _SEGMENTER = "text.segmenter_version"
-# Settings of which a digest is recorded, and what it is a digest of.
-_DIGESTED = {"vocab.init": "model", "vocab.words": "word list", "train.init": "model"}
+# Settings of which a digest is recorded.
+_DIGESTED = ("vocab.init", "vocab.words", "train.init")
 
 
 def describe_changes(
@@ -35,8 +35,13 @@ def describe_changes(
 def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return a phrase for the files that are new, gone or changed, by their digests."""
     changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
-    found = (("new", now.keys() - before.keys()), ("gone", before.keys() - now.keys()), ("changed", changed))
-    return [f"{counted(len(names), 'file')} {what} ({first_ten(sorted(names))})" for what, names in found if names]
+    new, gone = now.keys() - before.keys(), before.keys() - now.keys()
+    phrases = {
+        f"{counted(len(new), 'file')} added ({first_ten(sorted(new))})": new,
+        f"{counted(len(gone), 'file')} removed ({first_ten(sorted(gone))})": gone,
+        f"{counted(len(changed), 'file')} changed ({first_ten(sorted(changed))})": changed,
+    }
+    return [phrase for phrase, names in phrases.items() if names]
 
 
 def _flat(stage: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,10 +74,10 @@ def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list
 def _describe_setting(name: str, before: Any, now: Any) -> str:
     if name == _SEGMENTER:
         return f"segmenter {spell_segmenter(before, now)} -> {spell_segmenter(now, before)}"
-    if kind := _DIGESTED.get(name):
+    if name in _DIGESTED:
         if before and now:
-            return f"{name} is another {kind}"
-        return f"{name} none -> a {kind}" if now else f"{name} a {kind} -> none"
+            return f"the file of {name} has changed"
+        return f"{name} is set now" if now else f"{name} is no longer set"
     return f"{name} {_spell(name, before)} -> {_spell(name, now)}"
 
 

@@ -37,7 +37,7 @@ def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskErr
         # A limit of the user or of the number of files is reached.
         found = f"no space is left for {path} (quota or number of files)"
     elif room:
-        found = f"{path} needs more than the {format_bytes(room)} that are free"
+        found = f"{path} needs more than the {format_bytes(room)} that is free"
     else:
         found = f"no space is left for {path}"
     return FullDiskError(f"The disk is full: {found}. {ADVICE}")
@@ -57,8 +57,8 @@ def require_disk_space(
     """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
-    needed = ("" if is_exact else "about ") + format_bytes(needed_bytes)
-    missing = f"{output} needs {needed} of disk space, but only {format_bytes(free)} are free."
+    needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"
+    missing = f"{output} needs {needed} of disk space, but only {format_bytes(free)} is free."
     if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
         raise OutputError(f"{missing} Free some space, or {f'write less: {advice}' if advice else 'use another disk'}.")
     if reporter and needed_bytes > free:

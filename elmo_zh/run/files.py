@@ -61,14 +61,14 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
     for each in filter(Path.exists, (*inputs, *noted) if replaced else ()):
         for path in replaced:
             if path.samefile(each):
-                relation = "is read"
+                relation = f"{path} is read by this command"
             elif path.resolve() in each.resolve().parents:
-                relation = f"holds {each}, which is read"
+                relation = f"{path} holds {each}, which is read by this command"
             elif path.is_file() and each.resolve() in path.resolve().parents:
-                relation = f"belongs to {each}, which is read"
+                relation = f"{path} belongs to {each}, which is read by this command"
             else:
                 continue
-            raise OutputError(f"{path} {relation} by this command, so nothing may be written there. {advice}")
+            raise OutputError(f"{relation}, so nothing may be written there. {advice}")
 
 
 def require_replaceable_kind(path: Path) -> None:
@@ -277,7 +277,7 @@ def claimed_output(
     require_no_input(output, inputs, f"{other}.")
     _, claimed = _NOTED.get() or ([], [])
     if output.resolve() in map(Path.resolve, claimed):
-        raise OutputError(f"{output} is named for two outputs. Choose another name for one of them.")
+        raise OutputError(f"{output} is given for two outputs. Choose another name for one of them.")
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another {names[0]}."
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:

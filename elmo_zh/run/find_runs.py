@@ -50,7 +50,7 @@ def require_run_or_room(path: Path) -> None:
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
         raise RunError(
-            f"{path} is not the folder of a run and holds other files, such as {other}. {meant}Choose another --run,"
+            f"{path} is not a run folder and holds other files, such as {other}. {meant}Choose another --run,"
             f" such as {_new_run(path)}"
         )
 
@@ -71,7 +71,7 @@ def _other_content(path: Path) -> str:
 
 def explain_no_run(path: Path) -> str:
     """Return the message for a path at which there is no run: whether it exists, and the next step."""
-    problem = "is not the folder of a run" if path.exists() else "does not exist"
+    problem = "is not a run folder" if path.exists() else "does not exist"
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""
     new = _new_run(path) if _other_content(path) else path

@@ -68,7 +68,9 @@ def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     corpus, stages = run["corpus"], run["finished_stages"]
-    names = corpus[0] + (f" and {len(corpus) - 1:,} more" if corpus[1:] else "") if corpus else "-"
+    names = corpus[0] if corpus else "-"
+    if corpus[1:]:
+        names = translate(f"{names} and {len(corpus) - 1:,} more")
     tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
     perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
     date = run["finished_at"] or run["started_at"]
@@ -76,7 +78,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     marks = ["latest"] * run["is_latest"] + ["in use now"] * run["is_in_use"]
     if not {"train", "export"} <= set(stages):
         prepared = [stage for stage in stages if stage != "export"]
-        done = f"unfinished, done until {prepared[-1]}" if prepared else "unfinished"
+        done = f"unfinished, done up to {prepared[-1]}" if prepared else translate("unfinished")
         step = run["checkpoint_step"]
         marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
     return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, translate("; ".join(marks))

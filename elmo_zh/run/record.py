@@ -93,7 +93,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
     changes = describe_changes(stage.name, old, stage.settings, inputs) if old else []
     if not old and stage.discard is not None and is_in_training(run):
-        changes = ["no record says what its checkpoints were made from"]
+        changes = ["no record says how its checkpoints were made"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, changes)
     if stage.inputs_made_by:
@@ -106,7 +106,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
     if old and changes:
-        reporter.note(f"{stage.name} runs again: {', '.join(changes)}.")
+        reporter.note(f"{stage.name} runs again: {'; '.join(changes)}.")
     counts = _run_and_record(run, stage, inputs, starts_over=force or bool(changes), force=force)
     return StageOutcome(counts=counts, skipped=False)
 
@@ -162,7 +162,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
     for name, entry in made.items():
         if name in files and described[name]["digest"] != entry["digest"]:
             raise RunError(
-                f"{files[name]} is not as {maker} has written it: it was damaged or replaced."
+                f"{files[name]} is not the file that {maker} wrote: it was damaged or replaced."
                 f" Make it again with: {command(maker, '--run', run.path, '--force')}"
             )
 
@@ -294,7 +294,7 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     """Raise RunError if the run holds checkpoints, which these changes would make worthless."""
     if is_in_training(run):
         raise RunError(
-            f"{run.path} already holds a training, which these changes would discard: {', '.join(changes)}. To keep it,"
+            f"{run.path} already holds a training, which these changes would discard: {'; '.join(changes)}. To keep it,"
             f" choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
         )
 
@@ -328,7 +328,7 @@ def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before:
             command = "segment CORPUS" if other == "segment" else other
             typed = f"{program()} {command} --run {shlex.quote(str(run.path))} --set ..."
             raise RunError(
-                f"{stage} does not use these settings, and {other} has used others: {', '.join(changes)}."
+                f"{stage} does not use these settings, and {other} ran with other values: {'; '.join(changes)}."
                 f" Leave them out, or change them with: {typed}"
             )
 

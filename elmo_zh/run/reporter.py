@@ -125,7 +125,7 @@ def counted(number: int, noun: str) -> str:
 
 def first_ten(names: Sequence[str]) -> str:
     """Return at most ten names, separated by commas: 苹果, 香蕉 and others."""
-    return ", ".join(names[:10]) + (" and others" if len(names) > 10 else "")
+    return f"{', '.join(names[:10])} and others" if len(names) > 10 else ", ".join(names)
 
 
 def format_bytes(num_bytes: float) -> str:

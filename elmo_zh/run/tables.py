@@ -17,7 +17,7 @@ Rows = Iterable[Mapping[str, Any]]
 def require_suffix(output: Path, known: Collection[str]) -> None:
     """Raise ConfigError if the name of an output does not say one of the known formats."""
     if output.suffix not in known:
-        raise ConfigError(f"--output {output}: its name says no format. End it with one of: {', '.join(known)}")
+        raise ConfigError(f"--output {output}: the suffix is no known format. Use one of: {', '.join(known)}")
 
 
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:

@@ -173,8 +173,9 @@ class WorkFolder:
         """
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
-            advice = "Give the same ones to continue it, or --force to start over."
-            raise OutputError(f"{self.path} holds {refusal}. {advice}")
+            raise OutputError(
+                f"{self.path} holds {refusal}. Give the same ones to continue it, or --force to start over."
+            )
         if force or not is_same:
             (discard or self.remove)()
         write_json(self.manifest, manifest)

@@ -107,4 +107,4 @@ def test_a_name_that_is_too_long(used: Path) -> None:
 
 def test_two_outputs_need_two_names(used: Path) -> None:
     told = elmo_zh("senses", "果", "--index", "index", "--output", "z.tsv", "--picture", used / "z.tsv").only_error()
-    assert told == f"{used}/z.tsv is named for two outputs. Choose another name for one of them."
+    assert told == f"{used}/z.tsv is given for two outputs. Choose another name for one of them."

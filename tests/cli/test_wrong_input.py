@@ -180,7 +180,7 @@ def test_a_bundle_is_no_run(run: Path) -> None:
 def test_a_folder_of_other_files_is_no_run() -> None:
     Path("texts").mkdir()
     Path("texts/a.txt").write_text(CHINESE, encoding="utf-8")
-    told = "texts is not the folder of a run and holds other files, such as a.txt. Choose another --run, such as"
+    told = "texts is not a run folder and holds other files, such as a.txt. Choose another --run, such as"
     for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
         assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/texts"
     Path("runs/texts").mkdir(parents=True)
@@ -227,7 +227,7 @@ def other_vocabulary(run: Path) -> tuple[str, str]:
 def test_a_checkpoint_of_another_vocabulary_is_not_exported(run: Path) -> None:
     other_vocabulary(run)
     told = elmo_zh("export", "--run", run).only_error()
-    assert told.startswith(f"{run}/vocab.counts is not as vocab has written it: it was damaged or replaced.")
+    assert told.startswith(f"{run}/vocab.counts is not the file that vocab wrote: it was damaged or replaced.")
     assert (run / "model" / "bundle.json").exists()
 
 
@@ -239,7 +239,7 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert before != after
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    unknown = "no record says what its checkpoints were made from."
+    unknown = "no record says how its checkpoints were made."
     assert answer.errors[0].startswith(
         f"Error: {run} already holds a training, which these changes would discard: {unknown}"
     )
@@ -259,7 +259,7 @@ def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: st
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
     for output in ((), ("--output", tmp_path / "bundle")):
         assert elmo_zh("export", "--run", run, *output).only_error() == (
-            f"{run / name} is not as {maker} has written it: it was damaged or replaced. Make it again with:"
+            f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. Make it again with:"
             f" elmo-zh {maker} --run {run} --force"
         )
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
@@ -273,8 +273,8 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     path.write_bytes(content[64:128] + content[:64] + content[128:])
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert elmo_zh("train", "--run", untrained_run).only_error() == (
-        f"{path} is not as encode has written it: it was damaged or replaced. Make it again with: elmo-zh encode --run"
-        f" {untrained_run} --force"
+        f"{path} is not the file that encode wrote: it was damaged or replaced. Make it again with: elmo-zh"
+        f" encode --run {untrained_run} --force"
     )
     # Without the record, nothing says so; but what cannot be right is an error.
     (untrained_run / "stages" / "encode.json").unlink()
@@ -493,7 +493,7 @@ def test_a_file_to_embed_that_is_not_there(sample_run: SampleRun) -> None:
 def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path) -> None:
     told = elmo_zh("export", "--run", run, "--set", "text.segmenter=character").only_error()
     changed = "text.segmenter jieba -> character"
-    assert told.startswith(f"export does not use these settings, and segment has used others: {changed}.")
+    assert told.startswith(f"export does not use these settings, and segment ran with other values: {changed}.")
     assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
     saved = run / "config.toml"
     saved.write_text(saved.read_text("utf-8").replace('segmenter = "jieba"', 'segmenter = "character"'), "utf-8")

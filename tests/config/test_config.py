@@ -187,11 +187,11 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("vocab.size=3", "vocab.size = 3 is below 4. Change it with --set or in the config file."),
         (
             "train.dropout=1",
-            "train.dropout = 1.0 is not within 0.0 and 0.95. Change it with --set or in the config file.",
+            "train.dropout = 1.0 is not between 0.0 and 0.95. Change it with --set or in the config file.",
         ),
         (
             "embed.layers=bottom",
-            "embed.layers = 'bottom' is not one of all, average, top, mix, or a layer's number."
+            "embed.layers = 'bottom' is neither one of all, average, top, mix nor a layer's number."
             " Change it with --set or in the config file.",
         ),
     ],
@@ -208,8 +208,8 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
         f"{path}: train.seed = 'x' should be a whole number.",
         f"{path}: unknown section modle. Did you mean model.cell_dim?",
         "--set nonsense: expected section.key=value, for example train.batch_size=32.",
-        "text.heldout_share = -1.0 is not within 0.0 and 0.5. Change it with --set or in the config file.",
-        "train.dropout = 2.0 is not within 0.0 and 0.95. Change it with --set or in the config file.",
+        "text.heldout_share = -1.0 is not between 0.0 and 0.5. Change it with --set or in the config file.",
+        "train.dropout = 2.0 is not between 0.0 and 0.95. Change it with --set or in the config file.",
     ]
 
 
@@ -219,7 +219,7 @@ def test_settings_that_contradict_each_other() -> None:
     (message,) = messages_of(None, "train.max_tokens=0", "train.epochs=0")
     assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
     (message,) = messages_of(None, "vocab.init=model", "vocab.words=words.txt")
-    assert message.startswith("vocab.init and vocab.words are both given")
+    assert message.startswith("vocab.init and vocab.words are both set")
     for segmenter in ("whitespace", "character"):
         (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
         assert message == (

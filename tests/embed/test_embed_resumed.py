@@ -206,7 +206,7 @@ def test_a_disk_that_is_too_small_is_told_before_any_vector(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=5000))
     arguments = ("embed", source, "--segmented", "--model", sample_run.model)
     told = elmo_zh(*arguments).only_error()
-    assert "of disk space, but only 5.0 kB are free. Free some space, or write less: --layers average" in told
+    assert "of disk space, but only 5.0 kB is free. Free some space, or write less: --layers average" in told
     assert not list(source.parent.glob("*/part-*"))
 
 

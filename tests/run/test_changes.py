@@ -34,9 +34,9 @@ def changes(
         ("segment", {}, {"script": "simplified"}, ["text.script none -> simplified"]),
         ("segment", {"field": "review"}, {}, ["text.field review -> empty"]),
         ("encode", {}, {"model.mode": "character"}, ["model.mode token -> character"]),
-        ("vocab", {"init": "sha256:1"}, {"init": "sha256:2"}, ["vocab.init is another model"]),
-        ("vocab", {}, {"words": "sha256:2"}, ["vocab.words none -> a word list"]),
-        ("train", {"train.init": "sha256:1"}, {}, ["train.init a model -> none"]),
+        ("vocab", {"init": "sha256:1"}, {"init": "sha256:2"}, ["the file of vocab.init has changed"]),
+        ("vocab", {}, {"words": "sha256:2"}, ["vocab.words is set now"]),
+        ("train", {"train.init": "sha256:1"}, {}, ["train.init is no longer set"]),
         (
             "export",
             {"text": {"script": "none"}},
@@ -72,12 +72,12 @@ def test_segmenters() -> None:
     ("before", "now", "expected"),
     [
         ({"a": "1"}, {"a": "2"}, ["1 file changed (a)"]),
-        ({"a": "1"}, {"b": "2"}, ["1 file new (b)", "1 file gone (a)"]),
+        ({"a": "1"}, {"b": "2"}, ["1 file added (b)", "1 file removed (a)"]),
         ({"a": "1"}, {"b": "1"}, []),  # the same content under another name
         (
             {"a": "1", "b": "2"},
             {"a": "3", "b": "4", "c": "5", "d": "6"},
-            ["2 files new (c, d)", "2 files changed (a, b)"],
+            ["2 files added (c, d)", "2 files changed (a, b)"],
         ),
     ],
 )

@@ -42,7 +42,7 @@ def test_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writi
         return message_of(FullDiskError, attempt)
 
     shrink_disk(monkeypatch, free=6)
-    assert write(1301) == f"The disk is full: {path} needs more than the 1.3 kB that are free.{ADVICE}"
+    assert write(1301) == f"The disk is full: {path} needs more than the 1.3 kB that is free.{ADVICE}"
     shrink_disk(monkeypatch, free=0)
     assert write(0) == f"The disk is full: no space is left for {path}.{ADVICE}"
     shrink_disk(monkeypatch, free=90_000)
@@ -64,7 +64,7 @@ def test_a_file_in_a_folder_that_does_not_fit(tmp_path: Path, monkeypatch: pytes
 
     told = message_of(FullDiskError, attempt)
     # The second file has been removed when the folder is looked at.
-    assert told.startswith(f"The disk is full: {tmp_path / 'model'} needs more than the 1.0 kB that are free.")
+    assert told.startswith(f"The disk is full: {tmp_path / 'model'} needs more than the 1.0 kB that is free.")
 
 
 def test_another_error_stays_as_it_is(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_written(
         with h5py.File(sample_run.model / name, "r") as file:
             file.visititems(lambda _, item: arrays.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
     assert told.startswith(f"{output} needs {format_bytes(sum(arrays))} of disk space")
-    assert told.endswith(" of disk space, but only 1.5 kB are free. Free some space, or use another disk.")
+    assert told.endswith(" of disk space, but only 1.5 kB is free. Free some space, or use another disk.")
     assert not list(tmp_path.iterdir())
 
 
@@ -110,8 +110,8 @@ def test_an_output_that_cannot_fit_is_refused_before_it_is_computed(
     assert warnings == []
     # An estimate is believed by half.
     require_disk_space(output, 1.9e9, is_exact=False, reporter=reporter)
-    assert warnings == [f"{output} needs about 1.9 GB of disk space, but only 1.0 GB are free."]
-    missing = " of disk space, but only 1.0 GB are free. Free some space, or"
+    assert warnings == [f"{output} needs about 1.9 GB of disk space, but only 1.0 GB is free."]
+    missing = " of disk space, but only 1.0 GB is free. Free some space, or"
     told = message_of(OutputError, lambda: require_disk_space(output, 1.1e9))
     assert told == f"{output} needs 1.1 GB{missing} use another disk."
     told = message_of(OutputError, lambda: require_disk_space(output, 2.1e9, is_exact=False, advice="--layers top"))

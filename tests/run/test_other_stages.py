@@ -67,8 +67,8 @@ def test_settings_of_an_earlier_stage(run: RunDir, stage: str, change: str, othe
         attempt(run, earlier_stages(stage), stage, [change])
     command = "segment CORPUS" if other == "segment" else other
     assert refused.value.messages == (
-        f"{stage} does not use these settings, and {other} has used others: {told}. Leave them out, or change them"
-        f" with: elmo-zh {command} --run '{run.path}' --set ...",
+        f"{stage} does not use these settings, and {other} ran with other values: {told}. Leave them out, or change"
+        f" them with: elmo-zh {command} --run '{run.path}' --set ...",
     )
     run.stage_record(other).unlink()
     attempt(run, earlier_stages(stage), stage, [change])
@@ -76,7 +76,7 @@ def test_settings_of_an_earlier_stage(run: RunDir, stage: str, change: str, othe
 
 def test_settings_of_a_later_stage(run: RunDir) -> None:
     with pytest.raises(
-        RunError, match=r"^segment does not use these settings, and train has used others: train.seed 5"
+        RunError, match=r"^segment does not use these settings, and train ran with other values: train.seed 5"
     ):
         attempt(run, later_stages("segment"), "segment", ["train.seed=7"])
 

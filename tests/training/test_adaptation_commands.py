@@ -173,7 +173,7 @@ def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: P
     (base / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
     answer = elmo_zh("vocab", "--run", segmented_run, "--json")
     assert answer.result()["skipped"] is False
-    assert "vocab runs again: vocab.init is another model." in answer.stderr.splitlines()
+    assert "vocab runs again: the file of vocab.init has changed." in answer.stderr.splitlines()
     assert "新词" in words_of(segmented_run)
 
 
@@ -420,7 +420,7 @@ def test_a_model_that_has_changed_is_another_start(encoded_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} already holds a training, which these changes would discard: train.init is another"
+        f"Error: {encoded_run} already holds a training, which these changes would discard: the file of train.init has"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()
     result = elmo_zh("train", "--run", encoded_run, "--force", "--json").result()
