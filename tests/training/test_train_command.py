@@ -129,7 +129,7 @@ def assert_refused(answer: Answer, run: Path, difference: str) -> None:
         (
             "train",
             ["train.learning_rate=0.01", "model.num_layers=3"],
-            "model.num_layers 2 -> 3, train.learning_rate 0.004 -> 0.01",
+            "model.num_layers 2 -> 3; train.learning_rate 0.004 -> 0.01",
         ),
         ("vocab", ["vocab.size=101"], "vocab.size 30000 -> 101"),
         ("word2vec", ["model.projection_dim=5"], "model.projection_dim 7 -> 5"),
