@@ -119,7 +119,7 @@ class Messages(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Add both forms of a counted noun, and the words of progress bars; leave out patterns and refusals of Python calls."""
+        """Add both forms of a counted noun, words of progress bars; leave out patterns and refused arguments."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in ("progress", "translate"):
             self._add_words(*node.args[:1])

@@ -20,9 +20,11 @@ LOCALES = Path(__file__).parent / "locale"
 DOMAIN = "messages"
 _VARIABLES = ("ELMO_ZH_LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _MAGIC = 0x950412DE
-_FULL_WIDTH = {";": "；", ":": "：", ".": "。"}
+_FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
 # Messages have fewer; longer lines are texts.
-_MOST_SENTENCES = 8
+_MOST_SENTENCES = 20
+# All templates have some.
+_LETTERS = re.compile("[A-Za-z]{2}")
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
@@ -106,7 +108,7 @@ class Translator:
         return self._best(line)[1]
 
     def _best(self, line: str) -> tuple[int, str]:
-        sentences = re.split(r"(?<=[.:;]) ", line)
+        sentences = re.split(r"(?<=[.:;,]) ", line)
         best = [(0, "")]
         for start in range(len(sentences) - 1, -1, -1):
             ends = {*range(start + 1, min(start + _MOST_SENTENCES, len(sentences)) + 1), len(sentences)}
@@ -121,10 +123,14 @@ class Translator:
         return best[-1]
 
     def _made(self, sentence: str) -> tuple[int, str] | None:
+        if not _LETTERS.search(sentence):
+            return None
         end = _FULL_WIDTH.get(sentence[-1:], "")
         if (found := self._whole(sentence)) or not end:
             return found
-        # It is part of a list of sentences.
+        # It is part of a list. One word may be a name, as in a list of columns.
+        if end == "，" and " " not in sentence:
+            return None
         return (found[0], found[1] + end) if (found := self._whole(sentence[:-1])) else None
 
     def _whole(self, line: str) -> tuple[int, str] | None:

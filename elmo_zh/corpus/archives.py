@@ -147,7 +147,7 @@ def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
     elif is_archive_name(path):
         reason = "archives inside archives"
     elif is_other_name(path):
-        reason = "files that are no text by their names"
+        reason = "files whose names do not suggest text"
     else:
         return True
     passed_over.add(reason, _full_name(archive, shown(path)))

@@ -38,12 +38,12 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-_IMAGE = "an image", "Give text; a program for OCR reads it from images"
+_IMAGE = "an image", "Give text, which an OCR program can read from images"
 _OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text, or a table as CSV, and give that file"
-_PROGRAM = "a program", "Give text"
+_PROGRAM = "a compiled program", "Give text"
 # The first bytes of files that are no text, each with what the file is and what to do.
 _FOREIGN = {
-    (b"%PDF-",): ("a PDF", "Convert it to text, for example with pdftotext, and give that file"),
+    (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and give that file"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): _OFFICE,
     (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): _IMAGE,
     (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): _PROGRAM,
@@ -53,7 +53,7 @@ _FOREIGN = {
     ),
     (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("a file of arrays", "Give text"),
     (b"PAR1",): ("a Parquet table", "Export its text as CSV or JSON lines"),
-    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): ("an archive of 7z or RAR", "Unpack it and give the folder"),
+    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): ("a 7z or RAR archive", "Unpack it and give the folder"),
 }
 
 

@@ -64,13 +64,13 @@ class DecodedText:
 
     def exact_lines(self) -> Iterator[str]:
         """Yield the lines, which end at LF or CR LF only; none is split."""
-        advice = "which no line should be. Put each paragraph on a line of its own."
+        advice = "Put each paragraph on a line of its own."
         lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
         return (line.removesuffix("\r") for line in lines)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield the lines, none of them split."""
-        advice = "which no record should be. Check its format, or read it as plain text: --input-format text"
+        advice = "Check its format, or read it as plain text: --input-format text"
         chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
         return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
 
@@ -78,7 +78,7 @@ class DecodedText:
         try:
             yield from lines
         except ValueError as error:
-            raise CorpusError(f"{self.name}: line {error} is longer than {longest:,} characters, {advice}") from None
+            raise CorpusError(f"{self.name}: line {error} is longer than {longest:,} characters. {advice}") from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""
@@ -98,7 +98,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
         if num_characters > longest:
             raise UnsuitableError(
                 text.name,
-                f"longer than {longest:,} characters, which is too long for {what}",
+                f"longer than {longest:,} characters, too long for {what}",
                 "Split it, or read it as plain text: --input-format text",
             )
 
@@ -120,11 +120,17 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
         line, place, value = found
         encoding = text.encoding.name.upper()
         likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding)
-        other = f", or name its encoding, such as --encoding {likely}" if likely else ""
-        skip = ", or leave such lines out: --bad-bytes skip-line" if may_skip else ""
+        advice = "Correct the file, or leave such lines out: --bad-bytes skip-line" if may_skip else "Correct the file."
+        if likely:
+            advice = (
+                f"Correct the file, or name its encoding, such as --encoding {likely}, or leave such lines out:"
+                " --bad-bytes skip-line"
+                if may_skip
+                else f"Correct the file, or name its encoding, such as --encoding {likely}"
+            )
         raise CorpusError(
             f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {_COMMON_NAMES.get(encoding, encoding)}."
-            f" Correct the file{other}{skip}"
+            f" {advice}"
         )
 
 
@@ -137,8 +143,8 @@ def refuse_surrogates(line: str, number: int, name: str) -> None:
     """Raise CorpusError for a line with a lone surrogate, which JSON can escape and no file can hold."""
     if not line.isascii() and (found := _SURROGATES.search(line)):
         raise CorpusError(
-            f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half a character,"
-            " which no text can hold. Correct the record."
+            f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half of a surrogate"
+            " pair. Correct the record."
         )
 
 

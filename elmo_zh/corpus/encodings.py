@@ -250,8 +250,8 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:
     return UnsuitableError(
         content.name,
-        "not text in UTF-8, GB18030 or Big5, nor with a byte order mark",
-        guess.strip() or "If it is text in another encoding, name that: --encoding NAME",
+        "not text in UTF-8, GB18030 or Big5, and without a byte order mark",
+        guess.strip() or "If it is text in another encoding, name it: --encoding NAME",
     )
 
 

@@ -186,7 +186,9 @@ class InputText:
                 f"Reading {self.name}: {counted(len(forms), 'file')} ({kinds})" if forms else f"{self.name}: no text"
             )
         else:
-            reporter.note(f"Reading {self.name}: {forms[0]}{f', packed as {compression}' if compression else ''}")
+            [form] = forms
+            packed = f"Reading {self.name}: {form}, packed as {compression}"
+            reporter.note(packed if compression else f"Reading {self.name}: {form}")
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if self.config.field and self.members.names and all(kind in WITHOUT_FIELDS for kind, _, _ in self.tally.forms):
@@ -200,7 +202,7 @@ class InputText:
             else:
                 reporter.note(become)
         if num_blank := self.tally.dropped_items[BLANK_LINES]:
-            reporter.note(f"{self.name}: blank lines between records are no records and get no number ({num_blank:,}).")
+            reporter.note(f"{self.name}: blank lines between records are not counted ({num_blank:,}).")
         for line in self.passed_over.summary_lines():
             reporter.note(line)
 

@@ -205,12 +205,11 @@ class _Unpacked(io.RawIOBase):
     def _other_content(self, is_first: bool) -> CorpusError:
         if is_first:
             return CorpusError(
-                f"{self._name} is not what its name says: it does not start as {self._suffix} files do. Rename or"
-                " compress it again."
+                f"{self._name} is not a {self._suffix} file, despite its name. Rename it, or compress it again."
             )
         place = self._num_read - len(self._input)
         return CorpusError(
-            f"{self._name} is damaged or has other content at byte {place:,}, where its packed content ends."
+            f"{self._name} is damaged, or has other content after its packed content, which ends at byte {place:,}."
             " Fetch or compress it again."
         )
 

@@ -100,8 +100,7 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
             return
     if is_archive_name(source.file_name) and source.path.stat().st_size:
         raise CorpusError(
-            f"{source.name} is not what its name says: it starts as no zip or tar archive does."
-            " Rename or pack it again."
+            f"{source.name} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
         )
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
 

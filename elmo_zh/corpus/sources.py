@@ -110,12 +110,11 @@ class Sources:
         texts = {source.path for source in self.sources}
         others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
         if others:
-            owner = "name does" if len(others) == 1 else "names do"
             named = ", ".join(others[:3])
-            reporter.note(f"Skipped {counted(len(others), 'file')} whose {owner} not suggest text, such as {named}.")
+            reporter.note(f"Not text by name, so skipped: {counted(len(others), 'file')}, such as {named}.")
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
-            reporter.note(f"Skipped {counted(len(self.outputs), 'output')} of elmo-zh among the texts: {named}")
+            reporter.note(f"Skipped {counted(len(self.outputs), 'elmo-zh output')} among the texts: {named}")
 
 
 def _without_suffixes(path: Path) -> Iterator[Path]:
@@ -190,9 +189,9 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
                 inside = _files_inside(path, outside)
                 if not inside.texts:
                     others = [counted(len(inside.others), "other file")]
-                    others += [counted(len(inside.outputs), "output") + " of elmo-zh"] if inside.outputs else []
+                    others += [counted(len(inside.outputs), "elmo-zh output")] if inside.outputs else []
                     raise CorpusError(
-                        f"{path} holds no text files ({kinds_shown()}; {', '.join(others)})."
+                        f"{path} holds no text files ({kinds_shown()}; {'; '.join(others)})."
                         " Give files by name, or a folder with text."
                     )
                 found.texts.update(inside.texts)
@@ -207,7 +206,7 @@ def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
     """Raise CorpusError if a folder of the run was named as the corpus; a glob may match one, which is left out."""
     if Path(argument).exists():
         where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
-        raise CorpusError(f"{folder} {where}, which is no part of the corpus. Give other text, or another --run.")
+        raise CorpusError(f"{folder} {where}, which is not part of the corpus. Give other text, or another --run.")
 
 
 def _files_inside(folder: Path, outside: Path | None) -> _Found:
@@ -296,7 +295,7 @@ def _expand(argument: str) -> list[Path]:
 def spooled_input(path: Path, name: str) -> Source:
     """Return standard input as a source, copied to a new file, which can be read more than once."""
     if sys.stdin is None:
-        raise CorpusError("Standard input is closed. Give it something, or a file instead of -.")
+        raise CorpusError("Standard input is closed. Pipe text into the command, or give a file instead of -.")
     make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -47,8 +47,8 @@ class PassedOver:
     def summary_lines(self) -> Iterator[str]:
         """Yield one line for each reason."""
         for reason, count in sorted(self.counts.items()):
-            names = ", ".join(self.names[reason][:3])
-            yield f"Passed over: {names} ({reason})." if count == 1 else f"Passed over: {count:,} {reason}: {names}."
+            names, number = ", ".join(self.names[reason][:3]), count - 3
+            yield f"Passed over ({reason}): {f'{names} and {number:,} more' if number > 0 else names}"
 
 
 @dataclass

@@ -61,7 +61,7 @@ def test_outputs_among_texts_are_skipped(used: Path, sample_run: SampleRun) -> N
     # A file that is named is always read.
     assert not find_sources([str(path) for path in corpus.rglob("*.tsv")]).outputs
 
-    told = f"Skipped {len(outputs)} outputs of elmo-zh among the texts: corpus/deep/archive.jsonl,"
+    told = f"Skipped {len(outputs)} elmo-zh outputs among the texts: corpus/deep/archive.jsonl,"
     for command, result, number in (
         (("evaluate", corpus, "--model", "model"), "num_predictions", 9),
         (("score", corpus, "--model", "model", "--output", "s.tsv"), "lines", 1),
@@ -77,7 +77,7 @@ def test_outputs_among_texts_are_skipped(used: Path, sample_run: SampleRun) -> N
     assert elmo_zh("inspect", "new", "--json").result()["passed_over"]["outputs of elmo-zh"]["count"] == len(outputs)
     told = elmo_zh("evaluate", corpus / "run", "--model", "model").only_error()
     assert "corpus/run holds no text files" in told
-    assert "0 other files, 1 output of elmo-zh" in told
+    assert "0 other files; 1 elmo-zh output" in told
 
 
 def test_data_that_looks_like_an_output_is_read(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_run_killed_at_its_first_file_is_a_run() -> None:
 def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
     """A run that was begun elsewhere, such as one of which only some files were copied, is a run nevertheless."""
     (untrained_run / "config.toml").unlink()
-    told = "which is no part of the corpus. Give other text, or another --run."
+    told = "which is not part of the corpus. Give other text, or another --run."
     answer = elmo_zh("segment", untrained_run, "--run", untrained_run)
     assert answer.only_error() == f"{untrained_run} is the folder of the run, {told}"
     inside = untrained_run / "segmented"

@@ -94,6 +94,5 @@ def test_lines_that_would_fill_the_memory_are_refused(
     monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", 30)
     [source] = find_sources([str(path)]).sources
     assert message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines())) == (
-        f"{path}: line 2 is longer than 80 characters, which no line should be."
-        " Put each paragraph on a line of its own."
+        f"{path}: line 2 is longer than 80 characters. Put each paragraph on a line of its own."
     )

@@ -61,9 +61,9 @@ def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> 
     assert sum(tally.forms.values()) == 5
     assert passed_over.described() == {
         "archives inside archives": {"count": 1, "names": [f"{path}: inner.zip"]},
-        "files that are no text by their names": {"count": 1, "names": [f"{path}: cat.png"]},
+        "files whose names do not suggest text": {"count": 1, "names": [f"{path}: cat.png"]},
         "hidden files in archives": {"count": 2, "names": [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]},
-        "not text in UTF-8, GB18030 or Big5, nor with a byte order mark": {"count": 1, "names": [f"{path}: noise"]},
+        "not text in UTF-8, GB18030 or Big5, and without a byte order mark": {"count": 1, "names": [f"{path}: noise"]},
     }
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -73,7 +73,7 @@ def test_names_of_chinese_windows(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"abcd.png", "新闻".encode("gbk") + b".png"))
     passed_over = PassedOver()
     read(path, passed_over=passed_over)
-    assert passed_over.names["files that are no text by their names"] == [f"{path}: 新闻.png"]
+    assert passed_over.names["files whose names do not suggest text"] == [f"{path}: 新闻.png"]
 
 
 def test_an_encrypted_member(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
     passed_over = PassedOver()
     assert read(path, passed_over=passed_over) == []
     assert passed_over.names == {
-        "files that are no text by their names": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"],
+        "files whose names do not suggest text": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"],
     }
 
 
@@ -188,7 +188,7 @@ def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("今天。\n", encoding="utf-8")
     assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is not what its name says: it starts as no zip or tar archive does. Rename or pack it again."
+        f"{path} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
     )
 
 

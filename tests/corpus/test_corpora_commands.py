@@ -48,11 +48,11 @@ def test_a_folder_of_many_kinds() -> None:
     answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
     assert answer.status == 0, answer.stderr
     for line in (
-        "Skipped 1 file whose name does not suggest text, such as f.png.",
+        "Not text by name, so skipped: 1 file, such as f.png.",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
-        "Passed over: c/e.json (no field is text for sure among name).",
+        "Passed over (cannot tell which field holds the text: name): c/e.json",
         "26 characters were kept. Characters left out: bytes that do not decode 3.",
         "Warning: 1 line was left out because of bytes that cannot be decoded; corpus_report.md in the run folder"
         " counts them for each source. --bad-bytes strict stops at the first one. To keep them: --bad-bytes replace",
@@ -76,8 +76,8 @@ def test_the_record_accounts_for_every_character() -> None:
     }
     assert found["sources"]["c.jsonl.gz"]["dropped"] == {"records without the field": {"items": 1, "characters": 0}}
     assert sorted(found["passed_over"]) == [
-        "files that are no text by their names",
-        "no field is text for sure among name",
+        "files whose names do not suggest text",
+        "cannot tell which field holds the text: name",
     ]
     for source in found["sources"].values():
         dropped = sum(entry["characters"] for entry in source["dropped"].values())
@@ -137,11 +137,11 @@ def test_nothing_readable_is_an_error() -> None:
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
     assert told == (
-        "c/a.json holds no text (0 lines, all empty; left out: 1 no field is text for sure among name)."
+        "c/a.json holds no text (0 lines, all empty; left out: 1 cannot tell which field holds the text: name)."
         " Give a file with text."
     )
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
-    assert told == "c/a.json: no field is text for sure among name. Name one or several: --field NAME"
+    assert told == "c/a.json: cannot tell which field holds the text: name. Name one or several: --field NAME"
     assert not Path("run/segmented").exists()
 
 

@@ -74,7 +74,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 def test_a_line_too_long_for_a_record() -> None:
     told = message_of(CorpusError, lambda: list(text_of("a\n" + "b" * 13).whole_lines(7)))
-    assert told.startswith("a.txt: line 2 is longer than 7 characters, which no record should be.")
+    assert told.startswith("a.txt: line 2 is longer than 7 characters. Check its format,")
 
 
 def test_a_file_that_no_longer_decodes() -> None:

@@ -12,12 +12,12 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.errors import CorpusError
 
 HEADS = {
-    b"%PDF-1.7\n%\xe2\xe3": "a PDF. Convert it to text, for example with pdftotext, and give that file.",
-    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Give text; a program for OCR reads it from images.",
-    b"RIFF\x10\0\0\0WEBPVP8 ": "an image. Give text; a program for OCR reads it from images.",
+    b"%PDF-1.7\n%\xe2\xe3": "a PDF file. Convert it to text, for example with pdftotext, and give that file.",
+    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Give text, which an OCR program can read from images.",
+    b"RIFF\x10\0\0\0WEBPVP8 ": "an image. Give text, which an OCR program can read from images.",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document (.doc, .xls, .rtf). Save it as plain text,",
-    b"\x7fELF\2\1\1": "a program. Give text.",
-    b"MZ\x90\0\3": "a program. Give text.",
+    b"\x7fELF\2\1\1": "a compiled program. Give text.",
+    b"MZ\x90\0\3": "a compiled program. Give text.",
     b"SQLite format 3\0": "an SQLite database. Export a table: sqlite3 -header",
 }
 

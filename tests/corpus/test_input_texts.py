@@ -64,7 +64,7 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert notes_of(path) == [
         "Reading hotel.csv: CSV, GB18030, column 2 (review)",
         "hotel.csv: records without the field become empty lines (1 of 6).",
-        "hotel.csv: blank lines between records are no records and get no number (1).",
+        "hotel.csv: blank lines between records are not counted (1).",
     ]
     # As text it is what its bytes are, the header and all.
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
@@ -123,7 +123,7 @@ def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "今天", "", "很好"]
     assert notes_of(path) == [
         "Reading x.zip: 2 files (1 CSV, GB18030, column 2 (review); 1 plain text, UTF-8)",
-        "Passed over: x.zip: c.png (files that are no text by their names).",
+        "Passed over (files whose names do not suggest text): x.zip: c.png",
     ]
 
 
@@ -175,7 +175,7 @@ def test_bytes_that_do_not_decode_are_an_error_with_their_place(tmp_path: Path) 
     assert told.endswith("such as --encoding UTF-8")
     path.write_bytes("今天天氣很好\n".encode("big5") + b"\xff\n")
     told = message_of(CorpusError, lambda: lines_of(path, encoding="cp950"))
-    assert told == f"{path}: line 2, byte 13 (0xff) is not Big5 (CP950). Correct the file"
+    assert told == f"{path}: line 2, byte 13 (0xff) is not Big5 (CP950). Correct the file."
 
 
 def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     assert told.endswith("Correct it, or read the file as plain text: --input-format text")
     path.write_text('{"text": "今天"}\n{"text": "好\\ud800"}\n', encoding="utf-8")
     assert message_of(CorpusError, lambda: lines_of(path)) == (
-        f"{path}: record 2, character 2 (\\ud800) is half a character, which no text can hold. Correct the record."
+        f"{path}: record 2, character 2 (\\ud800) is half of a surrogate pair. Correct the record."
     )
 
 

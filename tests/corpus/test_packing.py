@@ -72,7 +72,7 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
     for rest in (b"?" + second[1:], b"garbage", b"\0\0?"):
         place = len(first) + len(rest) - len(rest.lstrip(b"\0"))
         assert message_of(CorpusError, lambda rest=rest: unpack(first + rest, suffix)) == (
-            f"a.txt is damaged or has other content at byte {place}, where its packed content ends."
+            f"a.txt is damaged, or has other content after its packed content, which ends at byte {place}."
             " Fetch or compress it again."
         )
     told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))
@@ -82,7 +82,7 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_packed_by_name_only(suffix: str) -> None:
     assert message_of(CorpusError, lambda: unpack("今天".encode(), suffix)) == (
-        f"a.txt is not what its name says: it does not start as {suffix} files do. Rename or compress it again."
+        f"a.txt is not a {suffix} file, despite its name. Rename it, or compress it again."
     )
 
 

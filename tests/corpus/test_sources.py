@@ -92,7 +92,7 @@ def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt") == ["苹果"]
     (tmp_path / "b.txt.gz").write_text("苹果", encoding="utf-8")
     told = message_of(CorpusError, lambda: read(tmp_path / "b.txt.gz"))
-    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not what its name says: it does not start as .gz files do.")
+    assert told.startswith(f"{tmp_path / 'b.txt.gz'} is not a .gz file, despite its name.")
 
 
 def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
 def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     told = message_of(CorpusError, lambda: gathered_lines(tmp_path, "-"))
-    assert told == "Standard input is closed. Give it something, or a file instead of -."
+    assert told == "Standard input is closed. Pipe text into the command, or give a file instead of -."
 
 
 def test_files_named_in_gbk(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_numbers(tmp_path: Path) -> None:
 def test_a_hostile_corpus_breaks_nothing(tmp_path: Path) -> None:
     done, names = segmented(tmp_path, "\n".join(HOSTILE), max_line_characters=500)
     names = ["a|b`c\n# <b>\u202e.txt"]
-    done.passed_over.add("no field is text for sure among <b>|`x`\n# y", "\x1b[2J<script>")
+    done.passed_over.add("cannot tell which field holds the text: <b>|`x`\n# y", "\x1b[2J<script>")
     report = corpus_report(done, names, CONFIG)
     # Nothing but ordinary lines: no character that a terminal obeys, none that cannot be seen.
     assert all(line.isprintable() for line in report.split("\n"))

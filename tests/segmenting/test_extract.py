@@ -104,6 +104,6 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
         shard_bytes=9,
         rule=None,
     )
-    with pytest.raises(CorpusError, match="XML, but no MediaWiki dump") as caught:
+    with pytest.raises(CorpusError, match="XML, but not a MediaWiki dump") as caught:
         extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)

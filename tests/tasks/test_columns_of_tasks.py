@@ -26,7 +26,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun, mo
     data = write_table("likes.csv", "原话,备注,答,方位")
     quick = ("--model", sample_run.model, "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
     refused = elmo_zh("task", "fit", "classify", data, "--output", "t", *quick)
-    assert "the label could be in several columns: 答 (0, 1); 方位 (东, 西)." in refused.stderr
+    assert "cannot tell which of these holds the label: 答 (0, 1); 方位 (东, 西)." in refused.stderr
     answer = elmo_zh(
         "task", "fit", "classify", data, "--field", "原话", "--label-column", "答", "--output", "t", *quick
     )

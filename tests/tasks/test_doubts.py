@@ -57,9 +57,9 @@ def test_a_text_is_not_its_own_label(tmp_path: Path, name: str) -> None:
     content = "q,a,label\n好,不,1\n" if name == "a.csv" else lines({"q": "好", "a": "不", "label": 1})
     path = written(tmp_path, name, content)
     own = Reading(kind="classify", text_columns=("q",), label_column="q")
-    assert "'q' cannot be a text and something else too" in message_of(CorpusError, lambda: read_labelled(path, own))
+    assert "'q' cannot be both a text and something else" in message_of(CorpusError, lambda: read_labelled(path, own))
     alike = Reading(kind="pairs", text_columns=("q", "q"), label_column="label")
-    assert "'q' cannot be a text and something else too" in message_of(CorpusError, lambda: read_labelled(path, alike))
+    assert "'q' cannot be both a text and something else" in message_of(CorpusError, lambda: read_labelled(path, alike))
 
 
 def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_several_columns_that_could_be_the_label_are_listed(
     told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     first, second = shown
     assert told == (
-        f"{path}: the label could be in several columns: {first} (否, 是); {second} (骨科, 儿科, 眼科)."
-        " Choose one: --label-column NAME"
+        f"{path}: cannot tell which of these holds the label: {first} (否, 是); {second} (骨科, 儿科, 眼科)."
+        " Name it: --label-column NAME"
     )
     chosen = read_labelled(path, replace(CLASSIFY, label_column=second))
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)
@@ -65,7 +65,7 @@ def test_several_columns_that_could_be_the_label_are_listed(
 def test_fields_of_json_are_not_guessed_either(tmp_path: Path) -> None:
     rows = "".join(f'{{"text": "疼{n}天", "去向": "{DEPARTMENTS[n % 3]}", "答": "{n % 2}"}}\n' for n in range(30))
     told = message_of(CorpusError, lambda: read_labelled(written(tmp_path, "a.jsonl", rows), CLASSIFY))
-    assert "the label could be in several fields: 去向 (骨科, 儿科, 眼科); 答 (0, 1)." in told
+    assert "cannot tell which of these holds the label: 去向 (骨科, 儿科, 眼科); 答 (0, 1)." in told
 
 
 def test_dates_numbers_and_ids_are_no_texts(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_dates_numbers_and_ids_are_no_texts(tmp_path: Path) -> None:
     told = message_of(
         CorpusError, lambda: read_labelled(written(tmp_path, "a.csv", "日期,手机,单,label\n" + rows), CLASSIFY)
     )
-    assert "the column of the text was not found among 日期, 手机, 单, label" in told
+    assert "cannot tell which of these holds the text: 日期, 手机, 单, label" in told
 
 
 @pytest.mark.parametrize("kind", [CLASSIFY, TAG])
@@ -82,7 +82,7 @@ def test_half_a_character_in_a_label_is_one_line(tmp_path: Path, kind: object) -
     path = written(tmp_path, "a.jsonl", f'{{"text": "好", {label}}}\n')
     told = message_of(CorpusError, lambda: read_labelled(path, kind))  # type: ignore[arg-type]
     assert "the labels: record 1, character " in told
-    assert "(\\ud83d) is half a character" in told
+    assert "(\\ud83d) is half of a surrogate pair" in told
 
 
 def test_a_number_has_no_underscore(tmp_path: Path) -> None:

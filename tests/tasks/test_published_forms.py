@@ -222,7 +222,7 @@ def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> No
     assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
     assert dataset.test
     told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test)))
-    assert "the column of the label was not found among id, text" in told
+    assert "cannot tell which of these holds the label: id, text" in told
 
 
 def test_which_of_several_files(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def read_json_records(
             elif is_item:
                 others.append((path, value))
                 num_bytes += _VALUE_BYTES + len(str(value))
-                _require_size(text, "record", num_bytes)
+                _require_size(text, num_bytes)
         if not (texts or is_item):
             continue
         if not texts:
@@ -176,15 +176,15 @@ class _Utf8:
             return b""
         data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
         self.num_bytes += len(data)
-        _require_size(self._text, "text", self.num_bytes)
+        _require_size(self._text, self.num_bytes)
         return data
 
 
-def _require_size(text: DecodedText, what: str, num_bytes: int) -> None:
+def _require_size(text: DecodedText, num_bytes: int) -> None:
     if num_bytes > LONGEST_VALUE_BYTES:
         raise CorpusError(
-            f"{text.name}: a single {what} is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB,"
-            " which no record should be. Check its format, or split it."
+            f"{text.name}: a single value is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB. Check its format, or"
+            " split it."
         )
 
 

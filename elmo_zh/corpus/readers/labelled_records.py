@@ -28,6 +28,7 @@ from elmo_zh.corpus.readers.records import (
     rows_of,
 )
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 
 # So many that a file that is sorted by its labels shows several of them.
 _SAMPLE_RECORDS = 20_000
@@ -78,15 +79,16 @@ def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_lab
     part_field = opened.find_parts() if with_label else None
 
     def record(number: int, values: Mapping[str, Any]) -> LabelledRecord:
-        where = f"{text.name}: {opened.what} {number}"
+        what = f"row {number}" if opened.what == "row" else f"record {number}"
+        where = f"{text.name}: {what}"
         return LabelledRecord(
-            what=f"{opened.what} {number}",
+            what=what,
             cells=opened.cells(where, values),
             part=_part_of(where, values, part_field) if part_field else "",
         )
 
-    note = opened.note + (f", parts in {opened.shown[part_field]}" if part_field else "")
-    return LabelledRecords((record(*each) for each in opened.records), note, opened.columns)
+    notes = [opened.note, *([f"parts in {opened.shown[part_field]}"] if part_field else [])]
+    return LabelledRecords((record(*each) for each in opened.records), ", ".join(notes), opened.columns)
 
 
 def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
@@ -131,7 +133,7 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
     table = Table(text, rows, lambda _, row: not any(cell.strip() for cell in row), num_sample_rows=_SAMPLE_RECORDS)
     sample = [row for _, row in table.sample]
     if not sample:
-        raise CorpusError(f"{text.name}: it has no rows. Give a table with a text and a label in each row.")
+        raise CorpusError(f"{text.name} has no rows. Give a table with a text and a label in each row.")
     columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
     counts = Counter(map(len, sample))
     if not is_named and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
@@ -145,8 +147,8 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
     if max(columns) >= len(first):
         raise _short_row(f"{text.name}: row {number}", len(first), columns)
     fields = [names[column] for column in columns]
-    _require_different(text.name, "column", fields)
-    note = f"columns {', '.join(shown[field] for field in fields)}{'' if is_named else ', no header'}"
+    _require_different(text.name, fields)
+    found = ", ".join(shown[field] for field in fields)
     return _Opened(
         what="row",
         shown=shown,
@@ -155,15 +157,14 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
         columns=tuple(_name_or_number(first[column].strip() if is_named else "", column) for column in columns),
         num_texts=reading.num_texts,
         records=table.records(has_header=is_named),
-        note=note,
+        note=f"columns {found}" if is_named else f"columns {found}, no header",
     )
 
 
-def _require_different(name: str, kind: str, fields: Sequence[str]) -> None:
+def _require_different(name: str, fields: Sequence[str]) -> None:
     if twice := next((field for field in fields if fields.count(field) > 1), ""):
         raise CorpusError(
-            f"{name}: the {kind} {twice!r} cannot be a text and something else too. Name another: --text-column,"
-            " --label-column"
+            f"{name}: {twice!r} cannot be both a text and something else. Name another: --text-column, --label-column"
         )
 
 
@@ -206,7 +207,7 @@ def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: in
     labels = guess.labels if guess else ()
     if place == num_texts and len(labels) > 1:
         shown = "; ".join(_shown_column(sample, column) for column in labels)
-        raise CorpusError(f"{name}: the label could be in several {kind}s: {shown}. Choose one: --label-column NAME")
+        raise CorpusError(f"{name}: cannot tell which of these holds the label: {shown}. Name it: --label-column NAME")
     column = next(iter(labels), None) if place == num_texts else guess and guess.texts[place]
     if column is None:
         raise _not_found(name, kind, [cell.strip() for cell in sample[0]], place, num_texts)
@@ -219,25 +220,27 @@ def _shown_column(sample: Rows, column: int) -> str:
     counts = Counter(cells_of(sample, column))
     is_name = bool(first) and counts[first] == 1
     values = [value[:20] for value, _ in counts.most_common() if not (is_name and value == first)]
-    more = f" and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
+    more = ", ..." if len(values) > _SHOWN_VALUES else ""
     return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
     """Return the error for a text or label that no column or field is known to hold."""
     what = "label" if place == num_texts else "text"
-    number = f", or by number from 1: --{what}-column {place + 1}" if kind == "column" else ""
     pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
-    advice = f"It has the two texts of a pair, {' and '.join(pair)}: use task fit pairs, or name" if pair else "Name"
-    return (UnlabelledError if what == "label" else CorpusError)(
-        f"{name}: the {kind} of the {what} was not found among {shown_names(names)}. {advice} it: --{what}-column NAME"
-        + number
-    )
+    advice = f"Name it: --{what}-column NAME"
+    if kind == "column":
+        advice = f"Name it: --{what}-column NAME, or by number from 1: --{what}-column {place + 1}"
+    if pair:
+        advice = f"For pairs of {pair[0]} and {pair[1]} use task fit pairs. {advice}"
+    if what == "label":
+        return UnlabelledError(f"{name}: cannot tell which of these holds the label: {shown_names(names)}. {advice}")
+    return CorpusError(f"{name}: cannot tell which of these holds the text: {shown_names(names)}. {advice}")
 
 
 def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
     return CorpusError(
-        f"{where} has {num_columns} columns, expected at least {max(columns) + 1}. Correct it, or name"
+        f"{where} has {counted(num_columns, 'column')}, expected at least {max(columns) + 1}. Correct it, or name"
         " the columns: --text-column, --label-column"
     )
 
@@ -245,7 +248,7 @@ def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusEr
 def _cells_of_row(opened: _Opened, where: str, values: Mapping[str, str]) -> tuple[str, ...]:
     num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
     if num_filled > len(opened.shown):
-        raise CorpusError(f"{where} has {num_filled} columns, expected {len(opened.shown)}. {_QUOTE_CELLS}")
+        raise CorpusError(f"{where} has {counted(num_filled, 'column')}, expected {len(opened.shown)}. {_QUOTE_CELLS}")
     if any(field not in values for field in opened.fields):
         raise _short_row(where, len(values), [[*opened.shown].index(field) for field in opened.fields])
     return tuple(values[field] for field in opened.fields)
@@ -255,7 +258,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
     records = enumerate(iter_objects(text), start=1)
     sample = list(islice(records, _SAMPLE_RECORDS))
     if not sample:
-        raise CorpusError(f"{text.name}: it has no records. Give one JSON object a line.")
+        raise CorpusError(f"{text.name} has no records. Give one JSON object per line.")
     names, num_texts = list(sample[0][1]), reading.num_texts
     cells = [[_text_of(record.get(name)) or "" for name in names] for _, record in sample]
     wanted = reading.columns_in(names, with_label=with_label)
@@ -269,7 +272,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
     fields = [
         name or names[_chosen(text.name, "field", rows, known, place, num_texts)] for place, name in enumerate(wanted)
     ]
-    _require_different(text.name, "field", fields)
+    _require_different(text.name, fields)
     return _Opened(
         what="record",
         shown={name: name for name in names},
@@ -287,12 +290,14 @@ def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> 
     for place, field in enumerate(opened.fields):
         value, is_label = values.get(field), place == opened.num_texts
         if is_label and isinstance(value, list) and len(value) > 1:
-            raise CorpusError(f"{where} has {len(value)} labels in {field}, expected one.")
+            raise CorpusError(f"{where} has {len(value)} labels in {field}, expected one. Correct it.")
         # A label that is null is an empty one; a field that is missing may be a mistaken name.
         cell = "" if is_label and field in values and value is None else _text_of(value)
         if cell is None:
-            what = "no field" if value is None else "neither text nor a number in"
-            raise CorpusError(f"{where} has {what} {field}. Correct it.")
+            missing = f"{where} has no field {field}. Correct it."
+            raise CorpusError(
+                missing if value is None else f"{where} has neither text nor a number in {field}. Correct it."
+            )
         cells.append(cell)
     return tuple(cells)
 

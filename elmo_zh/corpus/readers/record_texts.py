@@ -48,9 +48,9 @@ def num_without_field(tally: Tally) -> int:
 
 def other_fields_note(others: Counter[str]) -> str:
     """Return the line that names the fields and columns with Chinese text that were not read."""
-    names = [name for name, _ in others.most_common(_NOTED_FIELDS)]
-    more = f" and {len(others) - _NOTED_FIELDS:,} more" if len(others) > _NOTED_FIELDS else ""
-    return f"Not read, though they hold Chinese text: {', '.join(names)}{more}. --field NAME reads other fields."
+    found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
+    names = f"{found} and {number:,} more" if number > 0 else found
+    return f"Not read, though they hold Chinese text: {names}. --field NAME reads other fields."
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
@@ -67,7 +67,8 @@ def listed(paths: Iterable[str]) -> str:
 def shown_row(row: Sequence[str]) -> str:
     """Return the first cells of a row in one line."""
     cells = shown(", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8]))
-    return cells + (f", ... ({len(row)} columns)" if len(row) > 8 else "")
+    number = len(row)
+    return f"{cells}, ... ({number} columns)" if number > 8 else cells
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
@@ -161,9 +162,7 @@ def _open_json_lines(text: DecodedText, config: TextConfig, tally: Tally, keeps_
     records = _lines_of_json(text, config, tally, keeps_all)
     sample = list(islice(records, _SAMPLE_RECORDS))
     if not sample:
-        raise UnsuitableError(
-            text.name, "without one line of JSON", "Check its format: --input-format text, for example."
-        )
+        raise UnsuitableError(text.name, "no line is JSON", "Check its format: --input-format text, for example.")
     texts = list(chain.from_iterable(map(strings_with_paths, sample)))
     paths = choose_fields(config.field, texts, tally)
     no_text = no_text_error(text.name, config.field, dict(texts))
@@ -186,7 +185,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
             f"{name}: no record has text in the field {field}. The fields of the first ones are: {listed(paths)}."
         )
     return UnsuitableError(
-        name, f"no field is text for sure among {listed(paths)}", "Name one or several: --field NAME"
+        name, f"cannot tell which field holds the text: {listed(paths)}", "Name one or several: --field NAME"
     )
 
 
@@ -224,7 +223,7 @@ def _open_table(kind: str, text: DecodedText, config: TextConfig, tally: Tally, 
 def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
     numbers = ", ".join(str(column + 1) for column in columns)
     names = ", ".join(first[column] for column in columns if column < len(first)) if has_header else ""
-    return f"column {numbers}" + (f" ({names})" if names else ", no header")
+    return f"column {numbers} ({names})" if names else f"column {numbers}, no header"
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
@@ -238,7 +237,7 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
         if column is None:
             raise UnsuitableError(
                 text.name,
-                f"no column is text for sure among {shown_row(sample[0])}",
+                f"cannot tell which column holds the text: {shown_row(sample[0])}",
                 "Name one or several: --field NAME, or by number from 1: --field 1",
             )
         return [column], has_header
@@ -249,7 +248,7 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
     missing = next(name for name in names if name not in header)
     raise CorpusError(
         f"{text.name} has no column {missing}. Its first row is: {shown_row(sample[0])}. Give --field one of these"
-        " names, or a number from 1 where the first row is text."
+        " names, or a number from 1 if the table has no header."
     )
 
 

@@ -99,7 +99,7 @@ class _RowLines:
             yield line
         # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
         if self._num_characters:
-            raise csv.Error("the file ends within a cell in quotes")
+            raise csv.Error("the file ends inside a quoted cell")
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows and reset the limit for each."""
@@ -114,7 +114,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
     except csv.Error as error:
         raise CorpusError(
             f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --input-format tsv,"
-            " which knows no quotes."
+            " which has no quotes."
         ) from None
 
 
@@ -183,10 +183,10 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
     if _LIST_OF_OBJECTS.match(text.head(2**10)):
         records = iter(_whole_list(text))
     else:
-        records = json_records(text, "Give one JSON object a line, or one list of objects.")
+        records = json_records(text, "Give one JSON object per line, or one list of objects.")
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
-            raise CorpusError(f"{text.name}: record {number} is no object. Give one JSON object a line.")
+            raise CorpusError(f"{text.name}: record {number} is not an object. Give one JSON object per line.")
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
             raise CorpusError(
                 f"{text.name} is Label Studio's full export, which is not read. Export it as JSON-MIN instead."
@@ -208,12 +208,12 @@ def _whole_list(text: DecodedText) -> list[Any]:
     content = text.head(LONGEST_LIST + 1)
     if len(content) > LONGEST_LIST:
         raise CorpusError(
-            f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object a line."
+            f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object per line."
         )
     try:
         found: list[Any] = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{text.name} is not JSON ({error}). Correct it, or give one JSON object a line.") from None
+        raise CorpusError(f"{text.name} is not JSON ({error}). Correct it, or give one JSON object per line.") from None
     return found
 
 

@@ -34,16 +34,16 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
     try:
         return list(wikitext_lines(source, tally))
     except RecursionError:
-        raise CorpusError(f"{text.name}: the page {title} is nested too deep to be read. Take it out.") from None
+        raise CorpusError(f"{text.name}: the page {title} is nested too deeply to be read. Take it out.") from None
 
 
 def _reason_to_pass_over(page: Any) -> str:
     if (page.findtext("{*}ns") or "0").strip() != "0":
         return "wiki pages of other namespaces"
     if page.find("{*}redirect") is not None or _REDIRECT.match(page.findtext("{*}revision/{*}text") or ""):
-        return "redirects"
+        return "redirect pages"
     if (page.findtext("{*}revision/{*}model") or "wikitext").strip() != "wikitext":
-        return "wiki pages that are no wikitext"
+        return "wiki pages that are not wikitext"
     return ""
 
 
@@ -85,11 +85,11 @@ def _pages(text: DecodedText) -> Iterator[Any]:
 
 def _require_dump(text: DecodedText, root: Any) -> None:
     if root.getroottree().docinfo.internalDTD is not None:
-        raise CorpusError(f"{text.name} declares entities (<!DOCTYPE ...>), which no dump does. It is not read.")
+        raise CorpusError(f"{text.name} declares entities (<!DOCTYPE ...>), which no dump does, so it is not read.")
     if _local_name(root) != "mediawiki":
         raise UnsuitableError(
             text.name,
-            "XML, but no MediaWiki dump",
+            "XML, but not a MediaWiki dump",
             "Only MediaWiki dumps are read from XML; convert it to text or HTML.",
         )
 

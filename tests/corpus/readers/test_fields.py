@@ -54,7 +54,7 @@ def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., An
     record = {"text": "公园", "story": LONG}
     text = json_lines([record]) if read is JSON_LINES.read else json.dumps([record])
     assert message_of(CorpusError, lambda: documents_of(read, text)) == (
-        "a.txt: no field is text for sure among story, text. Name one or several: --field NAME"
+        "a.txt: cannot tell which field holds the text: story, text. Name one or several: --field NAME"
     )
 
 

@@ -83,4 +83,4 @@ def test_no_record_has_the_field() -> None:
 
 def test_not_one_line_of_json() -> None:
     told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, "今天下雨。\n"))
-    assert told.startswith("a.txt: without one line of JSON. ")
+    assert told.startswith("a.txt: no line is JSON. ")

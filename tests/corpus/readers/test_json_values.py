@@ -52,7 +52,7 @@ def test_a_field_that_is_not_there() -> None:
 
 def test_no_field_is_known() -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, '{"name": "elmo", "version": "1"}'))
-    assert told == "a.txt: no field is text for sure among name, version. Name one or several: --field NAME"
+    assert told == "a.txt: cannot tell which field holds the text: name, version. Name one or several: --field NAME"
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyP
     assert told.startswith("a.txt is nested deeper than 1000 levels")
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
     text = f'["{"天" * 2**18}"]'
-    assert "a single text is longer than" in message_of(CorpusError, lambda: documents_of(read_json, text))
+    assert "a single value is longer than" in message_of(CorpusError, lambda: documents_of(read_json, text))
 
 
 def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:

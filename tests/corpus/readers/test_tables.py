@@ -94,7 +94,7 @@ def test_blank_lines_alone_hold_no_text(read: Callable[..., Iterator[Any]], text
 def test_columns_that_cannot_be_told_apart() -> None:
     text = "sentence1,sentence2\n今天下雨,明天刮风\n"
     assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
-        "a.txt: no column is text for sure among sentence1, sentence2."
+        "a.txt: cannot tell which column holds the text: sentence1, sentence2."
         " Name one or several: --field NAME, or by number from 1: --field 1"
     )
 
@@ -117,8 +117,8 @@ def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch)
 def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
     text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
     assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
-        "a.txt is not CSV (the file ends within a cell in quotes); perhaps a quote is not closed. Correct it, or give"
-        " --input-format tsv, which knows no quotes."
+        "a.txt is not CSV (the file ends inside a quoted cell); perhaps a quote is not closed. Correct it, or give"
+        " --input-format tsv, which has no quotes."
     )
 
 

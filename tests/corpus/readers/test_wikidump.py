@@ -42,9 +42,9 @@ def test_articles_are_read_and_other_pages_named() -> None:
     passed_over = PassedOver()
     assert documents(f"{START}{PAGES}</mediawiki>", passed_over) == [["雨是水。", "", "下雨了。"], ["风大。"]]
     assert passed_over.described() == {
-        "redirects": {"count": 1, "names": ["水"]},
+        "redirect pages": {"count": 1, "names": ["水"]},
         "wiki pages of other namespaces": {"count": 1, "names": ["Template:A"]},
-        "wiki pages that are no wikitext": {"count": 1, "names": ["a.css"]},
+        "wiki pages that are not wikitext": {"count": 1, "names": ["a.css"]},
     }
 
 
@@ -52,7 +52,7 @@ def test_articles_are_read_and_other_pages_named() -> None:
 def test_redirects_of_old_dumps(text: str) -> None:
     passed_over = PassedOver()
     assert documents(f"{START}{page('水', text)}{page('风', '# 一。')}</mediawiki>", passed_over) == [[" 一。"]]
-    assert passed_over.names == {"redirects": ["水"]}
+    assert passed_over.names == {"redirect pages": ["水"]}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_entities_are_refused(entities: str) -> None:
     told = message_of(
         CorpusError, lambda: documents(f"<!DOCTYPE x [{entities}]>{START}{page('甲', '&b;')}</mediawiki>")
     )
-    assert told == "a.txt declares entities (<!DOCTYPE ...>), which no dump does. It is not read."
+    assert told == "a.txt declares entities (<!DOCTYPE ...>), which no dump does, so it is not read."
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_entities_are_refused(entities: str) -> None:
     [
         (f"{START}{PAGES[:-9]}", "a.txt: damaged or truncated XML ("),
         (f"{START}<page></mediawiki>", "a.txt: damaged or truncated XML ("),
-        ("<rss><page/></rss>", "a.txt: XML, but no MediaWiki dump. "),
+        ("<rss><page/></rss>", "a.txt: XML, but not a MediaWiki dump. "),
         ("今天下雨。", "a.txt: damaged or truncated XML ("),
         ("", "a.txt: damaged or truncated XML ("),
         (START + "<a>" * 100_000, "a.txt: damaged or truncated XML ("),
