@@ -1,7 +1,7 @@
 """The command that shows a page on which the words of an index can be looked at."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
@@ -79,7 +79,7 @@ def explore(
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
         index, embedder = _load(common, index_path, announce)
         labels = _labels(common, index, choice.labels)
-        choice = _with_words(common, index, choice, labels)
+        choice = _with_words(common, index, choice)
         if announce:
             announce()
         device = common.device or "auto"
@@ -134,31 +134,26 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     return labels
 
 
-def _with_words(common: Common, index: "ContextIndex", choice: PageChoice, labels: "PointLabels | None") -> PageChoice:
-    """Return the choice with the named words and the words of its file, or without either with the labels' words.
+def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
+    """Return the choice with the named words and the words of its file, the latter by count.
 
-    Words of a file or of labels are sorted by count. A warning names words of a file that the index lacks.
+    A warning names words of a file that the index lacks.
     """
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
+    from elmo_zh.explore.points import by_count
 
     listed = load_word_list(choice.word_list) if choice.word_list else frozenset()
-    found = _by_count(index, listed)
+    found = by_count(index, listed)
     if missing := sorted(listed.difference(found)):
         number = counted(len(missing), "word")
         problem = f"{number} of --words {choice.word_list} not in the index {index.path}: {first_ten(missing)}"
         if not found:
             raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
         common.console.warn(problem)
-    if not choice.words and not found and labels:
-        found = _by_count(index, labels.words)[: choice.num_words]
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
     return replace(choice, words=(*choice.words, *found))
-
-
-def _by_count(index: "ContextIndex", words: Iterable[str]) -> list[str]:
-    return sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word))
 
 
 def _server(common: Common, port: int | None) -> "ExploreServer":

@@ -182,8 +182,8 @@ class PageChoice:
     )
     num_words: int = option(
         20,
-        "Number of words to show if neither --word nor --words is given: the most frequent ones of --labels, or"
-        " without labels the frequent content words whose usages differ most.",
+        "Number of words to show if neither --word nor --words is given: those whose usages differ most among the"
+        " frequent words of --labels, or without labels among the frequent content words.",
         least=1,
     )
     max_per_word: int = option(100, "Show at most this many occurrences of a word, chosen at random.", least=1)

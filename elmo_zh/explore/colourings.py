@@ -1,8 +1,8 @@
 """Colourings: ways to colour the points of a page, by usage, by source, and by labels that the user gives."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ _NUM_SHOWN = 4
 _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
 # Columns of the project's tables that are neither.
 _PASSED_OVER = ("end", "text_start", "text")
+# A column NAME_zh has the Chinese of the labels in the column NAME.
+_CHINESE = "_zh"
 # Texts of the index that a message names.
 _SHOWN_NAMES = 3
 _Key = tuple[str | None, int | None, int | None, str | None]
@@ -79,6 +81,19 @@ class PointLabels:
     def words(self) -> frozenset[str]:
         """The words that the table names; empty if it has no such column."""
         return frozenset(word for *_, word in self.rows if word)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The columns that are ways to colour points: all but the Chinese of others."""
+        return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
+
+    def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
+        """Return labels of a column in Chinese; empty if the table does not have them, and a label that lacks it."""
+        if (other := f"{name}{_CHINESE}") not in self.names:
+            return ()
+        places = self.names.index(name), self.names.index(other)
+        found = {row[places[0]]: row[places[1]] for row in self.rows.values() if row[places[1]]}
+        return tuple(found.get(label, label) for label in labels)
 
     def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
         """Return the label of the occurrence that starts there in its raw line, in a column; None if it has none."""
@@ -146,6 +161,7 @@ class Colouring:
     labels: tuple[str, ...]
     colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
     points: tuple[int | None, ...]  # the number of each point's label; None for a point without one
+    chinese: tuple[str, ...] = ()  # the labels in Chinese, if they have names of their own there
 
     @classmethod
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
@@ -171,7 +187,7 @@ class Colouring:
 
     def described(self) -> dict[str, Any]:
         """Return the colouring as JSON values."""
-        return {"labels": self.labels, "colours": self.colours, "points": self.points}
+        return {"labels": self.labels, "labels_zh": self.chinese, "colours": self.colours, "points": self.points}
 
 
 def colour_points(
@@ -211,9 +227,10 @@ def _by_labels(
     labels: PointLabels, places: Sequence[tuple[IndexedLine, int, str]], reporter: Reporter
 ) -> dict[str, Colouring]:
     found = {}
-    for name in labels.names:
+    for name in labels.kinds:
         own = [labels.label(name, *place) for place in places]
         if all(label is None for label in own):
             reporter.warn(f"{labels.path}: no occurrence on the page has a label of the column {name}.")
-        found[f"label:{name}"] = Colouring.of(own, [word for *_, word in places])
+        colouring = Colouring.of(own, [word for *_, word in places])
+        found[f"label:{name}"] = replace(colouring, chinese=labels.chinese(name, colouring.labels))
     return found

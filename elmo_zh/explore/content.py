@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.checks import Place
+from elmo_zh.concordance.counts import collocates
+from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexLayout, Occurrence
@@ -35,6 +38,10 @@ from elmo_zh.run.work_folder import WorkFolder
 
 # Neighbours and substitutes that are kept for each point.
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
+# Collocates that are kept for each usage, the tokens on either side where they stand, and how often they do at least.
+NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
+# The log-likelihood that chance exceeds in 5% of words: chi-squared with one degree of freedom.
+LEAST_LIKELIHOOD = 3.84
 # Bump it when the content that an index keeps would not fit the page any more.
 CONTENT_FORMAT = 2
 
@@ -51,10 +58,11 @@ class PageContent:
         `has_softmax`: whether the model can give surprisal and substitutes;
         `words`: [word, number of its occurrences in the texts, its first point, the point after its last one] each;
         `points`: [line, start, end] each, in characters of the line;
-        `lines`: [text, short name of its source, number of its raw line there, its first character in that line] each, both
-            from 0;
-        `colourings`: by name `labels`, `colours`, the number of each label's colour or null for grey, and `points`, the
-            number of each point's label or null; the names are those of `colour_points`;
+        `lines`: [text, short name of its source, line number there, its first character in that line] each, from 0;
+        `colourings`: by name `labels`, `labels_zh`, the same in Chinese or empty, `colours`, the number of each label's
+            colour or null for grey, and `points`, the number of each point's label or null; the names are those of
+            `colour_points`;
+        `collocates`: for each label of the colouring by usage, [word, how often it stands near] each;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending.
     """
 
@@ -90,7 +98,8 @@ class PageContent:
 
     def _overview(self, choice: PageChoice, labels: PointLabels | None) -> dict[str, Any]:
         """Return `overview`, and the numbers of its points in the index, by word."""
-        index, words = self._index, choose_points(self._index, choice, self._reporter)
+        index = self._index
+        words = choose_points(index, choice, self._reporter, labels.words if labels else ())
         points = [point for word in words for point in word.occurrences]
         lines = {number: index.line(number) for number in dict.fromkeys(point.line for point in points)}
         names, places = short_names(index.sources), {number: place for place, number in enumerate(lines)}
@@ -105,6 +114,7 @@ class PageContent:
             "points": [[places[point.line], point.start, point.end] for point in points],
             "lines": [[line.text, names[line.source], line.number, line.start] for line in lines.values()],
             "colourings": colour_points(index, words, names, labels, self._reporter),
+            "collocates": _collocates(index, words),
             "neighbours": _neighbours(index, points, [lines[point.line].text for point in points]),
         }
         return {"data": data, "numbers": [word.numbers.tolist() for word in words]}
@@ -186,6 +196,18 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     folders = [name.split("/")[:-1] for name in names]
     num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
     return {name: "/".join(name.split("/")[num_shared:]) for name in names}
+
+
+def _collocates(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[tuple[str, int]]]:
+    """Return the collocates of each usage of each word, by falling log-likelihood."""
+    table, tokens, found = TokenTable.of_index(index), index.token_numbers(), []
+    for word in words:
+        for usage in range(word.num_usages):
+            own = tokens[word.numbers[word.usages == usage]]
+            near = collocates(Concordance.of_matches(table, (own, own + 1)), COLLOCATE_WINDOW, least=LEAST_TOGETHER)
+            likely = [each for each in near if each.log_likelihood > LEAST_LIKELIHOOD]
+            found.append([(each.word, each.together) for each in likely[:NUM_COLLOCATES]])
+    return found
 
 
 def _neighbours(

@@ -12,8 +12,8 @@ const [MOST_NATS, MOST_MATCHES, CONTEXT, EXAMPLES] = [12, 50, 12, 3];
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
-  language: navigator.language.startsWith("zh") ? "zh" : "en", word: 0, layer: data.usage_layer, method: "tsne",
-  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
+  language: data.language, word: 0, layer: data.usage_layer, method: "tsne",
+  colouring: Object.keys(data.colourings).at(2) ?? "usage", kept: null,
   isTyped: false, query: "", chosen: [], groups: new Map(),
 };
 // What takes long to compute, by word; a page that is served gets it when the word is shown first.
@@ -50,7 +50,9 @@ const colourOfLabel = (label) => COLOURS[data.colourings[state.colouring].colour
 const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
 const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
 const firstPoint = () => data.words[state.word][2];
-const pointsShown = () => data.points.map((_, point) => point).slice(...data.words[state.word].slice(2));
+const pointsOf = (word) => data.points.map((_, point) => point).slice(...data.words[word].slice(2));
+const pointsShown = () => pointsOf(state.word);
+const labelColourings = () => Object.keys(data.colourings).filter((name) => !["usage", "source"].includes(name));
 const placesShown = () => parts[state.word]?.maps[state.layer][state.method] ?? [];
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
@@ -95,8 +97,31 @@ function drawMap() {
   source.selected.indices = (state.kept === null ? state.chosen : [state.kept]).map((point) => point - start);
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
   const note = parts[state.word] ? (isSame ? say("same") : "") : say("computing");
-  at("message").textContent = [say("shown")(end - start, count), note].filter(Boolean).join(" · ");
+  const agreements = labelColourings().map((name) => [name, agreement(name, pointsShown())]);
+  const told = agreements.filter(([, value]) => value !== null).map(
+    ([name, value]) => say("agreement")(nameOfColouring(name), value.toFixed(2)),
+  );
+  at("message").textContent = [say("shown")(end - start, count), note, ...told].filter(Boolean).join(" · ");
+  const layer = [say("layerNote")(state.layer), state.layer === data.usage_layer ? say("usageLayer") : ""];
+  const gap = state.language === "zh" ? "" : " ";
+  at("explained").textContent = [...layer, say(`${state.method}Note`)].filter(Boolean).join(gap);
   drawLegend();
+}
+
+// The adjusted Rand index (Hubert and Arabie 1985) of usages and labels of points; null without two labels.
+function agreement(name, chosen) {
+  const [usages, labels] = [data.colourings.usage.points, data.colourings[name].points];
+  const points = chosen.filter((point) => labels[point] !== null);
+  if (new Set(points.map((point) => labels[point])).size < 2) return null;
+  const pairs = (key) => {
+    const counts = new Map();
+    for (const point of points) counts.set(key(point), (counts.get(key(point)) ?? 0) + 1);
+    return [...counts.values()].reduce((sum, count) => sum + (count * (count - 1)) / 2, 0);
+  };
+  const both = pairs((point) => `${usages[point]} ${labels[point]}`);
+  const [one, other] = [pairs((point) => usages[point]), pairs((point) => labels[point])];
+  const [expected, most] = [(one * other) / pairs(() => 0), (one + other) / 2];
+  return most === expected ? 1 : (both - expected) / (most - expected);
 }
 
 // The labels of points, each with its points; those without a colour of their own are one entry, at the end.
@@ -116,10 +141,11 @@ function labelledPoints(chosen) {
 }
 
 function addLabel(parent, entry, count) {
-  const {labels, colours} = data.colourings[state.colouring];
+  const {labels, labels_zh: chinese, colours} = data.colourings[state.colouring];
+  const shown = state.language === "zh" && chinese?.length ? chinese : labels;
   add(parent, "i").style.background = colourOfLabel(entry);
   const number = state.colouring === "usage" ? `${colours[entry] + 1} ` : "";
-  parent.append(`${number}${typeof entry === "number" ? labels[entry] : say(entry)} `);
+  parent.append(`${number}${typeof entry === "number" ? shown[entry] : say(entry)} `);
   add(parent, "small", String(count));
 }
 
@@ -141,11 +167,21 @@ function showExamples() {
   for (const [entry, points] of labelledPoints(state.chosen.length ? state.chosen : pointsShown())) {
     const heading = add(at("examples"), "h2");
     addLabel(heading, entry, points.length);
+    const near = state.colouring === "usage" ? data.collocates[entry] : [];
+    if (near.length) showCollocates(add(at("examples"), "p", `${say("collocates")} `, {className: "collocates"}), near);
     const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + placeOf(point)[axis], 0) / points.length);
     const distance = (point) => Math.hypot(placeOf(point)[0] - middle[0], placeOf(point)[1] - middle[1]);
     const list = add(at("examples"), "ol");
     const nearest = [...points].sort((one, other) => distance(one) - distance(other));
     for (const point of nearest.slice(0, state.chosen.length || EXAMPLES)) addLine(list, point);
+  }
+}
+
+function showCollocates(parent, near) {
+  for (const [word, together] of near) {
+    const item = add(parent, "span", `${word} `);
+    add(item, "small", String(together));
+    parent.append(" ");
   }
 }
 
@@ -379,11 +415,19 @@ function chooseLanguage(language) {
   draw();
 }
 
+// The word whose usages agree best with the first labels; without labels the first one, whose usages differ most.
+function clearestWord() {
+  const [name] = labelColourings();
+  const agreements = data.words.map((_, word) => (name ? agreement(name, pointsOf(word)) ?? -1 : 0));
+  return agreements.indexOf(Math.max(...agreements));
+}
+
 // The address says what is shown, so that it can be kept and sent: #zh, or #lang=zh&word=WORD&layer=2&map=pca.
 function openAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const choose = (name, values) => values.map(String).indexOf(asked.get(name));
-  state.word = Math.max(0, choose("word", data.words.map(([word]) => word)));
+  const word = choose("word", data.words.map(([spelled]) => spelled));
+  state.word = word < 0 ? clearestWord() : word;
   state.layer = data.layers[choose("layer", data.layers)] ?? state.layer;
   state.method = METHODS[choose("map", METHODS)] ?? state.method;
   state.colouring = Object.keys(data.colourings)[choose("colour", Object.keys(data.colourings))] ?? state.colouring;

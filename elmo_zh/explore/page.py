@@ -12,6 +12,7 @@ from typing import Any
 
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.extras import install_line
+from elmo_zh.language import chosen_language
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import format_bytes
 
@@ -53,7 +54,7 @@ def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     return Template(_read("page.html")).substitute(
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         style=_read("page.css"),
-        data=embedded_json({**data, "live": live}),
+        data=embedded_json({**data, "live": live, "language": chosen_language()}),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 

@@ -1,7 +1,7 @@
 """The points of a page: words of an index, the occurrences that it shows, their maps and neighbours."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,8 @@ from elmo_zh.text.segmenters.jieba import jieba_function_words
 
 # A map of fewer points shows nothing, so such words are shown only if they are named.
 LEAST_OCCURRENCES = 20
-# The most frequent words whose usages are counted to choose from; each takes about a tenth of a second.
+# So many of the most frequent words, or as many as are shown, are chosen from; the usages of each take about a tenth of
+# a second.
 MOST_CANDIDATES = 40
 # Repeated lines are passed over: so many times the points wanted are looked at.
 _LOOKED_AT_PER_POINT = 2
@@ -68,15 +69,18 @@ class WordPoints:
         return int(self.usages.max()) + 1
 
 
-def choose_points(index: ContextIndex, choice: PageChoice, reporter: Reporter) -> list[WordPoints]:
+def choose_points(
+    index: ContextIndex, choice: PageChoice, reporter: Reporter, labelled: Collection[str] = ()
+) -> list[WordPoints]:
     """Return the words of a page with their occurrences and usages.
 
-    Without given words, it takes the content words whose usages have the least similar names; ties go to the most
-    frequent.
+    Without given words, it takes those whose usages have the least similar names among the frequent labelled words, or
+    without such among the frequent content words; ties go to the most frequent.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
-    candidates = words or _candidates(index)
+    number = max(MOST_CANDIDATES, choice.num_words)
+    candidates = words or by_count(index, labelled)[:number] or _candidates(index)[:number]
     with reporter.progress("usages", total=len(candidates), unit="words") as progress:
         for word in candidates:
             occurrences = tuple(_points_of(index, word, choice))
@@ -169,26 +173,31 @@ def sample(numbers: NDArray[np.int64], word: str, size: int, seed: int) -> NDArr
     return numbers[np.argsort(hashes, kind="stable")[:size]]
 
 
+def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words that an index has, by falling count."""
+    return tuple(sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word)))
+
+
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return the most frequent words of at least two characters, descending.
+    """Return the words of at least two characters that are frequent enough, by falling count.
 
     Single characters and other function words are left out, since they would be first.
     """
     function_words = jieba_function_words()
-    counts = {
-        word: index.count(word)
+    found = [
+        word
         for word in index.words
         if len(word) > 1
         and word not in function_words
         and not word.isascii()
         and len(index.occurrences(word)) >= LEAST_OCCURRENCES
-    }
-    if not counts:
+    ]
+    if not found:
         raise ElmoZhError(
             f"{index.path}: no content word of two characters or more occurs {LEAST_OCCURRENCES} times in it. Choose"
             " words of it with --word, or index more text."
         )
-    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_CANDIDATES])
+    return by_count(index, found)
 
 
 class WordMaps(NamedTuple):

@@ -105,14 +105,14 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     lines_of: dict[str, Sequence[str]] = {}
     rows = csv.reader(text.whole_lines(_LONGEST_LINE), delimiter="\t", quoting=csv.QUOTE_NONE)
     head = next(rows, [])
-    if tuple(head) != COLUMNS:
+    if tuple(head[: len(COLUMNS)]) != COLUMNS:
         raise CorpusError(
             f"{text.name}: the columns are {', '.join(head)[:60]!r}, expected {', '.join(COLUMNS)}, separated by tabs,"
             " or JSON lines."
         )
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
-        if len(row) != len(COLUMNS) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
+        if len(row) != len(head) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
             raise CorpusError(f"{where} does not have the cells {', '.join(COLUMNS)}. Correct or remove it.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])

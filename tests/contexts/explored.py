@@ -33,7 +33,9 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
     texts = [write_text(folder / "a&b.txt", MARKUP), write_text(folder / "c.txt", PLAIN)]
     index = indexed(embedder, texts, folder / "a.index", min_count=1)
     chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
-    rows = write_text(folder / "labels.tsv", ("file\tline\tshown", "a&b.txt\t0\t<i>one</i>", "c.txt\t1\ttwo"))
+    rows = write_text(
+        folder / "labels.tsv", ("file\tline\tshown\tshown_zh", "a&b.txt\t0\t<i>one</i>\t<b>一", "c.txt\t1\ttwo\t二")
+    )
     labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
     return PageContent(index, embedder, chosen, "cpu", SilentReporter(), labels).whole()
 

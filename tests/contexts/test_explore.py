@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from itertools import combinations
@@ -217,6 +218,9 @@ def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monk
     assert choose_points(index, PageChoice(num_words=1), SilentReporter())[0].word == "苹果"
     few = choose_points(index, PageChoice(words=("吃", "吃"), max_per_word=7), SilentReporter())
     assert [(each.word, len(each.occurrences)) for each in few] == [("吃", 7)]
+    # The words of labels are taken before content words, and sorted as these are.
+    labelled = choose_points(index, PageChoice(), SilentReporter(), {"米饭", "苹果", "手机"})
+    assert [each.word for each in labelled] == ["苹果", "米饭"]
 
 
 def test_colours_of_labels() -> None:
@@ -236,6 +240,24 @@ def test_labels_of_different_words_may_share_a_colour() -> None:
     assert Colouring.of(labels, words).colours == (0, 1) * NUM_COLOURS
     # "both" stands beside "a" in one word and beside "b" in another.
     assert Colouring.of(["both", "both", "a", "b"], ["x", "y", "x", "y"]).colours == (0, 1, 1)
+
+
+def test_collocates_are_counted_around_the_points_of_a_usage(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    lines = [f"{'今天 ' * number}吃 我们 很 贵 的 苹果 。" for number in range(7)] + ["我们 贵 。 " * 50]
+    index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index", min_count=1)
+    found = PageContent(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter()).overview
+    usages = found["colourings"]["usage"]["points"]
+    assert len(found["collocates"]) == len(set(usages))
+    for usage, near in enumerate(found["collocates"]):
+        counts: Counter[str] = Counter()
+        for (line, *_), own in zip(found["points"], usages, strict=True):
+            words = found["lines"][line][0].split()
+            place = words.index("苹果")
+            counts.update(words[place - 5 : place] if own == usage else ())
+        # 今天 is six tokens away, and the others are everywhere.
+        assert {"吃", "很", "的"} <= {word for word, _ in near} <= {"吃", "很", "的", "贵", "我们"}
+        assert near == sorted(near, key=lambda each: -each[1])
+        assert dict(near) == {word: counts[word] for word, _ in near}
 
 
 def test_usages_have_colours_and_words(data: dict[str, Any]) -> None:
@@ -274,6 +296,10 @@ def test_labels_of_the_user(tmp_path: Path) -> None:
     whole = labels_of(path, "year\tfile", "1999\tme/a.txt", f"2005\t{TEXTS[1]}")
     assert [whole.label("year", line, 0, "手机") for line in (first, second)] == ["2005", "1999"]
     assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, 0, "苹果") == "n"
+    named = labels_of(path, "line\tkind_zh\tkind\tyear_zh", "3\t果\tfruit\t九九", "4\t\tfirm\t九九")
+    assert named.kinds == ("kind", "year_zh")
+    assert named.chinese("kind", ["firm", "fruit"]) == ("firm", "果")
+    assert named.chinese("year_zh", ["九九"]) == ()
 
 
 def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
@@ -319,7 +345,8 @@ def test_a_model_without_a_softmax(embedder: ElmoEmbedder, folder_of_index: Path
     json.loads(embedded_json(data))
 
 
-def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
+def test_the_page_is_one_sound_file(data: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELMO_ZH_LANG", "zh_CN")
     page = build_page(data)
     elements = Elements()
     elements.feed(page)
@@ -327,7 +354,7 @@ def test_the_page_is_one_sound_file(data: dict[str, Any]) -> None:
     assert not [each for each in elements.tags if {"src", "href", "onerror", "onload"} & each[1].keys()]
     content, *scripts = elements.scripts
     assert "<" not in content
-    assert json.loads(content) == {**json.loads(json.dumps(data)), "live": False}
+    assert json.loads(content) == {**json.loads(json.dumps(data)), "live": False, "language": "zh"}
     # The browser runs exactly these scripts.
     [policy] = [attributes["content"] for tag, attributes in elements.tags if "http-equiv" in attributes]
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts]

@@ -1,11 +1,13 @@
 """The page of `explore` in a headless Chromium, from a corpus that is full of markup."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import numpy as np
 import pytest
 from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, served
@@ -100,6 +102,31 @@ def test_colours_legend_and_examples(opened: Opened) -> None:
     assert browser.evaluate("source.selected.indices.length") == 1
 
 
+def test_usages_have_collocates_and_agree_with_labels(opened: Opened) -> None:
+    browser, address, data = opened
+    browser.open(f"{address}#en&colour=usage")
+    assert texts(browser, "#examples .collocates") == []
+    browser.evaluate("data.collocates[0] = [['吃', 3], ['<b>', 2]]; draw()")
+    assert texts(browser, "#examples .collocates") == ["Near it: 吃 3 <b> 2 "]
+    # One usage and two labels. The page opens on the word that agrees best, if its address names none.
+    assert "agreement of usages with “shown”: 0.00" in text(browser, "message")
+    sklearn = pytest.importorskip("sklearn.metrics")
+    generator, (_, _, start, end) = np.random.default_rng(3), data["words"][0]
+    for _ in range(7):
+        usages, labels = generator.integers(0, 3, (2, len(data["points"]))).tolist()
+        labels[start + 2] = None
+        browser.evaluate(f"data.colourings.usage.points = {usages}")
+        browser.evaluate(f"data.colourings['label:shown'].points = {json.dumps(labels)}")
+        labelled = [point for point in range(start, end) if labels[point] is not None]
+        both = ([each[point] for point in labelled] for each in (usages, labels))
+        found = browser.evaluate("agreement('label:shown', pointsShown())")
+        assert found == pytest.approx(sklearn.adjusted_rand_score(*both), abs=1e-12)
+    points = [*[0] * end, *range(len(data["points"]) - end)]
+    for name in ("usage", "label:shown"):
+        browser.evaluate(f"data.colourings[{name!r}].points = {points}")
+    assert browser.evaluate("clearestWord()") == 1
+
+
 def test_the_address_keeps_what_is_shown(opened: Opened) -> None:
     browser, address, data = opened
     browser.open(f"{address}#lang=zh&word=𠮷野&layer=1&map=pca&colour=source&occurrence=2")
@@ -134,6 +161,10 @@ def test_layers_and_maps_switch(opened: Opened) -> None:
             shown = browser.evaluate("source.data.x.map((x, index) => [x, source.data.y[index]])")
             assert shown == data["parts"][0]["maps"][layer][method]
         assert ("All vectors of this word are the same" in text(browser, "message")) == (layer == "0")
+        told = text(browser, "explained")
+        assert told.startswith(f"Layer {layer} has ")
+        assert ("Usages are found by the vectors of this layer" in told) == (layer == "1")
+        assert told.endswith("t-SNE keeps similar uses together; long distances mean little.")
 
 
 def test_chinese_and_english(opened: Opened) -> None:
@@ -142,7 +173,13 @@ def test_chinese_and_english(opened: Opened) -> None:
     assert texts(browser, "h1") == ["语境中的词"]
     click(browser, "#language")
     assert texts(browser, "h1") == ["Words in context"]
+    assert texts(browser, "#legend li")[0].startswith("<i>one</i> ")
     assert browser.evaluate("Object.keys(TEXTS.en).join() === Object.keys(TEXTS.zh).join()") is True
+    # Labels with Chinese names have these in Chinese, and a page opens in the language of the command.
+    browser.evaluate("chooseLanguage('zh')")
+    assert [each.split()[0] for each in texts(browser, "#legend li")] == ["<b>一", "二", "无标签"]
+    browser.open(address)
+    assert browser.evaluate("state.language === data.language") is True
 
 
 def test_search(opened: Opened) -> None:
