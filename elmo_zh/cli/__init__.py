@@ -131,7 +131,7 @@ def main() -> None:
         status = EXIT_KNOWN_PROBLEM
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
-        messages = explain_failure(error)
+        messages = explain_failure(error, next(iter(sys.argv[1:]), ""))
         if messages is None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise

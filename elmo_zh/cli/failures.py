@@ -13,18 +13,18 @@ _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "tr
 # Settings that are options of other commands under another name.
 _SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
-_NO_MEMORY = (
-    "There is not enough memory ({detail}). To train, lower train.batch_size, model.cell_dim or vocab.size; to use a"
-    " model, lower embed.batch_tokens and put each paragraph on a line of its own."
-)
-_NO_PROCESSES = (
-    "No more processes or threads can be started ({detail}). End other programs, raise the limit (ulimit -u), or lower"
-    " text.num_workers and train.num_threads."
-)
+_MEMORY_ADVICE = {
+    **dict.fromkeys(("train", "pipeline"), "Lower train.batch_size, model.cell_dim or vocab.size."),
+    **dict.fromkeys(("plan", "segment", "vocab", "encode"), "Lower text.num_workers."),
+}
+_USE_LESS = "Put each paragraph on a line of its own, and lower embed.batch_tokens."
 
 
-def explain_failure(error: Exception) -> list[str] | None:
-    """Return the messages of a known problem, or None for a bug in this program, which needs its traceback."""
+def explain_failure(error: Exception, command: str = "") -> list[str] | None:
+    """Return the messages of a known problem, or None for a bug in this program, which needs its traceback.
+
+    The advice is for the command with this name.
+    """
     if isinstance(error, ElmoZhError):
         return list(error.messages)
     text = " ".join(str(error).split())
@@ -35,15 +35,22 @@ def explain_failure(error: Exception) -> list[str] | None:
     if number == errno.ENAMETOOLONG:
         return [f"{filename}: the name is too long. Give a shorter one: up to 20 bytes are added while it is written."]
     if number == errno.ENOMEM:
-        return [_NO_MEMORY.format(detail=os.strerror(number))]
+        return [_no_memory(os.strerror(number), command)]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
-        return [_NO_PROCESSES.format(detail=os.strerror(errno.EAGAIN))]
+        return [
+            f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). End other programs, raise the"
+            " limit (ulimit -u), or lower text.num_workers and train.num_threads."
+        ]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
-        return [_NO_MEMORY.format(detail=text[:200] or "MemoryError")]
+        return [_no_memory(text[:200] or "MemoryError", command)]
     if number or isinstance(error, OSError):
         what = os.strerror(number) if number else text
         return [f"{f'{filename}: ' if filename else ''}{what}. Check the path, its permissions and the disk."]
     return None
+
+
+def _no_memory(detail: str, command: str) -> str:
+    return f"There is not enough memory ({detail}). {_MEMORY_ADVICE.get(command, _USE_LESS)}"
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:

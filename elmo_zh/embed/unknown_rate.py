@@ -20,7 +20,7 @@ _LEAST_FRACTION = 0.1
 # What is assumed of a model whose rate in training is not known.
 _USUAL_RATE = 0.1
 # A rate must be above the limit by this many standard deviations, and of this many tokens: a few words prove nothing.
-_CERTAINTY, _LEAST_TOKENS = 3, 10
+_CERTAINTY, _LEAST_TOKENS = 2, 10
 # Characters of a token that is rather a text which nobody segmented.
 _LONG_TOKEN = 8
 _SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12

@@ -52,8 +52,8 @@ NO_PROCESSES = (
     " (ulimit -u), or lower text.num_workers and train.num_threads."
 )
 NO_MEMORY = (
-    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). To train, lower train.batch_size, model.cell_dim or"
-    " vocab.size; to use a model, lower embed.batch_tokens and put each paragraph on a line of its own."
+    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). Put each paragraph on a line of its own, and lower"
+    " embed.batch_tokens."
 )
 
 
@@ -72,6 +72,18 @@ NO_MEMORY = (
 )
 def test_the_advice_fits_the_error(error: Exception, told: str) -> None:
     assert explain_failure(error) == [told]
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("train", "Lower train.batch_size, model.cell_dim or vocab.size."),
+        ("segment", "Lower text.num_workers."),
+        ("score", "Put each paragraph on a line of its own, and lower embed.batch_tokens."),
+    ],
+)
+def test_advice_against_lack_of_memory_fits_the_command(command: str, advice: str) -> None:
+    assert explain_failure(MemoryError("x"), command) == [f"There is not enough memory (x). {advice}"]
 
 
 def test_a_bug_is_no_known_problem() -> None:

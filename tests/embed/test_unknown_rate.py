@@ -57,6 +57,7 @@ def describe(bundle: Bundle, words: Sequence[str], *, segmented: bool = True) ->
         (9, 9, 0.03, False),  # too few to tell
         (12, 12, 0.03, True),
         (12, 3, 0.03, False),
+        (14, 6, 0.0461, True),  # a Cantonese sentence and the starter
         (0, 0, 0.03, False),
         (1000, 0, 0.0, False),
         (1000, 1000, 1.0, False),
