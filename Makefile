@@ -17,7 +17,7 @@ MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
 $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
 endif
 
-TARGETS := help train test test-all test-processors check docs messages transcripts pictures bench bench-gpu interop fuzz clean set-up set-up-test set-up-dev
+TARGETS := help train test test-all test-processors check docs messages transcripts pictures bench bench-gpu interop fuzz release clean set-up set-up-test set-up-dev
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
@@ -95,6 +95,9 @@ interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-
 fuzz: set-up-test  ## Fuzz the readers of foreign bytes, an hour each, one a processor: ARGS="--seconds 60 html zip"
 	@$(BIN)/python -m pip install -q 'atheris>=3' || echo 'atheris cannot be installed here: inputs are changed blindly.'
 	@$(BIN)/python tests/fuzz/fuzz.py $(ARGS)
+
+release: set-up-dev  ## Build wheels and source archives in dist/ and check them; upload nothing
+	@sh make/release.sh
 
 clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

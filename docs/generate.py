@@ -1,4 +1,4 @@
-"""Write settings.md and commands.md from the code, in docs/ and in Chinese in docs/zh/: `make docs`.
+"""Write settings.md and commands.md, in docs/ and in Chinese in docs/zh/, and configs/small.toml: `make docs`.
 
 The text depends on the code and the catalogue of messages alone, not on the terminal or the machine.
 """
@@ -230,6 +230,12 @@ def _help(context: click.Context) -> str:
     return f"\n## {context.command_path}\n\n```text\n{text}\n```\n"
 
 
+def small_config() -> str:
+    """Return configs/small.toml: the defaults, with every setting explained."""
+    about = "A laptop and some ten MB of text: about half an hour on two cores."
+    return f"# {about} These are the defaults; every setting is explained.\n{render_config(Config())}"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {"settings.md": settings_page, "commands.md": commands_page}
 
 
@@ -240,6 +246,8 @@ def main() -> None:
     folder = docs / "zh" if chosen_language() == "zh" else docs
     for name, render in PAGES.items():
         (folder / name).write_text(render(), encoding="utf-8")
+    if folder == docs:
+        (docs.parent / "configs" / "small.toml").write_text(small_config(), encoding="utf-8")
 
 
 if __name__ == "__main__":

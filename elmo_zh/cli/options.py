@@ -57,7 +57,7 @@ class Common:
 
     config_path: Path | None = option(
         None,
-        "TOML file of settings, such as configs/small.toml. Default: the run's own, else built-in.",
+        "TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, else built-in.",
         names=("--config",),
         metavar="FILE",
     )

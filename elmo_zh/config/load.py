@@ -22,12 +22,14 @@ Section = TypeVar("Section")
 Changes = dict[str, dict[str, Any]]
 # Smallest first; those in character mode after those in token mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
-_SHIPPED_DIR = Path(__file__).parents[2] / "configs"
+# A link to configs/ in a checkout, a folder in an installed package.
+_SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
     """Return `base` changed by a TOML file and then by assignments such as "train.batch_size=32".
 
+    A path without a file that names a shipped configuration, such as small or configs/small.toml, means that one.
     Problems become a ConfigError, or an OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
@@ -40,10 +42,9 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
     return config
 
 
-def shipped_configs(folder: Path = _SHIPPED_DIR) -> dict[str, Config]:
-    """Return the shipped configurations by name; none where the package was installed without them."""
-    paths = {name: folder / f"{name}.toml" for name in SHIPPED_NAMES}
-    return {name: load_config(Config(), path, []) for name, path in paths.items() if path.is_file()}
+def shipped_configs() -> dict[str, Config]:
+    """Return the shipped configurations by name."""
+    return {name: load_config(Config(), _SHIPPED_DIR / f"{name}.toml", []) for name in SHIPPED_NAMES}
 
 
 def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:
@@ -54,8 +55,11 @@ def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
+    if not path.is_file() and path.stem in SHIPPED_NAMES and str(path) in (path.stem, f"configs/{path.stem}.toml"):
+        path = _SHIPPED_DIR / f"{path.stem}.toml"
     if not path.is_file():
-        raise ConfigError(f"{path} is missing. Give --config an existing TOML file, such as configs/small.toml.")
+        names = ", ".join(SHIPPED_NAMES)
+        raise ConfigError(f"{path} is missing. Give --config an existing TOML file, or one of: {names}.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except RecursionError:

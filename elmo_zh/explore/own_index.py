@@ -28,9 +28,6 @@ from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary
 
-SAMPLE = Path("data/sample")
-# The senses that people have marked in it.
-SAMPLE_SENSES = Path("data/senses.tsv")
 # The text that is read at most: more would make the first look at a model a long wait.
 MOST_TEXT_BYTES = 20_000_000
 # What index.json says of an index that this module has made; only such an index is ever replaced unasked.
@@ -131,9 +128,15 @@ def load_own_index(
 
 
 def labels_of_sample(index: ContextIndex) -> Path | None:
-    """Return the table of senses marked in the sample text; None if an index is of another text, or it is not here."""
-    is_sample = all(Path(text["name"]).parent == SAMPLE for text in index.info["texts"])
-    return SAMPLE_SENSES if is_sample and SAMPLE_SENSES.is_file() else None
+    """Return the table of senses marked in the sample text; None if an index is of another text."""
+    is_sample = all(Path(text["name"]).parent == _shipped("sample") for text in index.info["texts"])
+    return _shipped("senses.tsv") if is_sample else None
+
+
+def _shipped(name: str) -> Path:
+    """Return where the sample text or its senses are: here in a checkout, otherwise in the package."""
+    here = Path("data") / name
+    return here if here.exists() else Path(__file__).parents[1] / name
 
 
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
@@ -192,8 +195,8 @@ def _build(
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
     """Yield the texts to try, the best first: the corpus as it was given, then the run's segmented text."""
     if subject.run is None:
-        if SAMPLE.is_dir():
-            yield _OwnText((SAMPLE,), Config().text, False, f"the sample text {SAMPLE}")
+        sample = _shipped("sample")
+        yield _OwnText((sample,), Config().text, False, f"the sample text {sample}")
         return
     run = subject.run
     corpus = unchanged_corpus(run)
@@ -230,9 +233,8 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
 
 
 def _explain_no_text(subject: Subject) -> str:
-    where = f"{subject.run.path} has no segmented text any more" if subject.run else f"There is no {SAMPLE} here"
+    index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
     return (
-        f"{where}, so explore has no text to show. Index a text of yours first:"
-        f" {command('index', 'TEXT', '--model', subject.model, '--output', 'my.index')}, then"
-        f" {command('explore', 'my.index')}"
+        f"{subject.model.parent} has no segmented text any more, so explore has no text to show."
+        f" Index a text of yours first: {index}, then {command('explore', 'my.index')}"
     )
