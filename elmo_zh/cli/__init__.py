@@ -136,6 +136,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(one_line(translate(f"Error: {message}")), err=True)
+            click.echo(one_line(translate(f"Error: {translate(message)}")), err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -55,11 +55,13 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     fold = fold_script() if choice.fold_script else str
     if path is not None:
         if choice.index is None:
-            common.console.note(f"Index: {path}, which explore has made. For other texts: files, or --index INDEX")
+            common.console.note(f"Index: {path}, made by explore. To read other texts, give files or --index INDEX")
         if choice.from_name is not None:
-            raise click.UsageError("--from-name has no effect on --index, which has its columns. Leave it out.")
+            raise click.UsageError("--from-name has no effect with --index, which has its own columns. Leave it out.")
         if common.user_dictionary is not None:
-            raise click.UsageError("--user-dictionary has no effect on --index, which is segmented. Leave it out.")
+            raise click.UsageError(
+                "--user-dictionary has no effect with --index, which is already segmented. Leave it out."
+            )
         index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
     else:
@@ -89,7 +91,7 @@ def concordance(
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any characters of a token, ? for
     one, and a * alone for any token. A string without spaces is found however it was segmented. FILE is a text in any
-    form that segment reads, or a folder; it needs no model and no index. With an index, lines can also be sorted by
+    form that segment reads, or a folder; no model or index is needed. With an index, lines can also be sorted by
     meaning and filtered by usage.
 
     \b
@@ -112,6 +114,7 @@ def concordance(
             save_concordance(found, options.output)
     shown = [*(found.take(slice(options.top)) if options.top else found)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
+    title = f"{counted(len(found), 'line')} with {query}"
     common.finish(
         {
             "query": query,
@@ -121,7 +124,7 @@ def concordance(
         },
         *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
         "",
-        f"{counted(len(found), 'line')} with {query}" + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
+        f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
         *([f"Wrote {options.output}"] if options.output else []),
         _next_step(query, files, texts, options),
     )
@@ -131,8 +134,10 @@ def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None
     """Raise CorpusError if nothing matches."""
     if not len(found):
         among = f" in the lines where {texts.where}" if texts.where else ""
-        advice = "Try fewer characters, or * for any" + ("" if texts.fold_script else ", or --fold-script")
-        raise CorpusError(f"{query} does not occur{among}. A match begins and ends with a token. {advice}.")
+        advice = "Try fewer characters, or * for any."
+        if not texts.fold_script:
+            advice = "Try fewer characters, * for any, or --fold-script."
+        raise CorpusError(f"{query} does not occur{among}. A match begins and ends with a token. {advice}")
 
 
 def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
@@ -140,7 +145,9 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
     if options.containing is not None:
         found = found.containing(options.containing)
         if not len(found):
-            raise CorpusError(f"No line with {query} holds {options.containing}. Leave out --containing, or change it.")
+            raise CorpusError(
+                f"No line with {query} matches {options.containing}. Leave out --containing, or change it."
+            )
     if options.usage is not None:
         found = _with_usages(read, query, found, options)
     if options.sample is not None:

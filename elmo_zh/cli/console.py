@@ -61,7 +61,7 @@ class Console:
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(one_line(translate(f"Warning: {message}")), file=sys.stderr)
+        tqdm.write(one_line(translate(f"Warning: {translate(message)}")), file=sys.stderr)
 
     @contextmanager
     def progress(

@@ -102,8 +102,8 @@ def runs(common: Common, /, folder: Path) -> None:
     """List the runs in a folder, newest first.
 
     FOLDER is runs by default. For each run the table shows the corpus, the number of training tokens, the size on disk,
-    the held-out perplexity and that of a bigram model, the date, and whether it is the latest run, whose model `embed`
-    uses by default.
+    the held-out perplexity of the model and of a bigram model, the date, and whether it is the latest run, whose model
+    `embed` uses by default.
 
     \b
     Example:

@@ -25,9 +25,11 @@ _LEFT = ("usage", "word", "name", "part")
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="Count this, written as for concordance; may be repeated. Default: every word.",
+    help="Word or phrase to count, written as for concordance; may be repeated. Default: every word.",
 )
-@click.option("--by", "column", metavar="COLUMN", help="Count in each part too: by source or another column.")
+@click.option(
+    "--by", "column", metavar="COLUMN", help="Count in each part too: each source, or each value of another column."
+)
 @takes(CountOptions, "options")
 @reading_of_texts
 def frequencies(
@@ -75,19 +77,19 @@ def frequencies(
     default=(5, 5),
     show_default=True,
     metavar="LEFT RIGHT",
-    help="Tokens to the left and to the right that count.",
+    help="Number of tokens to the left and to the right that count as near.",
 )
 @click.option(
-    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Least number of co-occurrences."
+    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Minimum number of co-occurrences."
 )
 @click.option(
     "--by",
     type=click.Choice(["log-likelihood", "log-dice"]),
     default="log-likelihood",
     show_default=True,
-    help="Measure by which words are sorted.",
+    help="Measure to sort the words by.",
 )
-@click.option("--usages", is_flag=True, help="One table for each usage of the word. Needs --index.")
+@click.option("--usages", is_flag=True, help="Make a table for each usage of the word. Needs --index.")
 @takes(CountOptions, "options")
 @reading_of_texts
 def collocates(
@@ -131,7 +133,7 @@ def collocates(
             if by == "log-dice":
                 near.sort(key=lambda each: -each.log_dice)
             rows += [{**({"usage": usage} if usages else {}), **asdict(each)} for each in near]
-        _report(common, rows, options, f"{counted(len(found), 'occurrence')} of {query}", by="usage")
+        _report(common, rows, options, f"{query}: {counted(len(found), 'occurrence')}", by="usage")
 
 
 @click.command()
@@ -147,7 +149,7 @@ def collocates(
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="Least number of occurrences in both together.",
+    help="Minimum number of occurrences in both together.",
 )
 @takes(CountOptions, "options")
 @reading_of_texts
@@ -161,7 +163,7 @@ def keywords(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Find the words that are typical of some lines against others.
+    """Find words typical of some lines compared with others.
 
     Each row has both counts, both per million tokens, the log ratio (1 is twice as frequent), log-likelihood (G2), its
     p-value, and q, the false discovery rate among all compared words.
@@ -236,6 +238,6 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
         {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
         *(aligned(cells, [n for n, name in enumerate(header) if name in _LEFT], header) if shown else []),
         "",
-        title + (f", {len(shown):,} shown" if len(shown) < len(found) else ""),
+        f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
         *([f"Wrote {options.output}"] if options.output else []),
     )

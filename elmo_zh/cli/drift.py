@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 @takes(DriftOptions, "options")
 @common_options
 def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
-    """Find words that periods, or kinds of text, use differently.
+    """Find words that are used differently in different periods or kinds of text.
 
-    Give an index of each period, in their order, all made by one model; or one index, and with --periods the column
-    that says the period of each line. The words that changed most between the first and the last period come first,
-    each with the lines of both that show it best, and the cosine of each line to the mean of the other period. p is the
-    share of random divisions of the documents into two groups at least as far apart as the periods; q is the expected
-    share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the columns.
+    Give one index per period, oldest first, all made with one model; or one index and --periods, the column that holds
+    the period of each line. The words that changed most between the first and the last period come first, each with the
+    lines of both periods that show the change best, and the cosine of each line to the mean of the other period. p is
+    the share of random splits of the documents whose two groups are at least as far apart as the periods; q is the
+    expected share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the
+    columns.
 
     \b
     Example:
@@ -110,22 +111,22 @@ def _report(
     )
     if by_lines := [period.name for period in found.periods if period.by_lines]:
         common.console.note(
-            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: the test takes raw lines as documents,"
-            " so that a topic of one document may pass for a change."
+            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: the test treats each raw line as a"
+            " document, so the topic of one document may look like a change."
         )
     if found.fragments:
-        pairs = [f"{word} of {whole}" for word, whole in found.fragments.items()]
+        pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
         common.console.note(
             f"{counted(len(pairs), 'fragment')} left out: {shown(first_ten(pairs))}. --with-fragments compares them."
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
         common.console.warn(
-            "All indexes are of the same text, so no word can have changed. Give those of several texts."
+            "All indexes are of the same text, so no word can have changed. Give indexes of different texts."
         )
     left_out = {each.word for each in found.words} | found.fragments.keys()
     if missing := sorted((words or frozenset()) - left_out):
         common.console.warn(
-            f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must be in"
+            f"{counted(len(missing), 'word')} of --words were not compared: {first_ten(missing)}. Each must occur in"
             f" {options.min_count} different sentences (--min-count) and two documents of every period."
         )
     least = 1 / (options.permutations + 1)

@@ -195,7 +195,7 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     counts, output = report.counts, report.output
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
-    backed_off = f", {counts.backed_off_tokens:,} of them read as their parts" if counts.backed_off_tokens else ""
+    backed_off = f", {counts.backed_off_tokens:,} of them read by their parts" if counts.backed_off_tokens else ""
     cut = f", {counts.cut_tokens:,} cut because they are too long" if counts.cut_tokens else ""
     place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
     lines = [
@@ -205,7 +205,7 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     if report.unknown_words:
         shown = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}
         named = ", ".join(f"{word} ({count:,})" for word, count in shown.items())
-        lines.append(f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown, most often {named}")
+        lines.append(f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown, most frequently {named}")
     if report.extra.get("words_left_out"):
-        lines.append(f"{report.extra['words_left_out']:,} words that contain white space are left out")
+        lines.append(f"{report.extra['words_left_out']:,} words that contain white space were left out")
     return lines

@@ -31,11 +31,11 @@ _PORT = 8337
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help=f"Port to serve the page at, without --output; 0 takes any free one. Default {_PORT}.",
+    help=f"Port to serve the page on, without --output; 0 takes any free port. Default {_PORT}.",
 )
-@click.option("--no-browser", is_flag=True, help="Open no browser; only print the address of the page.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
 @takes(PageChoice, "choice")
-@shared_options("model", help=model_help(f"that of INDEX or RUN; without these {DEFAULT}"))
+@shared_options("model", help=model_help(f"the model of INDEX or RUN, else {DEFAULT}"))
 @shared_options("device")
 @common_options
 def explore(
@@ -49,9 +49,9 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: of the run's
-    own text in RUN/index, or of the sample text in runs/NAME-DIGITS.index, with digits of the model's digest. RUN or
-    --model names another run or model. INDEX is a folder that the command index has written.
+    Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: from the
+    run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS begin the model's
+    digest. RUN or --model chooses another run or model. INDEX is a folder that the command index wrote.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
@@ -93,7 +93,9 @@ def explore(
 def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_browser: bool) -> None:
     given = "--port" if port is not None else "--no-browser" if no_browser else ""
     if output is not None and given:
-        raise click.UsageError(f"{given} has no effect with --output, which serves nothing. Leave out one of them.")
+        raise click.UsageError(
+            f"{given} has no effect with --output, which writes the page to a file. Leave out one of them."
+        )
 
 
 def _load(
@@ -130,7 +132,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
     if not labels or not labels.rows:
         return None
-    common.console.note(f"Labels: the senses that are marked in {senses}. For others: --labels FILE")
+    common.console.note(f"Labels: the senses marked in {senses}. To show others: --labels FILE")
     return labels
 
 
@@ -147,9 +149,9 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
     found = by_count(index, listed)
     if missing := sorted(listed.difference(found)):
         number = counted(len(missing), "word")
-        problem = f"{number} of --words {choice.word_list} not in the index {index.path}: {first_ten(missing)}"
+        problem = f"{number} of --words {choice.word_list} missing from the index {index.path}: {first_ten(missing)}"
         if not found:
-            raise ElmoZhError(f"{problem}. Give words of it, or leave out --words.")
+            raise ElmoZhError(f"{problem}. Give words that it has, or leave out --words.")
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
@@ -166,7 +168,7 @@ def _server(common: Common, port: int | None) -> "ExploreServer":
     except OutputError:
         if port is not None:
             raise
-        common.console.note(f"Port {_PORT} is in use, so another one is taken.")
+        common.console.note(f"Port {_PORT} is in use, so another one is used.")
         return ExploreServer(0)
 
 
@@ -175,7 +177,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
     is_opened = opens and open_in_browser(address)
     line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
-    common.console.note(f"{line} It says that it is being computed until it can be shown.")
+    common.console.note(f"{line} Until its data is ready, it says that it is being computed.")
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
@@ -184,15 +186,15 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
 
     described = _described(content.overview)
     server.show(build_page(content.overview, live=True), sentences)
-    shown = f"{counted(described['occurrences'], 'occurrence')} of {counted(content.num_words, 'word')}"
-    line = f"{server.address} shows {shown}. Ctrl-C ends the server."
+    occurrences, words = counted(described["occurrences"], "occurrence"), counted(content.num_words, "word")
+    line = f"{server.address} shows {occurrences} of {words}. Ctrl-C stops the server."
     common.finish({"address": server.address, **described}, line, bundle=sentences.embedder.bundle)
     sys.stdout.flush()
     try:
         sentences.compute_words()
         server.wait()
     except KeyboardInterrupt:
-        common.console.note("The server has ended.")
+        common.console.note("The server has stopped.")
 
 
 def _described(data: dict[str, Any]) -> dict[str, Any]:
@@ -210,8 +212,8 @@ def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[st
     words = data["words"]
     common.finish(
         {"output": str(output), "bytes": num_bytes, **_described(data)},
-        f"{counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')},"
-        f" {format_bytes(num_bytes)}: {output}",
+        f"{output} shows {counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')}:"
+        f" {format_bytes(num_bytes)}",
         f"Next: open {output.resolve().as_uri()} in a browser.",
         bundle=embedder.bundle,
     )

@@ -60,7 +60,7 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     for argument in error.ctx.command.params:
         shown = (argument.metavar or argument.name or "").strip("[].").upper()
         if isinstance(argument, click.Argument) and shown == error.option_name.lstrip("-").upper():
-            return click.UsageError(f"{error.message} Give {shown} without it.", error.ctx)
+            return click.UsageError(f"{error.message} {shown} is an argument: give it without --.", error.ctx)
     if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
         return error
     setting = _SETTINGS_OF_OPTIONS.get(error.option_name)

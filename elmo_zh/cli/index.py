@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.command()
 @input_argument
 @shared_options("model")
-@output_option("INDEX", "Folder of the index to write.", is_folder=True, required=True)
+@output_option("INDEX", "Folder to write the index to.", is_folder=True, required=True)
 @shared_options("segmented")
 @input_options
 @shared_options("user_dictionary")

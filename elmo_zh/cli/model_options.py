@@ -34,15 +34,15 @@ index_option = click.option(
     "index_path",
     type=IndexPath(),
     metavar="INDEX",
-    help="Folder that the command index has written. Default: the index that explore has made of the model's own text.",
+    help="Folder that the command index wrote. Default: the index that explore made of the model's own text.",
 )
 
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
 _REASONS = {
-    "text.bad_bytes": ", which leaves no line out: a line that cannot be decoded is an error",
+    "text.bad_bytes": ", which leaves out no line: a line that cannot be decoded is an error",
     "text": ": the model determines how text is segmented",
-    "model": ": the model has these settings already",
+    "model": ": the model brings its own settings",
 }
 
 
@@ -91,7 +91,7 @@ def index_or_own(common: Common, given: Path | None) -> Path:
     found = own_index_path(common.model)
     if found is None:
         raise click.UsageError(f"Missing option '--index'. Make an index with: {program()} index TEXT --output INDEX")
-    common.console.note(f"Index: {found}, which explore has made. For another one: --index INDEX")
+    common.console.note(f"Index: {found}, made by explore. To use another one: --index INDEX")
     return found
 
 
@@ -189,5 +189,5 @@ def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None
 
     if embedder.find_unknown([word])[0]:
         known = known_parts(embedder, word)
-        read = f"it is read by its parts {', '.join(known)}" if known else "the model knows its neighbours only"
+        read = f"it is read by its parts {', '.join(known)}" if known else "the model sees only its neighbours"
         common.console.warn(f"{word} is outside the model's vocabulary: {read}.")

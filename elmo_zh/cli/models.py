@@ -33,17 +33,17 @@ class Conversion:
     """Files of the model that is converted, and what is done to it."""
 
     options: Path | None = option(
-        None, "File of the model's options. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+        None, "File with the model's options. Default: found in SOURCE.", path=_FILE, metavar="FILE"
     )
     weights: Path | None = option(
-        None, "File of the model's weights. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+        None, "File with the model's weights. Default: found in SOURCE.", path=_FILE, metavar="FILE"
     )
     vocab: Path | None = option(
-        None, "File of the vocabulary, one word per line. Default: found in SOURCE.", path=_FILE, metavar="FILE"
+        None, "File with the vocabulary, one word per line. Default: found in SOURCE.", path=_FILE, metavar="FILE"
     )
     token_embeddings: Path | None = option(
         None,
-        "File of the token embeddings of a token-mode model (HDF5).",
+        "File with the token embeddings of a token-mode model (HDF5).",
         names=("--embedding",),
         path=_FILE,
         metavar="FILE",
@@ -66,7 +66,7 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
     or AllenNLP, a simple_elmo folder or NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm
-    state, another layout or smaller files). No code in it is run, and nothing is written unless all files match.
+    state, another layout or smaller files). None of its code is run, and nothing is written unless all files match.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
     segmented text. Other programs train with carried state, so their models are poor from zero state. --warm-on gives
@@ -171,8 +171,8 @@ def info(common: Common, /, bundle: Path, with_precisions: bool) -> None:
     loaded = load_bundle(find_bundle(bundle))
     shape = loaded.bilm.shape
     summary = {**_describe_bundle(loaded), "readers": refusals(shape)}
-    names = ((f"{translate(one_line(name))}:", one_line(str(value))) for name, value in _for_people(summary))
-    lines = [*aligned([*names], left=(0, 1))]
+    named = ((f"{name}:", str(value)) for name, value in _for_people(summary))
+    lines = [*aligned([[translate(one_line(each)) for each in row] for row in named], left=(0, 1))]
     if with_precisions:
         from elmo_zh.bundle.golden import load_golden
         from elmo_zh.bundle.layout import BundleLayout
@@ -229,12 +229,12 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "layers",
         f"{sizes['num_layers']} in each direction, cell {sizes['cell_dim']}, projection {sizes['projection_dim']}",
     )
-    skip = "with" if sizes["skip_connections"] else "without"
-    yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip} skip connections"
+    skip = "with skip connections" if sizes["skip_connections"] else "without skip connections"
+    yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip}"
     table = ", which is the token table too" if summary["tied_softmax"] else ""
     softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
-    yield "parameters", f"{summary['parameters']:,}, {softmax}"
-    yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "none"
+    yield "parameters", f"{summary['parameters']:,}; {softmax}"
+    yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "no vocabulary"
     segmenter = summary["segmenter"]
     yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "unknown: embed with --segmented"
     yield "state", _describe_state(summary)
@@ -242,7 +242,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     history = summary["history"]
     if history["corpus"]:
         listed = ", ".join(history["corpus"]) + (", ..." if history["num_sources"] > len(history["corpus"]) else "")
-        yield "corpus", f"{listed} ({counted(history['num_sources'], 'source')})"
+        yield "corpus", f"{listed}; {counted(history['num_sources'], 'source')}"
     if history["trained_at"]:
         yield "date", format_date(history["trained_at"])
     yield "made by", str(origin.get("program", "elmo-zh"))

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 @click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence with the word.")
 @index_option
 @click.option("--same-word", is_flag=True, help="Show only occurrences of the same word.")
-@click.option("--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top one.")
 @click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of occurrences to show at most."
+    "--layer", type=click.IntRange(0), help="Layer whose vectors are compared. Default: the index's top layer."
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of occurrences to show."
 )
 @index_model_option
 @shared_options("device")

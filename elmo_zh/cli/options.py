@@ -75,7 +75,7 @@ class Common:
     user_dictionary: Path | None = option(
         None,
         "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command"
-        " words has written.",
+        " words wrote.",
         metavar="FILE",
         path={"exists": True, "dir_okay": False},
     )
@@ -92,7 +92,7 @@ class Common:
     model: Path | None = option(None, model_help(DEFAULT), metavar="BUNDLE")
     device: str | None = option(
         None,
-        "Device that computes; auto uses a GPU, which is experimental, if there is one. Default auto.",
+        "Device to compute on; auto uses a GPU if there is one (experimental). Default auto.",
         choices=DEVICES,
     )
     segmented: bool = option(False, "The text has one sentence per line, its tokens separated by single spaces.")
@@ -284,7 +284,7 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
         for name in ("output", "picture"):
             # Of "" click makes the current folder.
             if context.params.get(name) in (Path(), Path("/")):
-                raise click.UsageError(f"--{name} is no name of a file or folder to write. Give one.")
+                raise click.UsageError(f"--{name} is empty. Give the name of a file or folder to write.")
         with inputs_noted(_given_paths(context)):
             return function(Common.taken_from(values), **values)
 

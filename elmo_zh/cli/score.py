@@ -86,9 +86,9 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.
 
-    Use it to find odd lines, to clean a corpus, or to choose text of a field. Scores are exact costs under the forward
+    Use it to find odd lines, to clean a corpus, or to choose text of a domain. Scores are exact costs under the forward
     and the backward LM, in nats and in bits per character: the lower, the more probable the line. --against compares a
-    model of the field with a general one (Moore and Lewis 2010). FILE is a text in any form that segment reads, a
+    model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any form that segment reads, a
     folder, or - for standard input. A line is one sentence unless --split-sentences is given; no line is left out.
     docs/contexts.md describes the columns.
 
@@ -97,7 +97,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
       elmo-zh score file.txt
       elmo-zh score file.txt --by token --format jsonl --output tokens.jsonl
       elmo-zh score web.txt --keep-share 0.8 --output clean.txt
-      elmo-zh score web.txt --against runs/general/model --keep-below 0 --output field.txt
+      elmo-zh score web.txt --against runs/general/model --keep-below 0 --output domain.txt
       elmo-zh score pairs.csv --pairs good,bad,phenomenon
     """
     config = resolve_for_model(common, split_sentences=options.split_sentences)
@@ -149,6 +149,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         for kind, each in found.items()
     ]
     header = ["kind", "pairs", "by probability", "by perplexity"]
+    summary = f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
     common.finish(
         {
             "pairs": len(scores),
@@ -158,8 +159,9 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
             "output": str(output) if output else None,
         },
         *(aligned(rows, header=header) if len(rows) > 1 else ()),
-        f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
-        + (f": {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)" if scores else ""),
+        f"{summary}: {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)"
+        if scores
+        else summary,
         *([f"Wrote {output}"] if output else []),
         bundle=bundle,
     )
@@ -173,22 +175,22 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     limits = {"--keep-below": options.keep_below, "--keep-share": options.keep_share}
     if options.pairs is not None:
         if _keeps(options) or options.kind or options.by == "token" or options.against or options.split_sentences:
-            raise click.UsageError("--pairs compares whole sentences of one model. Leave out the options for lines.")
+            raise click.UsageError("--pairs compares whole sentences with one model. Leave out the options for lines.")
         return
     if common.as_json and output is None:
-        raise click.UsageError("With --json stdout holds the result. Give the scores a file: --output FILE")
+        raise click.UsageError("With --json, stdout holds the result. Write the scores to a file: --output FILE")
     if common.engine != "local" and output is None:
         raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
     if None not in limits.values():
         raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
     for name, limit in limits.items():
         if limit is not None and not math.isfinite(limit):
-            raise click.UsageError(f"{name} takes a finite number.")
+            raise click.UsageError(f"{name} must be a finite number.")
     if _keeps(options) and (options.kind or options.by == "token"):
         raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
     if options.against and options.by == "token":
         raise click.UsageError(
-            "--against compares lines, since two models may have other tokens. Leave out --by token."
+            "--against compares lines, since two models may have different tokens. Leave out --by token."
         )
 
 
@@ -241,6 +243,6 @@ def _describe(report: "ScoreReport", output: Path | None) -> list[str]:
         f" ({counts.unknown:,} unknown)"
     )
     if figures:
-        line += f", perplexity {figures.perplexity:,.2f}, {figures.bits_per_character:.4f} bits per character"
+        line = f"{line}, perplexity {figures.perplexity:,.2f}, {figures.bits_per_character:.4f} bits per character"
     place = f": {output}" if output else ""
     return [line + place] if report.kept is None else [line, f"{counted(report.kept, 'line')} kept{place}"]

@@ -38,7 +38,7 @@ _NUM_LINES = 5
 @shared_options("device")
 @common_options
 def senses(common: Common, /, word: str, index_path: Path | None, options: SenseOptions) -> None:
-    """Find the usages of a word: its occurrences in clusters.
+    """Find the usages of a word by clustering its occurrences.
 
     Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
     occurrences, words used in a similar way, substitutes, and the five occurrences nearest to its centre with their
@@ -94,7 +94,7 @@ def _way_out_without_substitutes() -> Iterator[None]:
     try:
         yield
     except BundleError as error:
-        advice = f"{error.messages[-1]} Or leave substitutes out, with --no-substitutes."
+        advice = f"{error.messages[-1]} Or leave out substitutes: --no-substitutes"
         raise BundleError(*error.messages[:-1], advice) from None
 
 
@@ -152,10 +152,10 @@ def _finish(
 
 
 def _summary(found: "Senses") -> str:
-    counts = f"{counted(len(found.clusters.labels), 'occurrence')} of {found.word}"
+    occurrences, usages = counted(len(found.clusters.labels), "occurrence"), counted(len(found.usages), "usage")
     if repeated := int(found.is_repeated.sum()):
-        counts += f" ({repeated:,} more in repeated lines)"
-    return f"{counts}: {counted(len(found.usages), 'usage')} in layer {found.layer}."
+        occurrences = f"{occurrences} ({repeated:,} more in repeated lines)"
+    return f"{found.word}: {occurrences}, {usages} in layer {found.layer}."
 
 
 def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:

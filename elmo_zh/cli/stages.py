@@ -98,7 +98,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 
 @click.command()
 @_run_option
-@_init_option("Keep all words of this model, and use its settings of section model. Default: no model.")
+@_init_option("Keep all words of this model, and use its settings in section model. Default: no model.")
 @_from_option(
     "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )
@@ -107,9 +107,9 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write the vocabulary.
 
-    Use it after segment. It writes RUN/vocab.data, in the order of the words' counts in this run's text. With --init,
-    it adds words of the text to those of a model, up to vocab.size words in total; if the model's words fill that, up
-    to vocab.size further words.
+    Use it after segment. It writes RUN/vocab.data, the most frequent words of this run's text first. With --init, it
+    keeps a model's words and adds words of the text, up to vocab.size words in total; if the model has as many already,
+    up to vocab.size further words.
 
     \b
     Example:
@@ -120,7 +120,7 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
     named = config_names(None, common.assignments)
     if init and (words or "vocab.words" in named):
         other = "--from" if words else "vocab.words"
-        raise click.UsageError(f"--init and {other} both say which words the vocabulary has. Give only one of them.")
+        raise click.UsageError(f"--init and {other} both determine the words of the vocabulary. Give only one of them.")
     changes = {"vocab": {"init": "", "words": str(words.absolute())}} if words else starting_from(init, "vocab")
     _run_stage(common, run_path, "vocab", changes, named=named)
 
@@ -168,12 +168,12 @@ def encode(common: Common, /, run_path: Path) -> None:
 def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
-    Use it after encode, and again to continue an interrupted training or to train longer. With --init, the weights
-    start as those of another model: each word keeps its row, and the row of a new word is computed from those of the
-    known words in it. Once training has begun, that model is no longer needed.
+    Use it after encode, and again to continue an interrupted training or to train longer. With --init, training starts
+    from the weights of another model: each word keeps its row, and the row of a new word is computed from the known
+    words in it. Once training has begun, that model is no longer needed.
 
-    Several processes, on one machine or more, share each step's train.batch_size streams if torchrun starts them
-    (the -- keeps torchrun from reading --run); see docs/distributed.md.
+    Started by torchrun, several processes on one or more machines share each step's train.batch_size streams (the --
+    keeps torchrun from reading --run); see docs/distributed.md.
 
     \b
     Example:
@@ -256,8 +256,8 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     """Run all stages, from raw text to a model bundle.
 
     Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
-    the command segment reads. With --init, training starts from another model, whose words and settings of section
-    model are kept; a new run also prepares its text in the same way as that model's text.
+    the command segment reads. With --init, training starts from another model, whose words and settings in section
+    model are kept; a new run also prepares its text as that model's text was prepared.
 
     \b
     Example:
@@ -273,7 +273,9 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     config = changed(common.resolve(run), starting_from(init, "vocab", "train"))
     named = config_names(None, common.assignments)
     if init and "vocab.words" in named:
-        raise click.UsageError("--init and vocab.words both say which words the vocabulary has. Give only one of them.")
+        raise click.UsageError(
+            "--init and vocab.words both determine the words of the vocabulary. Give only one of them."
+        )
     with run.locked(create=True), run.config_kept_on_error():
         engine = common.choose_engine(config)
         pipeline_stage.pipeline(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @shared_options("device")
 @common_options_of_readers
 def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
-    """Show words of similar meaning in the place of a word.
+    """Show words of similar meaning for a word in a sentence.
 
     Use it to see in which meaning a model reads a word in a sentence. TEXT is one sentence, with its full stop. Words
     are ranked by both LMs' predictions of what could be coordinated with the word, as in 苹果 和 _. With --ranking slot
@@ -65,20 +65,21 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     )
     hide = options.without_word or options.ranking == "pattern"
     results = [_result(occurrence, each, hide=hide) for occurrence, each in zip(occurrences, found, strict=True)]
+    word = occurrences[0].word
     common.finish(
         {"ranking": options.ranking, "occurrences": results},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
-        f"{counted(len(results), 'occurrence')} of {occurrences[0].word}."
-        f" Next, see those of a text: {program()} substitutes --file FILE --word {typed_word(occurrences[0].word)}",
+        f"{word}: {counted(len(results), 'occurrence')}. Next, see its occurrences in a text:"
+        f" {program()} substitutes --file FILE --word {typed_word(word)}",
         bundle=bundle,
     )
 
 
 def _check_usage(text: str | None, options: SubstituteOptions) -> None:
     if (text is None) == (options.file is None):
-        raise click.UsageError("Give one of the two: a sentence, or --file FILE.")
+        raise click.UsageError("Give either a sentence or --file FILE.")
     if (options.word is None) == (options.position is None):
-        raise click.UsageError("Give one of the two: --word WORD, or --position N.")
+        raise click.UsageError("Give either --word WORD or --position N.")
     if options.file is not None and options.word is None:
         raise click.UsageError("--position is a place in one sentence. With --file give --word WORD.")
     if options.word is not None and not options.word.strip():
@@ -110,7 +111,7 @@ def _occurrences_in_file(
                         is_empty = False
                         yield found
     if is_empty:
-        raise CorpusError(f"{options.file}: no line has the word {word}. Give a word of the text.")
+        raise CorpusError(f"{options.file}: no line contains the word {word}. Give a word of the text.")
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:

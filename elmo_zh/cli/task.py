@@ -11,10 +11,11 @@ from elmo_zh.cli.task_probe import probe
 
 @click.group(cls=SettingsGroup)
 def task() -> None:
-    """Train, use, score and compare models of labelled tasks.
+    """Train, use, score and compare models for labelled tasks.
 
-    Use it with a few thousand labelled texts: classes or numbers of texts, tags of characters or words, or pairs of
-    texts. The model is a small network on the vectors of a bundle; compare says whether ELMo helps on your labels.
+    Use it with a few thousand labelled texts: classes or numbers for texts, tags for characters or words, or labels for
+    pairs of texts. The model is a small network on the vectors of a bundle; compare says whether ELMo helps on your
+    labels.
 
     \b
     Example:

@@ -30,7 +30,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @shared_options("model")
 @output_option("COMPARISON", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
-    "Model or run whose word2vec vectors are compared with ELMo. Default: those of the model, or of its ancestor."
+    "Model or run whose word2vec vectors are compared with ELMo. Default: the vectors of the model, or of its ancestor."
 )
 @click.option(
     "--ancestor",
@@ -52,9 +52,9 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     type=click.IntRange(1, 100),
     metavar="N",
     help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
-    " turn. 1 tests a tenth alone. Default: 5 if a tenth is fewer than 300 examples, else 1.",
+    " turn. 1 tests only a tenth. Default: 5 if a tenth is fewer than 300 examples, else 1.",
 )
-@training_options(3, "Train each setting N times, from consecutive seeds, each with its own choice of the labels.")
+@training_options(3, "Train each setting N times, from consecutive seeds, each with its own sample of the labels.")
 @shared_options("device")
 @common_options
 def compare(
@@ -72,8 +72,8 @@ def compare(
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
     [word2vec; ELMo], with all labels and with some of them. It compares them with the most frequent label and, for
     classes, with linear models: on characters (TF-IDF), on the mean of the vectors, and on both. The last line
-    recommends the cheapest model that is not surely worse than the best. The 95% intervals of the differences are
-    bootstrapped over the test examples. KIND and DATA are those of task fit. COMPARISON is a folder with tables, a
+    recommends the cheapest model that is not clearly worse than the best. The 95% intervals of the differences are
+    bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, a
     picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
     training.
 

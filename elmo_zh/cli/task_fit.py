@@ -57,7 +57,7 @@ def fit(
     fine_tune: bool,
     fine_tune_rate: float | None,
 ) -> None:
-    """Train a classifier, a tagger or a model of pairs.
+    """Train a classifier, a tagger or a model for pairs of texts.
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
     and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
@@ -105,9 +105,9 @@ def _described(report: "FitReport") -> list[str]:
             by_seed = [each[part] for each in scores["seeds"].values()]
             shown = f" (seeds: {', '.join(f'{value:.4f}' for value in by_seed)})" if len(by_seed) > 1 else ""
             examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
-            lines.append(f"{metric} {scores[part][metric]:.4f} on {examples}{shown}")
+            lines.append(f"{metric} {scores[part][metric]:.4f} over {examples}{shown}")
     if report.doubts:
-        return [*lines, *(f"Not to be relied on: {doubt}" for doubt in report.doubts), f"Written: {report.output}"]
+        return [*lines, *(f"Not to be relied on: {doubt}" for doubt in report.doubts), f"Wrote {report.output}"]
     lines.append(f"Trained task: {report.output}")
     lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
     return lines

@@ -13,6 +13,7 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.model_options import load_embedder, resolve_for_model
 from elmo_zh.cli.options import Common, Function, encoding_option, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
+from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -54,7 +55,7 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
     """Return a training with the encoding of its files; raise UsageError for options that do not go together."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
-        raise click.UsageError("--regression is for classify and pairs: tags are no numbers. Leave it out.")
+        raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")
     if settings.head != HeadSettings.head and kind != "classify":
         raise click.UsageError(f"--head {settings.head} is for classify. Leave it out.")
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
@@ -66,7 +67,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Return how labelled files of a kind are read; raise UsageError for a wrong number of columns."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(f"--text-column is needed {'twice' if wanted == 2 else 'once'}, found {given}.")
+        raise click.UsageError(f"--text-column: expected {counted(wanted, 'column')}, found {given}.")
     if reading.skips_unlabelled and kind == "tag":
         raise click.UsageError("--skip-unlabelled is for classes and pairs; a text without spans is an example too.")
     return replace(reading, kind=kind, regression=regression, encoding=common.resolve().text.encoding)
@@ -102,7 +103,7 @@ task_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="TASK",
-    help="Folder of the trained task, as task fit has written it.",
+    help="Folder that task fit wrote.",
 )
 moved_model_option = shared_options(
     "model", help="Folder of the model that the task was trained on. Give it only if the model has been moved."

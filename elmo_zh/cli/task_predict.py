@@ -57,7 +57,7 @@ def predict(
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
     if common.as_json and output is None:
-        raise click.UsageError("With --json stdout holds the result. Give the predictions a file: --output FILE")
+        raise click.UsageError("With --json, stdout holds the result. Write the predictions to a file: --output FILE")
     task = load_task(common, task_path)
     _check_form(task, form)
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
@@ -89,7 +89,9 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same. Give one of them.")
     if num_texts == 2 and len(fields or form.text_columns) not in (0, 2):
-        raise click.UsageError(f"--text-column is needed twice, found {len(fields or form.text_columns)}.")
+        raise click.UsageError(
+            f"--text-column: expected {counted(2, 'column')}, found {len(fields or form.text_columns)}."
+        )
     return fields or form.text_columns
 
 
@@ -186,7 +188,7 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
 
     metric, count, scores = score_examples(task, data, reading, common.console)
     rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
-    lines = [f"{', '.join(rows)} on {counted(count, 'example')}"]
+    lines = [f"{counted(count, 'example')} scored: {', '.join(rows)}"]
     for label, each in scores.get("by_label", {}).items():
         lines.append(
             f"  {label}: F1 {each['f1']:.4f}, precision {each['precision']:.4f}, recall {each['recall']:.4f}"

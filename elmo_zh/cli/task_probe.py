@@ -25,7 +25,7 @@ from elmo_zh.invocation import command
 @shared_options("model")
 @output_option("PROBE", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
-    "Model or run whose word2vec vectors are compared with the layers. Default: those of the model, if it has any."
+    "Model or run whose word2vec vectors are compared with the layers. Default: the model's own vectors, if it has any."
 )
 @click.option(
     "--text",
@@ -52,7 +52,7 @@ def probe(
     """Show what each layer of a model holds, and which one to take.
 
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
-    layer; DATA is CoNLL-U, or CoNLL with a word and its tag a line, or a folder of such files train.*, dev.* and
+    layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files train.*, dev.* and
     test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
     data/senses.tsv, or JSON lines with context, target_word, target_position and sense. The table also has word2vec and
     the most frequent tag or sense, to compare with. PROBE is a folder with the table and the figures in

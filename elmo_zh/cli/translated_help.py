@@ -59,6 +59,10 @@ def wrapped(text: str, columns: int) -> Iterator[str]:
 class WideFormatter(click.HelpFormatter):
     """Formats help whose characters may be two columns wide."""
 
+    def write_heading(self, heading: str) -> None:
+        """Write the title of a section with the colon of Chinese text."""
+        self.write(f"{' ' * self.current_indent}{heading}：\n")
+
     def write_text(self, text: str) -> None:
         """Write paragraphs, indented; those that begin with \\b keep their lines."""
         for number, paragraph in enumerate(text.split("\n\n")):

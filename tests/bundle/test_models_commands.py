@@ -142,7 +142,7 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert found["filters"] == "2 of width 1, 17 of width 2; tanh; 1 highway layers"
     assert found["cell"] == "clips 0 / 2.5 (0 is none), without skip connections"
     assert found["parameters"] == f"{2 * 2 * layer + cnn:,}, no softmax, so no perplexities"
-    assert found["vocabulary"] == "none"
+    assert found["vocabulary"] == "no vocabulary"
     assert found["segmenter"] == "unknown: embed with --segmented"
     assert found["made by"] == "bilm-tf"
     assert found["from lm.hdf5"] == "sha256:12"

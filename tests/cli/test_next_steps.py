@@ -106,4 +106,4 @@ def test_exports_and_conversions_lead_to_embed(sample_run: SampleRun) -> None:
 
 def test_an_option_that_is_an_argument_here() -> None:
     answer = elmo_zh("inspect", "--run", "runs/mine")
-    assert answer.errors == ["Error: No such option '--run'. Give RUN without it."]
+    assert answer.errors == ["Error: No such option '--run'. RUN is an argument: give it without --."]

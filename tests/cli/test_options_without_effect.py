@@ -39,7 +39,7 @@ def text(empty_folder: Path) -> Path:
         ),
         (
             ("evaluate", "a.txt", "--set", "text.bad_bytes=replace"),
-            "--set text.bad_bytes has no effect on evaluate, which leaves no line out: a line that cannot be decoded is"
+            "--set text.bad_bytes has no effect on evaluate, which leaves out no line: a line that cannot be decoded is"
             " an error. Leave it out.",
         ),
         (
@@ -48,11 +48,11 @@ def text(empty_folder: Path) -> Path:
         ),
         (
             ("vocab", "--run", "x", "--init", "y", "--set", "vocab.words=words.txt"),
-            "--init and vocab.words both say which words the vocabulary has. Give only one of them.",
+            "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",
         ),
         (
             ("pipeline", "a.txt", "--run", "x", "--init", "y", "--set", "vocab.words=words.txt"),
-            "--init and vocab.words both say which words the vocabulary has. Give only one of them.",
+            "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",
         ),
     ],
 )

@@ -200,9 +200,9 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
         (["concordance", "苹果", "rows.csv", "--containing", "["], "is no regular expression"),
         (
             ["concordance", "苹果", "rows.csv", "--containing", "鱼"],
-            "No line with 苹果 holds 鱼. Leave out --containing",
+            "No line with 苹果 matches 鱼. Leave out --containing",
         ),
-        (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect on --index"),
+        (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect with --index"),
         (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no columns"),
         (["concordance", "苹果", "--index", "rows.csv"], "rows.csv is a file, not the folder of an index"),
         (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),

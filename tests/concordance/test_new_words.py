@@ -80,7 +80,7 @@ def test_a_user_dictionary_without_effect_is_refused(empty_folder: Path, sample_
     segmented = elmo_zh("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, *own)
     assert "--segmented text has its tokens already. Leave out --user-dictionary or --segmented." in segmented.stderr
     of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
-    assert "--user-dictionary has no effect on --index, which is segmented. Leave it out." in of_index.stderr
+    assert "--user-dictionary has no effect with --index, which is already segmented. Leave it out." in of_index.stderr
     message = elmo_zh(
         "words", "own.txt", "--output", "own.txt.tsv", "--user-dictionary", sample_run.model / "weights.hdf5"
     )

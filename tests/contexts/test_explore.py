@@ -373,7 +373,7 @@ def test_the_command(tmp_path: Path) -> None:
     arguments = ("explore", "a.index", "--output", "page.html", "--word", "苹果")
     made = elmo_zh(*arguments)
     assert made.status == 0, made.stderr
-    assert made.stdout.splitlines()[0].startswith("4 occurrences of 1 word, ")
+    assert " shows 4 occurrences of 1 word: " in made.stdout.splitlines()[0]
     assert made.stdout.splitlines()[1] == f"Next: open {Path('page.html').resolve().as_uri()} in a browser."
     first = Path("page.html").read_bytes()
     assert elmo_zh(*arguments).only_error() == (

@@ -93,7 +93,7 @@ def test_the_server_ends_at_once_though_a_client_is_slow(empty_folder: Path, mod
         port = int(re.findall(r":(\d+)/", told.decode())[0])
         assert b"is being computed" in told
         shown = server.stdout.readline().decode()
-        assert shown == f"http://127.0.0.1:{port}/ shows 4 occurrences of 1 word. Ctrl-C ends the server.\n"
+        assert shown == f"http://127.0.0.1:{port}/ shows 4 occurrences of 1 word. Ctrl-C stops the server.\n"
         asking = HTTPConnection("127.0.0.1", port)
         asking.request("POST", "/sentence", b'{"word": 0}', {"Content-Type": "application/json"})
         assert set(json.loads(asking.getresponse().read())) == {"maps", "tokens", "substitutes"}
@@ -118,4 +118,4 @@ def test_commands_find_the_index_that_explore_has_made(empty_folder: Path, monke
         named = elmo_zh(*command, "--index", place, "--json").result()
         found = elmo_zh(*command, "--json")
         assert found.result() == named
-        assert f"Index: {place}, which explore has made." in found.stderr
+        assert f"Index: {place}, made by explore." in found.stderr

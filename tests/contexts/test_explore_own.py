@@ -190,8 +190,8 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
-    assert f"The page is open in your browser: {address} It says" in answer.stderr
-    assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C ends the server.\n"
+    assert f"The page is open in your browser: {address} Until its data" in answer.stderr
+    assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C stops the server.\n"
     answer = elmo_zh("explore", *FEW, "--port", 0, "--no-browser")
     assert "Open http://127.0.0.1:" in answer.stderr
     assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")
@@ -228,10 +228,10 @@ def test_a_list_of_words(latest: RunDir) -> None:
     Path("words.txt").write_text("\n".join((words[0], "", "没有的词", words[1])), encoding="utf-8")
     told, data = explored("--words", "words.txt", "--word", index.words[0])
     assert [word for word, *_ in data["words"]] == [index.words[0], words[1], words[0]]
-    assert "Warning: 1 word of --words words.txt not in the index runs/latest/index: 没有的词" in told
+    assert "Warning: 1 word of --words words.txt missing from the index runs/latest/index: 没有的词" in told
     Path("words.txt").write_text("没有的词\n", encoding="utf-8")
     told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
-    assert told.endswith("没有的词. Give words of it, or leave out --words.")
+    assert told.endswith("没有的词. Give words that it has, or leave out --words.")
 
 
 def test_labels_become_the_first_colours(latest: RunDir) -> None:
@@ -260,7 +260,7 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     rows += [f"food.txt\t{word}\tmarked" for word in (rare, common, "没有的词")]
     table.write_text("\n".join(rows), encoding="utf-8")
     told, data = explored("part.index", "--max-per-word", 7)
-    assert "Labels: the senses that are marked in data/senses.tsv. For others: --labels FILE" in told
+    assert "Labels: the senses marked in data/senses.tsv. To show others: --labels FILE" in told
     assert [word for word, *_ in data["words"]] == [common, rare]
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.

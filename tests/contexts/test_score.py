@@ -259,14 +259,14 @@ def test_a_text_without_a_sentence_is_no_error(bundle: Path, text: str) -> None:
 def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Path) -> None:
     Path("a.txt").write_text("我\n", encoding="utf-8")
     for options, told in (
-        (["--json"], "Give the scores a file: --output FILE"),
+        (["--json"], "Write the scores to a file: --output FILE"),
         (["--keep-below", "3", "--keep-share", "0.5"], "Give one of them."),
         (["--keep-below", "3", "--format", "tsv"], "Leave out --format and --by."),
         (["--against", str(bundle), "--by", "token"], "Leave out --by token."),
         (["--segmented", "--split-sentences"], "Leave out --split-sentences."),
         (["--keep-share", "1.5"], "1.5 is not in the range"),
-        (["--keep-share", "nan"], "--keep-share takes a finite number."),
-        (["--keep-below", "nan"], "--keep-below takes a finite number."),
+        (["--keep-share", "nan"], "--keep-share must be a finite number."),
+        (["--keep-below", "nan"], "--keep-below must be a finite number."),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)
         assert answer.status == 2

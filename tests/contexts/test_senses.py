@@ -264,7 +264,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     arguments = ("senses", "苹果", "--index", senses_index.path, "--usages", "2")
     told = elmo_zh(*arguments).only_error()
-    assert told.endswith("Or leave substitutes out, with --no-substitutes.")
+    assert told.endswith("Or leave out substitutes: --no-substitutes")
     arguments = (*arguments, "--no-substitutes")
     found = elmo_zh(*arguments, "--json", "--output", "a.tsv")
     result = found.result()
@@ -277,7 +277,7 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert "a.tsv exists already" in elmo_zh(*arguments, "--output", "a.tsv").only_error()
     shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
     assert Path("a.tsv").read_bytes() == written
-    assert shown.stdout.splitlines()[0] == "12 occurrences of 苹果 (1 more in repeated lines): 2 usages in layer 1."
+    assert shown.stdout.splitlines()[0] == "苹果: 12 occurrences (1 more in repeated lines), 2 usages in layer 1."
     assert shown.stdout.splitlines()[-2] == "Wrote a.tsv"
     assert shown.stdout.endswith(f"browser: elmo-zh explore {senses_index.path} --word 苹果\n")
     assert "Leave out --model" in elmo_zh(*arguments, "--model", model).stderr

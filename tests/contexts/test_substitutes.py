@@ -208,7 +208,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
     assert "天买 is outside the model's vocabulary, so it has no rank.\n" in answer.stdout
-    told = "天买 is outside the model's vocabulary: the model knows its neighbours only."
+    told = "天买 is outside the model's vocabulary: the model sees only its neighbours."
     assert told in elmo_zh(*typed).stderr
     told = "吃苹果 is outside the model's vocabulary: it is read by its parts 吃, 苹果."
     assert told in elmo_zh("substitutes", "我吃苹果", "--word", "吃苹果", "--model", bundle).stderr
@@ -223,7 +223,7 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2, ranking="slot").own
     assert any(line.startswith("苹果 <") and line.split()[2] == str(own.rank) for line in table)
     following = "elmo-zh substitutes --file FILE --word 苹果"
-    assert table[-1] == f"1 occurrence of 苹果. Next, see those of a text: {following}"
+    assert table[-1] == f"苹果: 1 occurrence. Next, see its occurrences in a text: {following}"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
         (("今天吃", "--position", "2"), "--position 2: '今天吃' has 2 tokens (今天 吃). Positions are counted from 0."),
         (("", "--word", "苹果"), "The sentence is empty. Give one that has the word."),
         (("　 ", "--position", "0"), "The sentence is empty. Give one that has the word."),
-        (("--file", "a.txt", "--word", "苹果"), "a.txt: no line has the word 苹果. Give a word of the text."),
+        (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果. Give a word of the text."),
     ):
         assert elmo_zh("substitutes", *typed, *arguments).only_error() == told
     for typed in (

@@ -39,7 +39,7 @@ def test_a_network_that_learned_nothing_is_not_called_trained(
     *_, told, last = answer.stdout.splitlines()
     assert told.startswith("Not to be relied on: ")
     assert doubt in told
-    assert last == "Written: t"
+    assert last == "Wrote t"
     assert "sorted" not in answer.stderr
 
 

@@ -49,7 +49,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert "Reading names.conll: 60 examples; conll format, BIO spans of characters" in answer.stderr
     assert "Split by text with seed 1: " in answer.stderr
     nothing = "Not to be relied on: f1 0.0000 on 8 test examples: it has learned nothing that shows there."
-    assert answer.stdout.splitlines()[-2:] == [nothing, "Written: my-tag"]
+    assert answer.stdout.splitlines()[-2:] == [nothing, "Wrote my-tag"]
     assert "layers" not in answer.stdout
     description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
     assert description["settings"]["inputs"] == ["word2vec", "elmo", "characters"]
@@ -122,7 +122,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
     assert piped.stdout == answer.stdout
     scored = elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs")
-    assert scored.stdout.startswith("accuracy ")
+    assert " scored: accuracy " in scored.stdout.splitlines()[0]
     told = elmo_zh("task", "score", "names.csv", "--task", "my-pairs")
     assert told.status == 2
 
@@ -141,11 +141,11 @@ def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, .
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--inputs", "word2vec,glove"), "glove: expected some of word2vec,elmo,characters, each once."),
-    ("tag", ("--regression",), "--regression is for classify and pairs: tags are no numbers."),
+    ("tag", ("--regression",), "--regression is for classify and pairs: tags are not numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "--text-column is needed twice, found 1."),
+    ("pairs", ("--text-column", "a"), "--text-column: expected 2 columns, found 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
     ("classify", ("--dev", "nowhere.csv"), "nowhere.csv"),

@@ -219,7 +219,7 @@ def test_files_that_give_no_words(segmented_run: Path, tmp_path: Path, content: 
 def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, base: Path, tmp_path: Path) -> None:
     answer = elmo_zh("vocab", "--run", segmented_run, "--init", base, "--from", tmp_path / "words.txt")
     assert answer.status == 2
-    assert "--init and --from both say which words the vocabulary has" in answer.stderr
+    assert "--init and --from both determine the words of the vocabulary" in answer.stderr
 
 
 @pytest.mark.parametrize("command", ["vocab", "train"])
