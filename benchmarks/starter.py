@@ -17,7 +17,7 @@ from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.markdown import table
+from elmo_zh.run.tables import table
 from elmo_zh.scoring.exact import TextMeasure
 from elmo_zh.training.heldout import KneserNeyBigram, pairs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, load_vocabulary

@@ -17,7 +17,7 @@ from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.spans import pool_spans
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.files import write_json
 from elmo_zh.text.alignment import TokenisedLine, align_sentences
 

@@ -48,7 +48,6 @@ LAYERS = (
     "allocator",
     "choices",
     "checks",
-    "extras",
     "invocation",
     "language",
     "errors",

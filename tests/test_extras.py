@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from contract.command_line import ROOT
 
-from elmo_zh import extras
+from elmo_zh import invocation
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import LineCleaner
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.script import describe_script
 from elmo_zh.text.segmenters.registry import build_segmenter, describe_segmenter
@@ -28,7 +28,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / ".venv" / "bin" / "pip").touch(mode=0o755)
     for name in ("pyproject.toml", "constraints.txt"):
         (folder / name).touch()
-    monkeypatch.setattr(extras, "_CHECKOUT", folder)
+    monkeypatch.setattr(invocation, "_CHECKOUT", folder)
     monkeypatch.setattr(sys, "prefix", str(folder / ".venv"))
     monkeypatch.setenv("PATH", "/usr/bin")
     monkeypatch.chdir(folder)
@@ -63,7 +63,7 @@ def test_one_function_makes_the_line() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for path in (ROOT / "elmo_zh").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if path.name != "extras.py":
+        if path.name != "invocation.py":
             assert not re.search(r"pip install (?!(--force-reinstall )?\{package\})", text), path
         for extra in re.findall(r"install_line\(['\"](\w+)", text):
             assert f"\n{extra} = [" in project

@@ -32,7 +32,7 @@ from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
 from elmo_zh.embed.reduction import learn_layer_weights
 from elmo_zh.errors import BundleError, ElmoZhError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.sklearn import ElmoVectorizer
 
 WORDS = ("我", "吃", "苹", "果", "。", "今天")

@@ -12,8 +12,7 @@ from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.extras import starter_line
-from elmo_zh.invocation import command, path_from_here, program, train_command, train_option
+from elmo_zh.invocation import command, path_from_here, program, starter_line, train_command, train_option
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir

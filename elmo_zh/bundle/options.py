@@ -9,7 +9,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.run.files import read_json
-from elmo_zh.vocabulary.alphabet import BYTES
+from elmo_zh.vocabulary.lexicon import BYTES
 
 # Readers of the format add 1 to each id and make a row of zeros for id 0, so their number is one higher.
 _PUBLISHED_CHARACTERS = BYTES.size + 1

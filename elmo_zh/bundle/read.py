@@ -21,8 +21,7 @@ from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
-from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
-from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.lexicon import BYTES, Alphabet, Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 

@@ -30,7 +30,7 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.version import __version__
-from elmo_zh.vocabulary.alphabet import BYTES, Alphabet
+from elmo_zh.vocabulary.lexicon import BYTES, Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 

@@ -28,13 +28,38 @@ from elmo_zh.cli.score import evaluate, score
 from elmo_zh.cli.senses import senses
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
 from elmo_zh.cli.substitutes import substitutes
-from elmo_zh.cli.task import task
+from elmo_zh.cli.task_compare import compare
+from elmo_zh.cli.task_fit import fit
+from elmo_zh.cli.task_predict import predict
+from elmo_zh.cli.task_predict import score as score_task
+from elmo_zh.cli.task_probe import probe
 from elmo_zh.cli.translated_help import speak
 from elmo_zh.errors import OptionError
 from elmo_zh.language import translate
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
+
+
+@click.group(cls=SettingsGroup)
+def task() -> None:
+    """Train, use, score and compare models for labelled tasks.
+
+    Use it with a few thousand labelled texts: classes or numbers for texts, tags for characters or words, or labels for
+    pairs of texts. The model is a small network on the vectors of a bundle; compare says whether ELMo helps on your
+    labels.
+
+    \b
+    Example:
+      elmo-zh task fit tag names.conll --output my-tagger
+      elmo-zh task predict file.txt --task my-tagger
+      elmo-zh task score more-names.conll --task my-tagger
+      elmo-zh task compare tag names.conll --output my-comparison
+    """
+
+
+for _command in (fit, predict, score_task, compare, probe):
+    task.add_command(_command)
 
 
 # The sections of `elmo-zh --help`, with the commands in the order in which they are used.

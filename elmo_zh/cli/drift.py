@@ -84,7 +84,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
 def _draw(found: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.pictures.canvas import save_picture
-    from elmo_zh.pictures.drift import Point, drift_figure
+    from elmo_zh.pictures.usages import Point, drift_figure
 
     curves = {
         each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in top

@@ -27,8 +27,7 @@ from elmo_zh.contexts.index_settings import IndexSettings, Sampler
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens
-from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.engine.engine import Engine, LoadedOnce
 from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
 from elmo_zh.run.files import write_json
 from elmo_zh.run.reporter import Reporter

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.engine.engine import Engine
-from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.engine.engine import Engine, LoadedOnce
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter

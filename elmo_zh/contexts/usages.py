@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,7 @@ from elmo_zh.bundle.write import BundleSource, least_bytes, source_of, write_mod
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
-from elmo_zh.corpus.segmented import iter_line_sentences
-from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.run.disk_space import require_disk_space

@@ -26,7 +26,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.run.files import file_digest
-from elmo_zh.vocabulary.alphabet import Alphabet
+from elmo_zh.vocabulary.lexicon import Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 
 # Modules without a wheel, with the first Python that has none; pyproject.toml leaves them out there.
 _WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}

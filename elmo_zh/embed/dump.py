@@ -23,8 +23,7 @@ from elmo_zh.embed.jobs import Job
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
-from elmo_zh.engine.engine import Engine, ThisProcess
-from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.engine.engine import Engine, LoadedOnce, ThisProcess
 from elmo_zh.errors import OptionError
 from elmo_zh.run.arrays import ArrayWork, load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.disk_space import require_disk_space

@@ -27,8 +27,7 @@ from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.run.files import atomic_path, claimed_output
-from elmo_zh.vocabulary.alphabet import BYTES
-from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.lexicon import BYTES, Lexicon
 
 PUBLISHED_SLOTS = 50
 _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}

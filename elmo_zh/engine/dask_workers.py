@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from elmo_zh.engine.engine import Engine, run_tasks
 from elmo_zh.errors import ClusterError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
-from elmo_zh.extras import starter_line
-from elmo_zh.invocation import command, path_from_here, train_command
+from elmo_zh.invocation import command, path_from_here, starter_line, train_command
 from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from elmo_zh.errors import ElmoZhError, OutputError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.language import chosen_language
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import format_bytes

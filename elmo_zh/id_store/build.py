@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.corpus.segmented import iter_blocks
+from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name

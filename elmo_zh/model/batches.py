@@ -10,8 +10,7 @@ from torch import Tensor
 
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.vocabulary.alphabet import Alphabet
-from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.lexicon import Alphabet, Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary
 
 

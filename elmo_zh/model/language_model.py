@@ -13,7 +13,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.vocabulary.alphabet import BYTES
+from elmo_zh.vocabulary.lexicon import BYTES
 
 
 @dataclass(frozen=True)

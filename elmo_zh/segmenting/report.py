@@ -8,14 +8,14 @@ from typing import Any
 
 from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
-from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.corpus.cleaning.counts import visible
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.invocation import train_option
-from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.tables import code_span, spelled, table
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
 from elmo_zh.segmenting.shard_task import STEPS
 

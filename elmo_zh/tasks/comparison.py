@@ -11,8 +11,8 @@ import numpy as np
 from elmo_zh.pictures.canvas import can_draw, save_picture
 from elmo_zh.pictures.tasks import learning_figure
 from elmo_zh.run.files import atomic_path, write_json
-from elmo_zh.run.markdown import table
 from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.tables import table
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.version import __version__
 

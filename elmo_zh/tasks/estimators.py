@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
 from elmo_zh.tasks.examples import Example, detect_scheme
@@ -34,15 +34,6 @@ except ImportError:
     raise ImportError(
         f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
     ) from None
-
-# The ranges of the options of `task fit`: the least value and the largest one, None for no limit.
-_WHOLE: dict[str, tuple[int, int | None]] = {
-    "hidden_dim": (1, 4096),
-    "epochs": (1, None),
-    "patience": (1, None),
-    "batch_size": (1, None),
-    "seed": (0, 2**31),
-}
 
 
 class _TaskEstimator(StringEstimator):

@@ -24,8 +24,8 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.run.files import atomic_path, claimed_output, write_json
-from elmo_zh.run.markdown import table
 from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.tables import table
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, UnitText, read_alike, read_texts, sentences_of

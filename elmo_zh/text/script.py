@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from elmo_zh.errors import ConfigError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.text.alignment import Edit, Step
 
 _CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}

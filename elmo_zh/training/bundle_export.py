@@ -17,7 +17,7 @@ from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.word2vec import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource, least_bytes, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
-from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.corpus.cleaning.counts import visible
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
@@ -25,9 +25,9 @@ from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.markdown import code_span, spelled, table
 from elmo_zh.run.record import corpus_names, ended_at, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_date, format_seconds
+from elmo_zh.run.tables import code_span, spelled, table
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.initial_weights import Start, load_start
 from elmo_zh.training.optimizer import choose_dropout

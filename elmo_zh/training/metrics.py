@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import RunError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.files import atomic_path, make_folder, remove, sync_file
 
 if TYPE_CHECKING:

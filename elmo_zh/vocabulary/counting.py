@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from elmo_zh.corpus.segmented import iter_blocks
+from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.engine.engine import Engine
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder

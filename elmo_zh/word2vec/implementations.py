@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
-from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import RunError
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
@@ -112,7 +112,7 @@ def train_word2vec(
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":
         # torch takes seconds to import.
-        from elmo_zh.word2vec.torch_training import train_rows
+        from elmo_zh.word2vec.negative_sampling import train_rows
     # Counts fall, so words of another corpus that this text lacks come last.
     rows = np.array([row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]], np.int64)
     job = TrainingJob(

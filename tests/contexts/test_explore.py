@@ -28,7 +28,7 @@ from elmo_zh.explore.colourings import NUM_COLOURS, Colouring, PointLabels
 from elmo_zh.explore.content import PageContent, short_names
 from elmo_zh.explore.page import build_page, embedded_json
 from elmo_zh.explore.points import SCALE, choose_points, compute_maps, point_neighbours
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")

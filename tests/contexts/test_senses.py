@@ -28,7 +28,7 @@ from elmo_zh.contexts.usages import (
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import colour_points
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")

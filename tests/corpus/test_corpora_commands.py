@@ -11,7 +11,7 @@ import pytest
 from contract.command_line import elmo_zh, record_of
 
 from elmo_zh.config.text_section import CORPUS, LATER
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

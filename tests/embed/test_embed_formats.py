@@ -16,7 +16,7 @@ from contract.dumps import SEGMENTED_LINES, SEGMENTED_TOKENS, WIDTH, embed, read
 from elmo_zh import ElmoEmbedder
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.formats import hdf5_lines, parquet
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

@@ -23,8 +23,8 @@ from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
-from elmo_zh.extras import install_line
 from elmo_zh.id_store.build import ShardTask, encode_shard
+from elmo_zh.invocation import install_line
 from elmo_zh.run import work_folder
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter

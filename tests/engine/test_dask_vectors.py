@@ -14,7 +14,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.contexts import index_content, score_lines
 from elmo_zh.embed import text_tokens
 from elmo_zh.engine import dask_workers
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.run.work_folder import WorkFolder
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")

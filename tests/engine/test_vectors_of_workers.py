@@ -13,8 +13,8 @@ from elmo_zh.contexts.score_lines import LineScores, TextLine
 from elmo_zh.embed.dump import LineVectors
 from elmo_zh.embed.formats import Contents
 from elmo_zh.embed.reduction import Reduction
-from elmo_zh.engine import loaded_once
-from elmo_zh.engine.loaded_once import LoadedOnce
+from elmo_zh.engine import engine
+from elmo_zh.engine.engine import LoadedOnce
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ class Counted:
 
 
 def test_a_value_is_loaded_once_and_only_if_it_is_used() -> None:
-    loaded_once._loaded.cache_clear()
+    engine._loaded.cache_clear()
     values = [LoadedOnce(Counted(number)) for number in (1, 2, 3)]
     start = Counted.loaded
     copies = [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(value)))) for value in values]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from messages import message_of
 
-from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import encoded_sentences as sentences_module
@@ -340,7 +340,7 @@ def test_the_store_is_what_one_sentence_after_another_gives(
     tmp_path: Path, num_slots: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks of a few bytes, so that they end anywhere."""
-    monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 101)
+    monkeypatch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 101)
     paths = drawn_texts(tmp_path, 3)
     build_of(tmp_path, paths[:2], paths[2:], num_slots=num_slots)
     store = load(tmp_path, num_slots=num_slots)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.examples import visible
+from elmo_zh.corpus.cleaning.counts import visible
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.run.markdown import code_span
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.tables import code_span
 from elmo_zh.segmenting.report import corpus_report
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus, segment_corpus
 

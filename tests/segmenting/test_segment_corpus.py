@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.segmented import iter_sentences
 from elmo_zh.corpus.sources import Sources, find_sources
+from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Progress, SilentReporter
 from elmo_zh.segmenting.segment_corpus import SegmentCounts, segment_corpus

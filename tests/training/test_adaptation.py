@@ -22,7 +22,7 @@ from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.initial_weights import move_weights
-from elmo_zh.vocabulary.alphabet import BYTES
+from elmo_zh.vocabulary.lexicon import BYTES
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 OLD_WORDS = ("天", "气", "好", "苹果", "今天", "花")

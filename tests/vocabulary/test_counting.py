@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import VocabConfig
-from elmo_zh.corpus.segmented import iter_sentences
+from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
@@ -103,7 +103,7 @@ def test_the_files_are_those_of_a_plain_counter(
         # Runs of a few words, merged two at a time, from blocks of a few bytes.
         patch.setattr(counting, "MAX_WORDS", most_words)
         patch.setattr(counting, "MAX_MERGED_RUNS", 2)
-        patch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 5)
+        patch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 5)
         counted = count_words(paths, ThisProcess(), WorkFolder(folder / "parts"), SilentReporter())
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
 
@@ -132,7 +132,7 @@ def test_memory_holds_no_more_different_words_than_it_is_meant_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "MAX_WORDS", 100)
-    monkeypatch.setattr("elmo_zh.corpus.segmented.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 1000)
     counted = count(write_texts(tmp_path, [numerals(0, 1700)]), ThisProcess(), tmp_path / "parts")
     sizes = [len(list(iter_run(run))) for run in counted.runs]
     assert len(sizes) > 7

@@ -21,7 +21,7 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec import torch_training
+from elmo_zh.word2vec import negative_sampling
 from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors, save_word_vectors
 
@@ -155,7 +155,7 @@ def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, alg
 
 
 def test_torch_reads_the_text_in_chunks_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_training, "_CHUNK_IDS", 101)
+    monkeypatch.setattr(negative_sampling, "_CHUNK_IDS", 101)
     built, found = train(tmp_path, implementation="torch", epochs=211)
     vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
     assert cosine(vector["苹果"], vector["梨\u3000子"]) > 0.8 > 0.4 > cosine(vector["苹果"], vector["汽车"])

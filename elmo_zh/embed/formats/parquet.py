@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 from elmo_zh.errors import OutputError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 
 SUFFIX = ".parquet"
 

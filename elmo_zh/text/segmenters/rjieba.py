@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
-from elmo_zh.extras import install_line
+from elmo_zh.invocation import install_line
 from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
