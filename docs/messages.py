@@ -38,10 +38,16 @@ UNTRANSLATED = (
     "KeyError",
     "ImportError",
 )
-# Their texts are patterns, or filters of warnings.
-PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "filterwarnings", "loads")
-# Texts that are files, not messages: the model card, the pages in the browser, generated settings files.
-FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
+# Their texts are patterns, filters of warnings, types, or words of matplotlib.
+PATTERNS = (
+    *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "partition"),
+    *("filterwarnings", "loads", "cast", "annotate"),
+)
+# Texts that are files or code, not messages: the model card, the pages in the browser, pictures, operators.
+FILES = (
+    *("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py"),
+    *(f"pictures/{name}.py" for name in ("coverage", "drift", "tasks", "training", "usages")),
+)
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = ("header", "marks", "unit", "SECTIONS", "_CORPUS")
 # Dataclasses whose fields are the columns of a table.
@@ -83,6 +89,8 @@ def template_of(node: ast.Constant | ast.JoinedStr) -> str:
 
 def is_message(template: str) -> bool:
     """Return whether a text is one that people read: two words, or a gap and a word."""
+    if template.startswith("<"):  # markup, or how Python shows an object
+        return False
     literal = re.sub(r"\{\w+\}", "\0", template)
     few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 2
     return bool(PROSE.search(literal)) or (few_words and not literal.startswith(("--", "`")))
@@ -117,6 +125,9 @@ class Messages(ast.NodeVisitor):
         called = node.exc.func if isinstance(node.exc, ast.Call) else None
         if not (isinstance(called, ast.Name) and called.id in UNTRANSLATED):
             self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """Leave out assertions, which are for people who change the code."""
 
     def visit_Call(self, node: ast.Call) -> None:
         """Add both forms of a counted noun, words of progress bars; leave out patterns and refused arguments."""

@@ -16,7 +16,7 @@ def refusals(shape: BiLMShape) -> dict[str, list[str]]:
     The files always say `n_characters` 262 and have both clip keys, null for no clipping.
     """
     if shape.characters and not shape.characters.is_published:
-        reason = "it reads the published architecture only, and this is ELMoForManyLangs'"
+        reason = "it reads only the published architecture, not the one of ELMoForManyLangs"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}
     return {
         "bilm-tf": _tensorflow(shape),
@@ -29,9 +29,9 @@ def refusals(shape: BiLMShape) -> dict[str, list[str]]:
 def _tensorflow(shape: BiLMShape) -> list[str]:
     reasons = []
     if shape.num_layers > _TENSORFLOW_LAYERS:
-        reasons.append(f"it has names for {_TENSORFLOW_LAYERS} layers (model.num_layers)")
+        reasons.append(f"it reads at most {_TENSORFLOW_LAYERS} layers (model.num_layers)")
     if shape.characters and shape.characters.num_filters < shape.projection_dim:
-        reasons.append("it needs no fewer filters than the projection has numbers (model.character_filters)")
+        reasons.append("it needs at least as many filters as projection dimensions (model.character_filters)")
     return reasons
 
 
@@ -63,7 +63,7 @@ def _without_projections(shape: BiLMShape) -> list[str]:
     if shape.projection_dim >= shape.cell_dim:
         reasons.append("it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)")
     if shape.characters and shape.characters.num_filters == shape.projection_dim:
-        reasons.append("it needs another number of filters than model.projection_dim, so that there is a CNN_proj")
+        reasons.append("it needs a CNN_proj, so the number of filters must differ from model.projection_dim")
     return reasons
 
 

@@ -31,17 +31,18 @@ def model_line(bundle: Bundle) -> str:
         place += f" ({path_from_here(path.resolve())})"
     if found["made_by"] != OWN_PROGRAM:
         return f"Model: {place}, converted from {found['made_by']}."
-    return f"Model: {place}, {_describe_training(found, bundle.history)}."
+    return f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
 
 
 def _describe_training(found: Mapping[str, Any], history: History) -> str:
     tokens = found["train_tokens"]
     amount = counted(tokens, "token") if isinstance(tokens, int) else ""
     if history.corpus:
-        more = history.num_sources - 1
-        corpus = history.corpus[0] + (f" and {counted(more, 'other source')}" if more else "")
+        corpus = history.corpus[0]
+        if more := history.num_sources - 1:
+            corpus = f"{corpus} along with {counted(more, 'other source')}"
         text = f"{corpus} (text of {amount})" if amount else corpus
     else:
         text = amount or "an unknown text"
     date = f", {format_date(history.trained_at)}" if history.trained_at else ""
-    return f"trained on {text}{date}"
+    return f"{text}{date}"

@@ -56,7 +56,7 @@ def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
 
 
 def find_installed(digest: str) -> Path | None:
-    """Return the folder of the installed model whose bundle.json has a digest; None if none has."""
+    """Return the folder of the installed model whose bundle.json has a digest, or None."""
     for _, folder in _iter_installed():
         info = BundleLayout(folder).info
         if info.is_file() and file_digest(info) == digest:
@@ -106,8 +106,8 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
     return [
-        f"Recommended for so little text: start from the installed model starter, which has trained on {seen:,} tokens:"
-        f" {train_option('--init', STARTER)}. On news this lowered the held-out perplexity by 63% with 200 kB, 43%"
+        f"Recommended for so little text: start from the installed model starter, which was trained on {seen:,} tokens:"
+        f" {train_option('--init', STARTER)}. On news this lowered held-out perplexity by 63% with 200 kB, 43%"
         " with 1 MB and 19% with 5 MB (docs/starter.md)."
     ]
 
@@ -144,7 +144,7 @@ def explain_no_bundle(path: Path) -> str:
         return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
     if BundleLayout(path).options.is_file():
         advice = f"{program()} convert {shlex.quote(str(path))} --output DIR"
-        return f"{path} has options.json, but no bundle.json. Convert a model of another program with: {advice}"
+        return f"{path} has options.json, but no bundle.json. Convert another program's model with: {advice}"
     for name, what, reader in _OTHER_FOLDERS:
         if (path / name).is_file():
             return f"{path} is {what}, not a model bundle. Read it with: {command(*reader, path)}"
@@ -174,7 +174,7 @@ def _suggest_model(path: Path) -> str:
 
 
 def require_no_bundle(path: Path) -> None:
-    """Raise RunError if the folder of a run is that of a bundle, whose files the run's would replace."""
+    """Raise RunError if the folder of a run is a bundle, whose files the run would replace."""
     if BundleLayout(path).info.is_file():
         step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
         raise RunError(f"{path} is a model bundle, not a run. {step}")

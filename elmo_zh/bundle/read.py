@@ -98,8 +98,8 @@ class Bundle:
         """
         if self.text is None:
             raise BundleError(
-                f"{self.path}: it is not known how this model's text was segmented. Segment yours yourself and use"
-                " --segmented, or convert the model again with --set text.segmenter=jieba (or what it was)."
+                f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"
+                " --segmented, or convert the model again and name the segmenter, as in --set text.segmenter=jieba"
             )
         dictionary = BundleLayout(self.path).user_dictionary
         user_dictionary = dictionary if dictionary.exists() else None
@@ -113,9 +113,9 @@ class Bundle:
             raise BundleError(f"{self.path} was trained with segmenter {segmenter}. {advice}") from None
         if here != self.info["segmenter"]:
             raise BundleError(
-                f"{self.path} was trained with segmenter {spell_segmenter(self.info['segmenter'], here)}, here it is"
-                f" {spell_segmenter(here, self.info['segmenter'])}. Install that version, or segment the text yourself"
-                " and use --segmented."
+                f"{self.path} was trained with segmenter {spell_segmenter(self.info['segmenter'], here)}, but this"
+                f" machine has {spell_segmenter(here, self.info['segmenter'])}. Install that version, or segment the"
+                " text yourself and use --segmented."
             )
         if given_dictionary is not None:
             self._require_place_for(given_dictionary, user_dictionary)
@@ -124,9 +124,9 @@ class Bundle:
     def _require_place_for(self, given: Path, own: Path | None) -> None:
         """Raise BundleError if the model's segmenter cannot take a user dictionary besides its own."""
         assert self.text is not None
-        problem = f"it was trained with one of its own, {own}" if own else ""
+        problem = f"it was trained with its own dictionary {own}" if own else ""
         if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
-            problem = f"its segmenter {self.text.segmenter} takes none"
+            problem = f"its segmenter {self.text.segmenter} takes no user dictionary"
         if problem:
             raise BundleError(
                 f"{self.path} cannot use the user dictionary {given}: {problem}. Leave the dictionary out, or segment"
@@ -157,7 +157,7 @@ def load_bundle(path: Path) -> Bundle:
         raise BundleError(*error.messages) from None
     shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
-        raise BundleError(f"{layout.options} describes another kind of model than {layout.info}. Export it again.")
+        raise BundleError(f"{layout.options} describes a different kind of model than {layout.info}. Export it again.")
     bilm, softmax = load_model(layout.weights, shape)
     if layout.warm_state.exists():
         load_warm_state(layout.warm_state, bilm)
@@ -261,6 +261,6 @@ def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
         found, expected = file_digest(path), info["digests"].get(name)
         if found != expected:
             raise BundleError(
-                f"{path} is not the file that {layout.info.name} was written with: found {found}, expected {expected}."
+                f"{path} is not the file that {layout.info.name} describes: found digest {found}, expected {expected}."
                 " Export or copy the bundle again."
             )

@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with those of a run that starts from it."""
+"""Compare the settings of a bundle's model with a run that starts from it."""
 
 import json
 import shlex
@@ -56,7 +56,7 @@ def adopt_bundle(
     if config.vocab.init and bundle.vocabulary is not None and "vocab.size" not in named:
         changed = replace(changed, vocab=_with_room(config.vocab, len(bundle.vocabulary), reporter))
     if problems := list(changed.problems()):
-        raise ConfigError(*(f"{problem}. The settings of section model are those of {path}." for problem in problems))
+        raise ConfigError(*(f"{problem}. Section model takes its settings from {path}." for problem in problems))
     return changed
 
 
@@ -116,7 +116,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
         f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
     }:
         listed, typed = _explain(different)
-        raise RunError(f"{bundle.path} is another model than this run's ({listed}). To start from it: {typed}")
+        raise RunError(f"{bundle.path} does not have this run's model settings ({listed}). To start from it: {typed}")
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
@@ -126,8 +126,8 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     """
     if bundle.text is None:
         reporter.warn(
-            f"It is not known how the text of {bundle.path} was segmented. If it was segmented differently from the"
-            " text of this run, words do not match: see how many keep their rows."
+            f"{bundle.path} does not say how its training text was segmented. If the text of this run was segmented"
+            " differently, words do not match: see how many keep their rows."
         )
         return
     there, here = result_settings(bundle.text), with_defaults(settings)
@@ -150,7 +150,7 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         )
     if segmenter != own:
         raise RunError(
-            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, this run's text was made with"
+            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, but the text of this run with"
             f" {spell_segmenter(own, segmenter)}. Install that version and segment the corpus again."
         )
 

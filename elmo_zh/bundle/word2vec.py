@@ -49,7 +49,7 @@ class Word2Vec:
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> "Word2Vec":
-        """Load the vectors of a bundle, or those of a run.
+        """Load the vectors of a bundle or a run.
 
         Args:
             path: The folder of a bundle, the name of an installed model, or the folder of a run.
@@ -67,7 +67,7 @@ class Word2Vec:
             raise BundleError(
                 f"{folder} has no word2vec vectors (word2vec.hdf5). Export its run again with:"
                 f" {command('export', '--run', 'RUN', '--force')}; models that were converted, or"
-                " started from a model without them, have none."
+                " started from a model without such vectors, have none."
             )
         vocabulary = load_vocabulary(layout.vocab)
         return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
@@ -130,7 +130,7 @@ class Word2Vec:
         return int(self.table.shape[1])
 
     def rows(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Return the row of each token in `table`; that of <UNK>, which is zero, for words outside the vocabulary.
+        """Return each token's row in `table`; words outside the vocabulary get the row of <UNK>, which is zero.
 
         Raises:
             TypeError: If it is a single string, or an item is no string.

@@ -29,7 +29,7 @@ class TextChoice:
         "Keep only lines whose columns meet a condition, such as 'year >= 2020 and source ~ news'.",
         metavar="CONDITION",
     )
-    fold_script: bool = option(False, "Find simplified words in traditional spelling too, and the reverse.")
+    fold_script: bool = option(False, "Find simplified words in traditional spelling too, and vice versa.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,5 +85,5 @@ class NewWordOptions:
     min_count: int = option(5, "Leave out strings that occur less often.", least=2)
     min_pmi: float = option(4.0, "Leave out strings whose parts have less mutual information, in bits.", metavar="BITS")
     min_entropy: float = option(
-        1.5, "Leave out strings beside which the characters have less entropy, in bits.", least=0, metavar="BITS"
+        1.5, "Leave out strings whose neighbouring characters have less entropy, in bits.", least=0, metavar="BITS"
     )

@@ -1,9 +1,9 @@
 """Frequencies, dispersion, collocates and keywords, by published formulas.
 
 Log-likelihood is G2 of the 2x2 table (Dunning 1993, "Accurate Methods for the Statistics of Surprise and Coincidence");
-windows are counted as in Evert 2008, "Corpora and collocations"; logDice is that of Rychlý 2008; DP is that of Gries
-2008, "Dispersions and adjusted frequencies in corpora", normalised as in Lijffijt and Gries 2012; log ratio is that of
-Hardie 2014, with 0.5 in place of a count of zero.
+windows are counted as in Evert 2008, "Corpora and collocations"; logDice follows Rychlý 2008; DP follows Gries 2008,
+"Dispersions and adjusted frequencies in corpora", normalised as in Lijffijt and Gries 2012; log ratio follows Hardie
+2014, with 0.5 in place of a count of zero.
 """
 
 from collections import Counter

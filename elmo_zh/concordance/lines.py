@@ -75,7 +75,7 @@ class ConcordanceLine:
 class Concordance:
     """The matches of a query, in an order: the first token of each and the one after its last, int64, shape (n,).
 
-    `numbers` are those of the matches in the order of the texts, from 1; `figures` has float64 arrays of shape (n,).
+    `numbers` count the matches in the order of the texts, from 1; `figures` has float64 arrays of shape (n,).
     """
 
     table: TokenTable
@@ -111,7 +111,7 @@ class Concordance:
         try:
             pattern = re.compile(expression)
         except re.error as error:
-            raise ConfigError(f"--containing: {expression!r} is no regular expression: {error}") from None
+            raise ConfigError(f"--containing: {expression!r} is not a regular expression: {error}") from None
         found = [pattern.search(self.table.line(number).text) is not None for number in self.lines.tolist()]
         return self.take(np.array(found, np.bool_))
 

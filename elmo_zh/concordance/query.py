@@ -129,7 +129,7 @@ def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
         try:
             pattern = re.compile(value)
         except re.error as error:
-            raise ConfigError(f"--where: {value!r} is no regular expression: {error}") from None
+            raise ConfigError(f"--where: {value!r} is not a regular expression: {error}") from None
         return lambda cell: pattern.search(cell) is not None
     compare, wanted = _COMPARISONS[sign], as_number(value)
     if wanted is None:

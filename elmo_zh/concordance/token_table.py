@@ -1,4 +1,4 @@
-"""The tokens of texts with the columns of their lines: those of an index, or of text segmented for the purpose."""
+"""The tokens of an index, or of text segmented for the purpose, with the columns of their lines."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence

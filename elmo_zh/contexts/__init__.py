@@ -47,8 +47,8 @@ class ScoreOptions:
     )
     pairs: str | None = option(
         None,
-        "Say which of two sentences is more probable: the columns that hold them, and optionally a column of kinds, by"
-        " name or number. The share of pairs whose first sentence is more probable is shown for each kind.",
+        "Compare pairs of sentences: the columns of both sentences, and optionally a column of kinds, by name or"
+        " number. Shows for each kind the share of pairs whose first sentence is more probable.",
         metavar="FIRST,SECOND[,KIND]",
     )
     against: Path | None = option(
@@ -80,7 +80,8 @@ class IndexOptions:
     )
     from_name: str | None = option(
         None,
-        "Keep columns from the names of files, such as '{year}_{author}.txt', besides those of CSV and JSON lines.",
+        "Keep columns from the names of files, such as '{year}_{author}.txt', besides the columns of CSV and JSON"
+        " lines.",
         metavar="PATTERN",
     )
     # Seeds are hashed as eight bytes.
@@ -91,9 +92,12 @@ class IndexOptions:
 class SubstituteOptions:
     """The options of `substitutes`."""
 
-    word: str | None = option(None, "Find substitutes of this word, at each of its places.", metavar="WORD")
+    word: str | None = option(None, "Find substitutes for this word, wherever it occurs.", metavar="WORD")
     position: int | None = option(
-        None, "Find substitutes of this token, counted from 0, instead of --word.", least=0, metavar="N"
+        None,
+        "Find substitutes for the token at this position, counted from 0, instead of --word.",
+        least=0,
+        metavar="N",
     )
     file: str | None = option(
         None, "Read sentences with the word from a file, one per line, instead of TEXT.", metavar="FILE"
@@ -123,7 +127,7 @@ class SenseOptions:
         names=("--usages",),
         metavar="K",
     )
-    top: int = option(10, "Words to show of each kind at most.", least=1)
+    top: int = option(10, "Maximum number of words to show of each kind.", least=1)
     no_substitutes: bool = option(False, "Leave substitutes out; then no model is needed.")
     output: Path | None = option(
         None, "Write every occurrence with its usage to this TSV file.", metavar="FILE", path=_NEW_FILE
@@ -141,11 +145,14 @@ class DriftOptions:
     periods: str | None = option(
         None, "Column of the one index whose values are the periods, such as year.", metavar="COLUMN"
     )
-    layer: int | None = option(None, "Layer whose vectors are compared. Default: the highest of all.", least=0)
+    layer: int | None = option(
+        None, "Layer whose vectors are compared. Default: the highest layer of the index.", least=0
+    )
     by: str = option(
         "excess",
-        "Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus that"
-        " within each (excess), the distance of the means (prt), or the Jensen-Shannon divergence of usages (jsd).",
+        "Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus the"
+        " distance within each (excess), the distance between the means (prt), or the Jensen-Shannon divergence of"
+        " usages (jsd).",
         choices=("excess", "apd", "prt", "jsd"),
     )
     min_count: int = option(
@@ -155,13 +162,13 @@ class DriftOptions:
     )
     words: Path | None = option(None, "Compare only the words of this file, one per line.", metavar="FILE", path=_FILE)
     permutations: int = option(
-        10_000, "Permutations of each word at most; the smallest p-value is about 1 divided by this.", least=1
+        10_000, "Maximum number of permutations per word; the smallest p-value is about 1 divided by this.", least=1
     )
     with_fragments: bool = option(
         False, "Compare also words that stand beside the same word in at least 80% of their sentences."
     )
     seed: int = option(1, "Seed of the tests, intervals and clusters.", least=0, most=2**63 - 1)
-    top: int = option(10, "Number of words to show at most.", least=1)
+    top: int = option(10, "Maximum number of words to show.", least=1)
     lines: int = option(3, "Lines of the first and the last period to show for each word.", least=0)
     output: Path | None = option(None, "Write all compared words to this TSV file.", metavar="FILE")
     picture: Path | None = option(

@@ -100,7 +100,7 @@ class WordDrift(Comparison):
 
     Attributes:
         word: The word.
-        steps: The comparisons of consecutive periods; for two periods one, which is that of the word itself.
+        steps: The comparisons of consecutive periods; for two periods only the word's own.
         fragment: The word with the token that is nearly always beside it, such as 卢 拉 for 拉; None for other words.
     """
 
@@ -115,7 +115,7 @@ class WordDrift(Comparison):
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of consecutive periods and, if there are several, that of the first and the last."""
+        """Return the comparisons of consecutive periods, and of the first and the last if there are several."""
         return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 
@@ -173,7 +173,7 @@ def measure_drift(
         by: Measure that is tested and by which words are sorted: excess, apd, prt or jsd, which needs scikit-learn.
         with_fragments: Compare also words that nearly always stand beside the same token.
         permutations: Permutations of each word at most.
-        seed: Seed of permutations, bootstrap samples and clusters; those of a word do not depend on other words.
+        seed: Seed of permutations, bootstrap samples and clusters, which for a word do not depend on other words.
         reporter: Where progress goes.
 
     Raises:
@@ -247,7 +247,7 @@ def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
         if old.model[name] != new.model[name]:
             raise ElmoZhError(
                 f"{old.path} was made with --{name} {old.model[name]}, {new.path} with --{name} {new.model[name]}."
-                " Make one of them again as the other, with: index"
+                f" Make one of them again with the other's --{name}."
             )
 
 
@@ -328,7 +328,7 @@ class _Comparing(NamedTuple):
 
 
 def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
-    """Return words with their q, those of all steps corrected together, by falling distance."""
+    """Return words with their q, corrected over all steps together, by falling distance."""
     from scipy.stats import false_discovery_control
 
     corrected = false_discovery_control([each.p for each in found]).tolist()
@@ -343,7 +343,7 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"The periods {names} have none of the words in common. Index more text, or give other words."
+        return f"The periods {names} share none of the words. Index more text, or give other words."
     if fragments:
         return (
             f"Only fragments could be compared, such as {next(iter(fragments))} of {next(iter(fragments.values()))}."

@@ -52,7 +52,7 @@ def _distinct(
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
-    """Yield the comparisons of words by the names of the attributes, those of the word itself in each."""
+    """Yield the comparisons of words by the names of the attributes, each with the word's own attributes."""
     names = [each.name for each in fields(Comparison)]
     for word in words:
         for each in word.comparisons():

@@ -375,8 +375,8 @@ class ContextIndex:
 
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
-            known = f"layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}"
-            raise ElmoZhError(f"{self.path} has no vectors of layer {layer}; it has {known}. Choose one of these.")
+            known = ", ".join(map(str, self.layers))
+            raise ElmoZhError(f"{self.path} has no vectors of layer {layer}. Choose one of its layers: {known}")
         return layer
 
 

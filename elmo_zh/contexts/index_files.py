@@ -146,7 +146,7 @@ def load_info(folder: Path) -> dict[str, Any]:
         raise OutputError(_explain_file(folder))
     if not path.is_file():
         raise OutputError(
-            f"{folder} is no index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
+            f"{folder} is not an index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
         )
     try:
         info = read_json(path)
@@ -309,11 +309,11 @@ class IndexedLine:
 
     Attributes:
         text: The raw line, or the sentence of it, if lines were split.
-        source: Name of its text; in an archive that of the archive and the member, such as texts.zip/old/1.txt.
+        source: Name of its text; in an archive its own and the member's, such as texts.zip/old/1.txt.
         number: Number of the line in that text, from 0.
         archive: Name of the archive; empty if the text is in none.
         start: The first character of `text` in the raw line: 0 unless lines were split. Add it to the places of an
-            `Occurrence` to get those in the raw line.
+            `Occurrence` to get places in the raw line.
     """
 
     text: str

@@ -110,8 +110,7 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return the warning that words given by `argument` do not occur."""
-    verb = "does not occur as a token" if len(words) == 1 else "do not occur as tokens"
-    return f"{counted(len(words), 'word')} of {argument} {verb}: {first_ten(words)}"
+    return f"{counted(len(words), 'word')} of {argument} not found among the tokens: {first_ten(words)}"
 
 
 class Sampler:

@@ -30,7 +30,7 @@ class TokenScore(NamedTuple):
         end: The character after its last one.
         forward_nats: Its surprisal under the forward LM, which reads what stands before it, in nats.
         backward_nats: Its surprisal under the backward LM, which reads what stands after it, in nats.
-        is_unknown: Whether it is outside the vocabulary; the surprisal is then that of <UNK>.
+        is_unknown: Whether it is outside the vocabulary; the surprisal then belongs to <UNK>.
     """
 
     token: str

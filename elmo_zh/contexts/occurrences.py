@@ -45,7 +45,7 @@ class TokenInSentence:
         if self.segmented_as is None:
             return ""
         return (
-            f"{self.word} is not a word of the segmentation {' '.join(self.segmented_as)}, so the sentence was cut to"
+            f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was cut to"
             f" {' '.join(self.tokens)}."
         )
 
@@ -130,7 +130,7 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS])
     count = len(prepared.tokens)
-    return f"{shown!r} has {counted(count, 'token')}{f' ({tokens})' if count else ''}."
+    return f"{shown!r} consists of {counted(count, 'token')}{f' ({tokens})' if count else ''}."
 
 
 @dataclass(frozen=True)

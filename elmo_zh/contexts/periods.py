@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import require_column
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.run.reporter import counted
 from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
@@ -118,7 +119,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         kept = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
         found = [Period(values.values[code], index, values.codes == code) for code in kept]
         found = [period for period in found if period.lines.any()]
-        described = f"The column {column} of {index.path} has {len(found)} value{'s' * (len(found) != 1)}."
+        described = f"The column {column} of {index.path} has {counted(len(found), 'value')}."
     if len(found) < 2:
         raise ElmoZhError(
             f"{described} A change needs two periods or more: give several indexes, or a column with several values."

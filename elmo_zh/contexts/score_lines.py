@@ -110,7 +110,7 @@ def _iter_parts(
     for number, window in enumerate(islice(windows, num_finished)):
         part = scores.load(_path(work, number))
         if [line[:2] for line in part] != [line[:2] for line in window]:
-            raise CorpusError("A text has changed while it was read. Type the same command again, with --force.")
+            raise CorpusError("A text changed while it was being read. Type the same command again, with --force.")
         yield part
     tasks = (PartTask(f"computed-{number:08d}", window, number) for number, window in enumerate(windows, num_finished))
     for number, part in work.compute(engine, scores, tasks):

@@ -176,7 +176,9 @@ def evaluate_texts(
             for line in part:
                 counts.add(line.score)
     if not counts.sentences:
-        raise CorpusError(f"{', '.join(text.name for text in texts)}: no sentence to score. Give a file with text.")
+        raise CorpusError(
+            f"{', '.join(text.name for text in texts)}: there is no sentence to score. Give a file with text."
+        )
     return counts
 
 
@@ -275,7 +277,7 @@ def write_kept(
             num_kept += 1
             output.write(line)
     if num_lines != len(keys):
-        raise CorpusError("A text has changed while it was read. Type the same command again.")
+        raise CorpusError("A text changed while it was being read. Type the same command again.")
     return num_kept
 
 

@@ -66,12 +66,15 @@ def convert_model(
     with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
-            raise BundleError(f"{source} was trained from zero state at each sentence. Leave out --warm-on.")
+            raise BundleError(
+                f"{source} was trained with sentences that start from zero state, so it has no warm state. Leave out"
+                " --warm-on."
+            )
         if settings.warm_on is not None:
             lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             count = warm_up(found.bilm, lexicon, sentences)
-            reporter.note(f"convert: sentences start from the mean state at {count:,} sentence ends.")
+            reporter.note(f"convert: sentences start from the mean of the states at {count:,} sentence ends.")
         require_disk_space(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, found, settings.form, "convert", reporter)
@@ -110,8 +113,8 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
         raise CorpusError(f"{path} does not exist or is not a file. Give --warm-on a text file.")
     if not segmented and source.text is None:
         raise BundleError(
-            "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or"
-            " name the segmenter, for example --set text.segmenter=jieba."
+            "This model does not say how its training text was segmented. Give --warm-on segmented text with"
+            " --segmented, or name the segmenter, for example --set text.segmenter=jieba."
         )
     preparation = None
     if not segmented and source.text is not None:

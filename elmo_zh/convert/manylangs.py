@@ -136,7 +136,7 @@ def _refuse_compressed(path: Path) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise BundleError(f"{path} is compressed inside, as PyTorch never writes it. It is not safe.")
+            raise BundleError(f"{path} is compressed inside, which PyTorch never does. It is not safe.")
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:

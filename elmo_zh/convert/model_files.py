@@ -68,8 +68,8 @@ def _unpack(source: Path, folder: Path) -> None:
             allowed = _ALWAYS_ALLOWED_BYTES + _MOST_COMPRESSION * source.stat().st_size
             if needed > allowed or len(chosen) > _MOST_FILES:
                 raise BundleError(
-                    f"{source} would grow from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,} files,"
-                    " as no model does. It is not safe."
+                    f"{source} would expand from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,}"
+                    " files, which no model needs. It is not safe."
                 )
             if needed > free:
                 raise BundleError(
@@ -93,8 +93,8 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
         return False
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
         raise BundleError(
-            f"{source}: {entry.filename} would grow from {entry.compress_size:,} to {entry.file_size:,} bytes, as no"
-            " model does. It is not safe."
+            f"{source}: {entry.filename} would expand from {entry.compress_size:,} to {entry.file_size:,} bytes,"
+            " which no model needs. It is not safe."
         )
     return True
 
@@ -117,7 +117,8 @@ def require_sane_gzip(path: Path) -> None:
             allowed -= len(block)
             if allowed < 0:
                 raise BundleError(
-                    f"{path} expands more than {_MOST_COMPRESSION} times, as no word list does. It is not safe."
+                    f"{path} would expand to more than {_MOST_COMPRESSION} times its size, which no word list needs. It"
+                    " is not safe."
                 )
 
 

@@ -72,7 +72,7 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     if path is None:
         if is_needed:
             raise BundleError(
-                "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
+                "No vocabulary was found beside the weights, and without it this model's rows mean nothing."
                 " Name it with --vocab FILE, one word per line."
             )
         return None

@@ -55,7 +55,7 @@ class Workers(Protocol):
     """Provides executors."""
 
     def executor(self) -> Executor:
-        """Return the running executor; start one if there is none."""
+        """Return the running executor; start one if needed."""
 
     def discard(self) -> None:
         """Forget the running executor, whose workers have died."""

@@ -127,7 +127,7 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
             raise CorpusError(f"{where}: several texts of the index end in {file}. Give more of the path.")
         if source is None:
             shown = ", ".join(list(files)[:_SHOWN_NAMES])
-            raise CorpusError(f"{where}: {file} is no text of the index. There are: {shown}")
+            raise CorpusError(f"{where}: {file} is not a text of the index. Its texts are: {shown}")
     line = _number(fields, _LINE, where)
     # Without its line, the place of a character says nothing.
     start = None if line is None else _number(fields, _START, where)
@@ -137,8 +137,7 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
 def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
     number = fields.get(name)
     if number is not None and not (number.isascii() and number.isdecimal()):
-        kind = "line" if name == _LINE else "character"
-        raise CorpusError(f"{where}: {number} is no number of a {kind}. {kind.title()}s are counted from 0.")
+        raise CorpusError(f"{where}: {name} is {number}, expected a whole number from 0.")
     return None if number is None else int(number)
 
 

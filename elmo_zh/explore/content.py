@@ -60,8 +60,7 @@ class PageContent:
         `points`: [line, start, end] each, in characters of the line;
         `lines`: [text, short name of its source, line number there, its first character in that line] each, from 0;
         `colourings`: by name `labels`, `labels_zh`, the same in Chinese or empty, `colours`, the number of each label's
-            colour or null for grey, and `points`, the number of each point's label or null; the names are those of
-            `colour_points`;
+            colour or null for grey, and `points`, the number of each point's label or null; named by `colour_points`;
         `collocates`: for each label of the colouring by usage, [word, how often it stands near] each;
         `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending.
     """
@@ -149,7 +148,7 @@ class PageContent:
         return {"maps": maps, "tokens": [token_records(line) for line in lines], "substitutes": substitutes}
 
     def whole(self) -> dict[str, Any]:
-        """Return `overview` with `parts`, those of all words."""
+        """Return `overview` with `parts` for all words."""
         parts = []
         with self._reporter.progress("words", total=self.num_words, unit="words") as progress:
             for number in range(self.num_words):

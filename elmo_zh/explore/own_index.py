@@ -1,4 +1,4 @@
-"""The index that `explore` makes by itself, of a model's own text: that of its run, or the project's sample."""
+"""The index that `explore` makes by itself, of a model's own text: the text of its run, or the sample."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -104,9 +104,9 @@ def load_own_index(
     `before` is called before it is made.
     """
     place = subject.index(embedder.bundle.digest)
-    reason = "--force is given" if force else _reason_to_make(place, embedder)
+    reason = "--force was given" if force else _reason_to_make(place, embedder)
     if not reason:
-        reporter.note(f"Index: {place}, which this model has made. To make it again: --force")
+        reporter.note(f"Index: {place}, made by this model. To make it again: --force")
         return ContextIndex.load(place)
     if not force:
         _require_own(place, subject)
@@ -114,7 +114,7 @@ def load_own_index(
         before()
     failures: list[str] = []
     for text in _texts_of(subject):
-        reporter.note(f"Making the index {place} ({reason}) of {text.description}.")
+        reporter.note(f"Making the index {place} ({reason}) from {text.description}.")
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
@@ -141,7 +141,7 @@ def _shipped(name: str) -> Path:
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
     """Return why an index has to be made; empty if it can be used."""
     if not IndexLayout(path).info.is_file():
-        return "there is none yet"
+        return "it does not exist yet"
     try:
         index = ContextIndex.load(path)
     except OutputError as error:
@@ -162,12 +162,12 @@ def _require_own(path: Path, subject: Subject) -> None:
         if info["settings"].get("made_by") == _MAKER:
             return
         names = [str(text["name"]) for text in info["texts"]]
-        made_of = f" of {shown(', '.join(names[:_SHOWN_TEXTS]))}{' and others' if len(names) > _SHOWN_TEXTS else ''}"
+        made_of = f" ({shown(', '.join(names[:_SHOWN_TEXTS]))}{', ...' if len(names) > _SHOWN_TEXTS else ''})"
     except (ValueError, KeyError, TypeError, AttributeError):
         made_of = ""
     raise OutputError(
-        f"{path} is an index{made_of} that does not say that explore made it, so explore keeps it. Move it elsewhere,"
-        f" or replace it without --output: {command('explore', *subject.arguments, '--force')}"
+        f"{path} is an index{made_of} that explore did not make, so explore keeps it. Move it elsewhere, or replace it"
+        f" with: {command('explore', *subject.arguments, '--force')}"
     )
 
 
@@ -234,6 +234,6 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
 def _explain_no_text(subject: Subject) -> str:
     index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
     return (
-        f"{subject.model.parent} has no segmented text any more, so explore has no text to show."
+        f"{subject.model.parent} no longer has its segmented text, so explore has no text to show."
         f" Index a text of yours first: {index}, then {command('explore', 'my.index')}"
     )

@@ -48,7 +48,7 @@ _UNSAFE = "Do not use it; get it again from a source that you trust."
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a reader has found in a file: values that JSON can hold, and arrays by name."""
+    """The findings of a reader in a file: values that JSON can hold, and arrays by name."""
 
     fields: dict[str, Any]
     _path: Path
@@ -156,4 +156,4 @@ def _explain_status(status: int, path: Path) -> UnsafeFileError:
     """Return the error for a process that ended while it read a file."""
     is_late = status == -getattr(signal, "SIGALRM", 0)
     what = "takes too long to be read" if is_late else "makes the HDF5 library crash"
-    return UnsafeFileError(f"{path} {what}: it is damaged, or made to do harm. {_UNSAFE}")
+    return UnsafeFileError(f"{path} {what}: it is damaged or malicious. {_UNSAFE}")

@@ -1,7 +1,7 @@
 """The process in which one foreign HDF5 file is read: with limits, and without torch.
 
-A file that makes the HDF5 library crash, allocate or loop ends this process, and nothing else. What a reader finds goes
-to standard output as safetensors, an error to standard error as JSON.
+A file that makes the HDF5 library crash, allocate or loop ends this process, and nothing else. Findings go to
+standard output as safetensors, an error to standard error as JSON.
 """
 
 import importlib
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def described(error: Exception) -> str:
-    """Return what this process says of an error: JSON, or the traceback of a fault of this program."""
+    """Return how this process reports an error: JSON, or the traceback of a fault of this program."""
     if isinstance(error, ElmoZhError):
         return json.dumps({"kind": "refused", "error": type(error).__name__, "messages": error.messages})
     if isinstance(error, MemoryError):

@@ -106,7 +106,7 @@ def shown_name(name: bytes) -> str:
 
 
 def own_dataset(file: Any, name: str) -> Any:
-    """Return a dataset that is reached without links, which may lead out of the file; raise KeyError if none is."""
+    """Return a dataset that is reached without links, which may lead out of the file; else raise KeyError."""
     group = file
     for part in name.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):

@@ -126,7 +126,7 @@ def load_id_store(
             f" vocab.data is {vocabulary.digest()[:19]}...). {remedy(folder)}"
         )
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        raise RunError(f"{folder} was encoded for the other model.mode. {remedy(folder)}")
+        raise RunError(f"{folder} was encoded for a model of the other mode (model.mode). {remedy(folder)}")
     for name, size in description.file_bytes().items():
         path = folder / name
         actual = path.stat().st_size if path.exists() else 0

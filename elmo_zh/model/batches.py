@@ -24,7 +24,7 @@ def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
 
 
 def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return the ids between those of <S> and </S>, shape (n + 2,)."""
+    """Return the ids with <S> before and </S> after them, shape (n + 2,)."""
     marked = np.empty(len(ids) + 2, np.int64)
     marked[0], marked[1:-1], marked[-1] = BEGIN_ID, ids, END_ID
     return marked
@@ -57,7 +57,7 @@ def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tenso
 
 
 def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
-    """Return the lexicon that maps words to a model's input ids; without a vocabulary, that of character mode."""
+    """Return the lexicon that maps words to a model's input ids; without a vocabulary, the one of character mode."""
     characters = bilm.shape.characters
     num_slots = characters.num_slots if characters else None
     return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

@@ -42,7 +42,7 @@ class CharacterShape:
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: not if the filters are already as many as the output is wide."""
+        """Return whether a projection follows: not if the filters already match the width of the output."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 

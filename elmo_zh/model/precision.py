@@ -21,7 +21,7 @@ class Precision:
     is_quantised: bool = False
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
-        """Return the dtype of products with a weight: for float32 that of an enclosing torch.autocast or its own."""
+        """Return the dtype of products with a weight: for float32 the one of an enclosing torch.autocast or its own."""
         if self.dtype != torch.float32:
             return self.dtype
         kind = weight.device.type

@@ -137,7 +137,7 @@ def sentence_costs(
     """Return the cost in nats of each prediction in sentences of input ids, each from the state of `batch_costs`.
 
     A sentence of n words has shape (2, n + 1): column k is the cost of word k under the forward and the backward LM,
-    the last column that of the mark which each predicts at its end, </S> and <S>.
+    the last column is for the mark that each predicts at its end, </S> and <S>.
     """
     found: list[NDArray[np.float64]] = [np.empty((2, 0))] * len(sentences)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):

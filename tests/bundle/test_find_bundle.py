@@ -90,7 +90,7 @@ def test_a_model_of_another_program() -> None:
     Path("published").mkdir()
     Path("published/options.json").touch()
     assert explain_no_bundle(Path("published")) == (
-        "published has options.json, but no bundle.json. Convert a model of another program"
+        "published has options.json, but no bundle.json. Convert another program's model"
         " with: elmo-zh convert published --output DIR"
     )
 

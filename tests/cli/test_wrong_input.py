@@ -400,8 +400,8 @@ def test_one_changed_byte_in_a_bundle_is_refused_with_both_digests(
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     assert bundle_error(model, sample_run) == (
-        f"{path} is not the file that bundle.json was written with:"
-        f" found {files.file_digest(path)}, expected {expected}.{REMAKE_BUNDLE}"
+        f"{path} is not the file that bundle.json describes:"
+        f" found digest {files.file_digest(path)}, expected {expected}.{REMAKE_BUNDLE}"
     )
 
 
@@ -472,7 +472,7 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
     for command in ("embed", "evaluate"):
         told = elmo_zh(command, text, "--model", model).only_error()
         assert told == (
-            f"{model} was trained with segmenter jieba 0.39, here it is jieba {here['version']}."
+            f"{model} was trained with segmenter jieba 0.39, but this machine has jieba {here['version']}."
             " Install that version, or segment the text yourself and use --segmented."
         )
     for command in ("embed", "evaluate"):

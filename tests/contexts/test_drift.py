@@ -245,7 +245,7 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
             {"min_count": 5000},
             "No word is in 5000 different sentences of at least two documents in each of the periods",
         ),
-        ({"words": ["香蕉"]}, "The periods old, new have none of the words in common"),
+        ({"words": ["香蕉"]}, "The periods old, new share none of the words"),
     ):
         with pytest.raises(ElmoZhError, match=expected):
             measure_drift(*indexes, **options)  # type: ignore[arg-type]
@@ -318,7 +318,7 @@ def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_pat
     assert fields.status == 0, fields.stderr
     assert "the same text" not in fields.stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
-    assert missing.startswith("none.index is no index")
+    assert missing.startswith("none.index is not an index")
     told = "a.txt is a file, not the folder of an index. If it is a text, make its index with: elmo-zh index a.txt"
     write_text(Path("a.txt"), ["苹果"])
     for command in (

@@ -326,9 +326,9 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
         (("sense\tgenre",), "line 1 has the columns sense, genre; expected"),
         (("file\tsense\tsense",), "line 1 names a column twice"),
         (("file\tsense", "c.txt"), "line 2 has 1 fields, expected 2 as in line 1."),
-        (("file\tsense", "d.txt\tx"), "line 2: d.txt is no text of the index. There are: /home/me/a.txt, "),
+        (("file\tsense", "d.txt\tx"), "line 2: d.txt is not a text of the index. Its texts are: /home/me/a.txt, "),
         (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: several texts of the index end in a.txt."),
-        (("line\tsense", "-1\tx"), "line 2: -1 is no number of a line. Lines are counted from 0."),
+        (("line\tsense", "-1\tx"), "line 2: line is -1, expected a whole number from 0."),
     ],
 )
 def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
@@ -384,12 +384,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
         (("--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
-        ((), "a.index: no content word of two characters or more occurs 20 times in it."),
+        ((), "a.index: no content word of two or more characters occurs 20 times."),
     ):
         told = elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error()
         assert told.startswith(message)
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()
-    assert told.startswith("none is no index: index.json is missing.")
+    assert told.startswith("none is not an index: index.json is missing.")
     refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")
     assert refused.status == 1
     assert "Model: " not in refused.stderr  # refused before anything is computed

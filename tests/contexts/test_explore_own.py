@@ -50,7 +50,9 @@ def explored(*typed: str | Path | int) -> tuple[str, Any]:
 
 def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     told, data = explored(*FEW)
-    assert "Making the index runs/latest/index (there is none yet) of the corpus of runs/latest (2 files)." in told
+    assert (
+        "Making the index runs/latest/index (it does not exist yet) from the corpus of runs/latest (2 files)." in told
+    )
     assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
     assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
     corpus = "".join(path.read_text("utf-8") for path in Path("corpus").iterdir())
@@ -58,7 +60,7 @@ def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     # The second time it uses this index; --force makes the page again.
     before = files_of(latest.index)
     told, again = explored(*FEW)
-    assert "Index: runs/latest/index, which this model has made." in told
+    assert "Index: runs/latest/index, made by this model." in told
     assert files_of(latest.index) == before
     assert again == data
     assert not list(Path("runs/mine").glob("index.*"))
@@ -68,7 +70,7 @@ def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> Non
     with Path("corpus/food.txt").open("a", encoding="utf-8") as file:
         file.write("新的一行。\n")
     told, data = explored(*FEW)
-    assert "(there is none yet) of the segmented text of runs/latest." in told
+    assert "(it does not exist yet) from the segmented text of runs/latest." in told
     assert data["segmented"] is True
     assert all(" " in text for text, *_ in data["lines"])
     assert ContextIndex.load(latest.index).info["counts"]["lines"] == sum(
@@ -95,7 +97,7 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     info["model"]["model_digest"] = "sha256:other"
     (latest.index / "index.json").write_text(json.dumps(info), encoding="utf-8")
     told, _ = explored("--model", "runs/mine/model", *FEW)
-    assert "Making the index runs/mine/index (another model made the old one) of the corpus" in told
+    assert "Making the index runs/mine/index (another model made the old one) from the corpus" in told
     good = files_of(latest.index)
     (latest.index / "postings.npy").write_bytes(b"")
     told, _ = explored(*FEW)
@@ -112,19 +114,19 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
     assert told == (
-        "runs/latest/index is an index of t.txt that does not say that explore made it, so explore keeps it."
-        " Move it elsewhere, or replace it without --output: elmo-zh explore runs/latest --force"
+        "runs/latest/index is an index (t.txt) that explore did not make, so explore keeps it."
+        " Move it elsewhere, or replace it with: elmo-zh explore runs/latest --force"
     )
     assert files_of(latest.index) == before
     for damage in (b"", b"{}", b"[1]"):
         (latest.index / "index.json").write_bytes(damage)
         told = elmo_zh("explore", "--output", "page.html", *FEW).only_error()
-        assert told.startswith("runs/latest/index is an index that does not say that explore made it")
+        assert told.startswith("runs/latest/index is an index that explore did not make")
         assert files_of(latest.index) == {**before, "index.json": damage}
     # The command that the message names does what it says.
     monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
-    assert "Making the index runs/latest/index (--force is given) of the corpus" in made.stderr
+    assert "Making the index runs/latest/index (--force was given) from the corpus" in made.stderr
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
 
 
@@ -142,7 +144,7 @@ def test_models_in_folders_of_one_name_have_an_index_each(empty_folder: Path) ->
     made_with = {ContextIndex.load(place).model["path"]: place for place in places}
     assert sorted(made_with) == [str(model) for model in models]
     told, _ = explored("--model", models[0], "--word", "我们")
-    assert f"Index: {made_with[str(models[0])]}, which this model has made." in told
+    assert f"Index: {made_with[str(models[0])]}, made by this model." in told
     assert {place: files_of(place) for place in Path("runs").glob("*.index")} == before
 
 
@@ -150,7 +152,7 @@ def test_a_run_without_its_text(latest: RunDir) -> None:
     shutil.rmtree("corpus")
     shutil.rmtree(latest.segmented)
     told = elmo_zh("explore", "--output", "page.html").only_error()
-    assert told.startswith("runs/latest has no segmented text any more, so explore has no text to show.")
+    assert told.startswith("runs/latest no longer has its segmented text, so explore has no text to show.")
     assert "elmo-zh index TEXT --model runs/latest/model --output my.index, then elmo-zh explore my.index" in told
 
 
@@ -158,7 +160,7 @@ def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(own_index, "MOST_TEXT_BYTES", 1000)
     monkeypatch.setattr(own_index, "MOST_OCCURRENCES", 300)
     told, _ = explored("--word", "的")
-    assert " of the first 1 file of the segmented text of runs/latest." in told
+    assert " from the first 1 file of the segmented text of runs/latest." in told
     index = ContextIndex.load(latest.index)
     assert [text["name"] for text in index.info["texts"]] == [str(latest.heldout_files()[0])]
     counts = dict(line.split("\t") for line in latest.vocab_counts.read_text("utf-8").splitlines()[3:])
@@ -177,11 +179,11 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     told, data = explored("--word", "我们")
     [place] = Path("runs").glob("*.index")
     assert re.fullmatch("starter-[0-9a-f]{8}.index", place.name)
-    assert f"Making the index {place} (there is none yet) of the sample text data/sample." in told
+    assert f"Making the index {place} (it does not exist yet) from the sample text data/sample." in told
     assert data["index"] == place.name
     # The folder of the same model has the name that it is installed by.
     told, _ = explored("--model", "starter", "--word", "我们")
-    assert f"Index: {place}, which this model has made." in told
+    assert f"Index: {place}, made by this model." in told
 
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +267,7 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.
     told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
-    assert told.startswith("data/senses.tsv: line 2: nature.txt is no text of the index.")
+    assert told.startswith("data/senses.tsv: line 2: nature.txt is not a text of the index.")
     # Another text has no such senses, nor has the part if nothing is marked in it.
     other = explored("other.index", "--word", common)
     table.write_text("\n".join(rows[:2]), encoding="utf-8")

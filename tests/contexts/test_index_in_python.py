@@ -62,7 +62,7 @@ def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> No
         ContextIndex.build(embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1)
     skipped, missing = (str(each.message) for each in caught)
     assert skipped.startswith("Skipped: texts/a-noise: not text in UTF-8")
-    assert missing == "1 word of words does not occur as a token: 没有"
+    assert missing == "1 word of words not found among the tokens: 没有"
     reporter = Heard()
     ContextIndex.build(
         embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1, force=True, reporter=reporter

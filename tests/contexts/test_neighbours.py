@@ -196,7 +196,10 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
     other = model_of_words(tmp_path / "other", seed=5)
     assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
-    assert "has no vectors of layer 7; it has layers 0, 1, 2" in elmo_zh(*arguments, "--layer", "7").only_error()
+    assert (
+        "has no vectors of layer 7. Choose one of its layers: 0, 1, 2"
+        in elmo_zh(*arguments, "--layer", "7").only_error()
+    )
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
     assert "香蕉 is outside the model's vocabulary" in unknown.stderr
     assert unknown.stdout.endswith("browser: elmo-zh explore new.index\n")
@@ -239,7 +242,7 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     text, words = write_text(tmp_path / "a.txt", LINES), write_text(tmp_path / "words", ["苹 果", "香蕉"])
     made = elmo_zh("index", text, "--model", model, "--output", "few", "--words", words, "--layers", "top", "--json")
     assert made.result()["missing_words"] == ["香蕉"]
-    assert "Warning: 1 word of --words does not occur as a token: 香蕉" in made.stderr
+    assert "Warning: 1 word of --words not found among the tokens: 香蕉" in made.stderr
     index = ContextIndex.load("few")
     assert (index.words, index.layers) == (["苹果"], (2,))
     write_text(words, [" ", ""])

@@ -203,7 +203,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     typed = ("substitutes", SENTENCE, "--word", "天买", "--model", bundle)
     answer = elmo_zh(*typed, "--ranking", "slot")
     assert (
-        "天买 is not a word of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was cut to"
+        "天买 is not a token of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was cut to"
         " 我 昨 天买 了 一个 苹果." in answer.stderr
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
@@ -261,9 +261,12 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     for typed, told in (
         (
             ("今天吃", "--word", "苹果"),
-            "苹果 is not in the sentence: '今天吃' has 2 tokens (今天 吃). Give a word of it.",
+            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word of it.",
         ),
-        (("今天吃", "--position", "2"), "--position 2: '今天吃' has 2 tokens (今天 吃). Positions are counted from 0."),
+        (
+            ("今天吃", "--position", "2"),
+            "--position 2: '今天吃' consists of 2 tokens (今天 吃). Positions are counted from 0.",
+        ),
         (("", "--word", "苹果"), "The sentence is empty. Give one that has the word."),
         (("　 ", "--position", "0"), "The sentence is empty. Give one that has the word."),
         (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果. Give a word of the text."),

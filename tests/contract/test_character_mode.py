@@ -232,7 +232,7 @@ def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: Samp
     # And back. Ids made for the other mode are not trained on.
     told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
     assert told == (
-        f"{changeable / 'ids'} was encoded for the other model.mode."
+        f"{changeable / 'ids'} was encoded for a model of the other mode (model.mode)."
         f" Make it again with: elmo-zh encode --run {changeable} --force"
     )
     assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0

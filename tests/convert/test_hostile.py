@@ -369,10 +369,10 @@ def add_files(number: int, content: bytes) -> Callable[[zipfile.ZipFile], object
 @pytest.mark.parametrize(
     ("change", "beginning", "told"),
     [
-        (add_files(1, bytes(11_000_003)), ": model/0.hdf5 would grow from ", "to 11,000,003 bytes"),
+        (add_files(1, bytes(11_000_003)), ": model/0.hdf5 would expand from ", "to 11,000,003 bytes"),
         # Each of them is small enough.
-        (add_files(23, bytes(2**20)), " would grow from ", "bytes in 26 files, as no model does."),
-        (add_files(1013, b""), "", "bytes in 1,016 files, as no model does."),
+        (add_files(23, bytes(2**20)), " would expand from ", "bytes in 26 files, which no model needs."),
+        (add_files(1013, b""), "", "bytes in 1,016 files, which no model needs."),
         (
             lambda archive: archive.writestr("other/options.json", "{}"),
             " holds two files named options.json. ",

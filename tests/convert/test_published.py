@@ -449,7 +449,7 @@ def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path
     [
         (
             None,
-            "No vocabulary was found beside the weights, and this model's rows mean nothing without it."
+            "No vocabulary was found beside the weights, and without it this model's rows mean nothing."
             " Name it with --vocab FILE, one word per line.",
         ),
         ([*VOCAB[3:], "很", "好", "了"], "{path}: the first three lines are "),
@@ -521,8 +521,8 @@ def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
     answer = elmo_zh(*embed)
     assert answer.status == 1
     assert answer.errors == [
-        f"Error: {out}: it is not known how this model's text was segmented. Segment yours yourself and use"
-        " --segmented, or convert the model again with --set text.segmenter=jieba (or what it was)."
+        f"Error: {out} does not say how its training text was segmented. Segment your text yourself and use"
+        " --segmented, or convert the model again and name the segmenter, as in --set text.segmenter=jieba"
     ]
     assert not (tmp_path / "raw.txt.hdf5").exists()
     convert(source, out, "--force", "--set", "text.segmenter=whitespace")
@@ -616,7 +616,7 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_a_bundle_again_with_a_warm_state(warm: Warm, out: Path) -> None:
     answer = convert(warm.bundle, out, "--warm-on", warm.text, "--segmented", "--json")
     assert answer.result()["warm_state"] is True
-    assert answer.stderr == "convert: sentences start from the mean state at 5 sentence ends.\n"
+    assert answer.stderr == "convert: sentences start from the mean of the states at 5 sentence ends.\n"
     assert_all_close(ElmoEmbedder.load(out, unknown="unk").embed_tokens(SENTENCES), warm.vectors, 1e-5)
     embed = ("embed", warm.text, "--segmented", "--output", out.with_name("vectors"), "--model", out)
     assert "Warning" not in elmo_zh(*embed).stderr
@@ -659,8 +659,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
     assert elmo_zh(*arguments).only_error() == (
-        "It is not known how this model's text was segmented. Give --warm-on segmented text with --segmented, or name"
-        " the segmenter, for example --set text.segmenter=jieba."
+        "This model does not say how its training text was segmented. Give --warm-on segmented text with --segmented,"
+        " or name the segmenter, for example --set text.segmenter=jieba."
     )
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
@@ -804,7 +804,10 @@ def test_the_stored_token_vectors(golden: tuple[Path, Path]) -> None:
 def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleRun, out: Path) -> None:
     arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
     told = elmo_zh(*arguments).only_error()
-    assert told == f"{sample_run.model} was trained from zero state at each sentence. Leave out --warm-on."
+    assert told == (
+        f"{sample_run.model} was trained with sentences that start from zero state, so it has no warm state. Leave out"
+        " --warm-on."
+    )
     assert not out.exists()
 
 
@@ -837,7 +840,10 @@ def test_a_vocabulary_that_grows_when_unpacked(tmp_path: Path, out: Path) -> Non
     (source / "vocab.data").unlink()
     (source / "vocab.txt.gz").write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + b"x" * 30_000_000))
     told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told == f"{source / 'vocab.txt.gz'} expands more than 50 times, as no word list does. It is not safe."
+    assert told == (
+        f"{source / 'vocab.txt.gz'} would expand to more than 50 times its size, which no word list needs. It is not"
+        " safe."
+    )
 
 
 def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -> None:

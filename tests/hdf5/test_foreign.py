@@ -24,8 +24,8 @@ from elmo_zh.run.files import file_digest
 
 PATH = Path("some.hdf5")
 CRASHED = (
-    "some.hdf5 makes the HDF5 library crash: it is damaged, or made to do harm. Do not use it; get it again from a"
-    " source that you trust."
+    "some.hdf5 makes the HDF5 library crash: it is damaged or malicious. Do not use it; get it again from a source"
+    " that you trust."
 )
 
 

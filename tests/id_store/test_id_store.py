@@ -310,7 +310,7 @@ def test_in_character_mode_without_words_outside_the_vocabulary(tmp_path: Path) 
 def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> None:
     build(tmp_path, num_slots=encoded_for)
     wanted = None if encoded_for else SLOTS
-    expected = f"{tmp_path / 'ids'} was encoded for the other model.mode."
+    expected = f"{tmp_path / 'ids'} was encoded for a model of the other mode (model.mode)."
     assert problem_of(lambda: load(tmp_path, num_slots=wanted), tmp_path) == expected
 
 

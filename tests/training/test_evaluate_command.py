@@ -80,7 +80,7 @@ def test_a_file_without_a_sentence(sample_run: SampleRun, tmp_path: Path, text: 
     path = tmp_path / "empty.txt"
     path.write_text(text, encoding="utf-8")
     told = elmo_zh("evaluate", path, "--segmented", "--model", sample_run.model, "--json").only_error()
-    assert told == f"{path}: no sentence to score. Give a file with text."
+    assert told == f"{path}: there is no sentence to score. Give a file with text."
 
 
 def test_a_table_is_scored_like_its_text(sample_run: SampleRun, empty_folder: Path) -> None:

@@ -128,7 +128,7 @@ def _give_up(missing: str, problem: str) -> bool:
     """Warn that something is missing, and return False."""
     first_line = problem.partition("\n")[0]
     warnings.warn(
-        f"torch {torch.__version__} has no {missing} as elmo-zh uses them ({first_line}); computing is slower."
+        f"torch {torch.__version__} lacks the {missing} that elmo-zh uses ({first_line}), so computing is slower."
         f" Install torch {MEASURED_WITH}.",
         RuntimeWarning,
         stacklevel=2,

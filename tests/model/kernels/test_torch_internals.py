@@ -97,6 +97,6 @@ def test_another_torch_without_the_operators_or_with_others_packs_nothing(
     try_it = functools.cache(packing_works.__wrapped__)
     monkeypatch.setattr("elmo_zh.model.kernels.products.packing_works", try_it)
     monkeypatch.setattr(torch_internals, name, stand_in)
-    with pytest.warns(RuntimeWarning, match="no packed products as elmo-zh uses them") as caught:
+    with pytest.warns(RuntimeWarning, match="lacks the packed products that elmo-zh uses") as caught:
         found = [can_pack(torch.zeros(1), torch.float32) for _ in range(2)]
     assert (found, len(caught)) == ([False, False], 1)
