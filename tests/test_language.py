@@ -10,7 +10,7 @@ import pytest
 from contract.command_line import run_python
 from test_pages import load_script
 
-from elmo_zh.cli import wrapped
+from elmo_zh.cli.translated_help import wrapped
 from elmo_zh.language import DOMAIN, LOCALES, Translator, chosen_language, read_catalogue
 from elmo_zh.run.reporter import display_width
 
