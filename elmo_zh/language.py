@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
 from string import Formatter
@@ -21,8 +21,8 @@ DOMAIN = "messages"
 _VARIABLES = ("ELMO_ZH_LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _MAGIC = 0x950412DE
 _FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
-# Messages have fewer; longer lines are texts.
-_MOST_SENTENCES = 20
+# Messages have fewer sentences, and lists of messages fewer characters; what is longer is text.
+_MOST_SENTENCES, _LONGEST_LIST = 8, 200
 # All templates have some.
 _LETTERS = re.compile("[A-Za-z]{2}")
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
@@ -76,8 +76,20 @@ class _Template:
 
     def match(self, line: str) -> dict[str, str] | None:
         """Return what fills the gaps if a line was made from this template."""
-        found = self._pattern.fullmatch(line) if self.anchor in line else None
+        found = self._pattern.fullmatch(line) if self.anchor in line and self._may_match(line) else None
         return found.groupdict() if found else None
+
+    def _may_match(self, line: str) -> bool:
+        """Return whether a line has all literals in order, which is much faster to see than what fills the gaps."""
+        (first, _), (last, name) = self._parts[0], self._parts[-1]
+        if not line.startswith(first) or (name is None and not line.endswith(last)):
+            return False
+        place = 0
+        for literal, _ in self._parts:
+            place = line.find(literal, place) + len(literal)
+            if place < len(literal):
+                return False
+        return True
 
     def fill(self, gaps: Mapping[str, str]) -> str:
         return self._translation.format_map(gaps)
@@ -99,6 +111,8 @@ class Translator:
         templates = [_Template(message, text) for message, text in translated.items() if _gaps(message)]
         # The template with the most characters of its own is the one that a line was made from.
         self._templates = sorted(templates, key=lambda template: -template.num_characters)
+        # Parts of a line are asked for again and again.
+        self._best = lru_cache(maxsize=10_000)(self._divided)
 
     def translate(self, line: str) -> str:
         """Return a message in the other language, or unchanged: as a whole or sentence by sentence.
@@ -107,8 +121,8 @@ class Translator:
         """
         return self._best(line)[1]
 
-    def _best(self, line: str) -> tuple[int, str]:
-        sentences = re.split(r"(?<=[.:;,]) ", line)
+    def _divided(self, line: str) -> tuple[int, str]:
+        sentences = re.split(r"(?<=[.:;,]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;]) ", line)
         best = [(0, "")]
         for start in range(len(sentences) - 1, -1, -1):
             ends = {*range(start + 1, min(start + _MOST_SENTENCES, len(sentences)) + 1), len(sentences)}
