@@ -155,9 +155,9 @@ def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
     rows = [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
     if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
-        rows.append(_source_row(f"{len(others):,} others", others))
+        rows.append(_source_row(translate(f"{len(others):,} other sources"), others))
     if len(tallies) > 1:
-        rows.append(_source_row("all", tallies.values()))
+        rows.append(_source_row(translate("all sources"), tallies.values()))
     yield from aligned(rows, header=("source", "files", "documents", "characters", "kept", "left out for"))
 
 
@@ -167,25 +167,24 @@ def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
         total.extend(tally)
     counts = (f"{count:,}" for count in (total.forms.total(), total.documents, total.characters))
     kept = f"{total.kept_characters / max(1, total.characters):.1%}"
-    left_out = ", ".join(f"{reason} {count:,}" for reason, count in total.dropped.most_common(_MOST_REASONS) if count)
+    dropped = total.dropped.most_common(_MOST_REASONS)
+    left_out = ", ".join(f"{translate(reason)} {count:,}" for reason, count in dropped if count)
     return name, *counts, kept, left_out
 
 
 def _text(text: Mapping[str, Any]) -> Iterator[str]:
     kinds = text["kinds"]
-    rows = [
-        (translate(f"share of {what}"), *(f"{share:.1%}" for share in shares.values()))
-        for what, shares in kinds.items()
-    ]
+    names = {"tokens": "share of tokens", "characters": "share of characters"}
+    rows = [(translate(names[what]), *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]
     yield from aligned(rows, header=("training text", *kinds["tokens"]))
-    yield f"Tokens of one Chinese character: {text['single_character_share']:.1%}."
+    yield f"Tokens of a single Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
-    yield f"Sentence lengths in tokens, so many of the sentences no longer: {lengths}."
+    yield f"Sentence lengths in tokens, by the share of sentences up to that length: {lengths}."
     if text["most_frequent"]:
         most = (f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
         yield "Most frequent: " + "  ".join(most)
     if text["longest"]:
-        yield "Longest: " + "  ".join(map(visible, text["longest"]))
+        yield "Longest tokens: " + "  ".join(map(visible, text["longest"]))
     if text["samples"]:
         yield "Random sentences:"
         yield from (f"  {visible(line)}" for line in text["samples"])
@@ -198,7 +197,8 @@ def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "Worth a look:"
     for oddity in oddities:
         count = f"{oddity['count']:,}" if isinstance(oddity["count"], int) else f"{oddity['count']:.2%}"
-        yield f"  {oddity['what']}: {count}" + (f", such as: {oddity['example']}" if oddity["example"] else "")
+        what, example = oddity["what"], oddity["example"]
+        yield f"  {what}: {count}, such as: {example}" if example else f"  {what}: {count}"
         yield f"    {oddity['advice']}"
 
 
@@ -212,7 +212,7 @@ _LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
 _EMPTY, _HALVED = "sources with nothing kept", "sources with most of their text left out"
 _HELDOUT, _UNKNOWN = "unusual share of held-out tokens", "tokens outside the vocabulary, which is full"
 _RARE = "tokens too rare for the vocabulary"
-_REPEATED = "sentences that stand there again and again"
+_REPEATED = "sentences that occur again and again"
 _HAN, _SINGLE = "share of Han characters is low", "share of single-character tokens is high"
 # What to do about each.
 _ADVICE = {
@@ -231,11 +231,11 @@ _ADVICE = {
     " segmenting.",
     _REPEATED: "Notices, headers or copies of documents teach nothing new. Remove them.",
     _HAN: "Is it the right text, column (--field) and encoding?",
-    _SINGLE: "Classical text is like that, and text.segmenter=character. Otherwise the text is spaced out or of a field"
-    " that the dictionary lacks: --set text.user_dictionary=FILE",
+    _SINGLE: "Classical text is like that, and text.segmenter=character. Otherwise the text is spaced out, or of a"
+    " domain that the dictionary does not cover: --set text.user_dictionary=FILE",
     _UNKNOWN: "Each word outside becomes <UNK>, since the vocabulary is full. For more rows, in a new run:"
     " --set vocab.size=...",
-    _RARE: "Each word outside becomes <UNK>, since it occurs less than vocab.min_count times. More text helps, or"
+    _RARE: "Each word outside becomes <UNK>, since it occurs fewer than vocab.min_count times. More text helps, or"
     " character mode in a new run: --set model.mode=character",
 }
 _Found = Iterator[tuple[str, float, str]]

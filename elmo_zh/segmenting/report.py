@@ -37,9 +37,9 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
     """
     passed_over, lines = result.passed_over, result.lines
     for path in sources.passed_over:
-        passed_over.add("files that are no text by their names", str(path))
+        passed_over.add("files whose names do not suggest text", str(path))
     for path in sources.outputs:
-        passed_over.add("outputs of elmo-zh", str(path))
+        passed_over.add("elmo-zh outputs", str(path))
     return {
         "changed": {
             entry.step: {**entry._asdict(), "examples": lines.steps[entry.step].examples}
@@ -70,7 +70,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
             f"{counted(counts.near_copies_trained, 'paragraph')} with near copies stayed in the training text, so that"
             " the held-out text is new."
         )
-    dropped = ", ".join(f"{reason} {number:,}" for reason, number in counts.dropped.items())
+    dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
     if dropped:
         reporter.note(f"{counts.kept_characters:,} characters were kept. Characters left out: {dropped}.")
     for entry in result.lines.ledger(STEPS):
@@ -87,8 +87,8 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
     if set(forms) <= {("text", "utf-8", "")}:
         return
     for (kind, encoding, name), count in forms.most_common(_MAX_FORMS):
-        where = f", {name}" if name else ""
-        reporter.note(f"Read {counted(count, 'file')} as {kind} in {encoding.upper()}{where}.")
+        form = f"{encoding.upper()}, {name}" if name else encoding.upper()
+        reporter.note(f"Read {counted(count, 'file')} as {kind} in {form}.")
     if len(forms) > _MAX_FORMS:
         unlisted = counted(len(forms) - _MAX_FORMS, "other form")
         reporter.note(f"Read files in {unlisted}; the stage record lists all of them.")
@@ -103,9 +103,9 @@ def _warn_of_fields(result: SegmentedCorpus, names: Sequence[str], reporter: Rep
         if (num_without := num_without_field(tally)) > tally.documents
     }
     for name, (num_without, total) in list(lacking.items())[:1]:
-        others = f", and so it is in {counted(len(lacking) - 1, 'other file')}" if len(lacking) > 1 else ""
+        others = f" The same goes for {counted(len(lacking) - 1, 'other file')}." if len(lacking) > 1 else ""
         reporter.warn(
-            f"{name}: {num_without:,} of {total:,} records lack the field that was read{others}. Name the right one"
+            f"{name}: {num_without:,} of {total:,} records lack the field that was read.{others} Name the right one"
             " with --field, or several: --field text,content"
         )
 
@@ -114,24 +114,24 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     counts = result.counts
     num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies)
     if num_undecodable:
-        left_out = f"{counted(num_undecodable, 'line')} {'was' if num_undecodable == 1 else 'were'}"
         reporter.warn(
-            f"{left_out} left out because of bytes that cannot be decoded; corpus_report.md in the run folder counts"
-            " them for each source. --bad-bytes strict stops at the first one. To keep"
+            f"Left out because of bytes that do not decode: {counted(num_undecodable, 'line')}. corpus_report.md in the"
+            " run folder counts them for each source. --bad-bytes strict stops at the first one. To keep"
             f" them: {train_option('--bad-bytes', 'replace')}"
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
         advice = "Such text cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
-        example = f": {found.examples[0]} ..." if found.examples else "."
-        reporter.warn(f"{counted(found.lines, 'line')} may have been decoded with the wrong encoding{example} {advice}")
+        example = f" For example: {found.examples[0]} ..." if found.examples else ""
+        lines = counted(found.lines, "line")
+        reporter.warn(f"{lines} may have been decoded with the wrong encoding.{example} {advice}")
     if counts.train_tokens < _TOO_FEW_TOKENS:
         reporter.warn(
             f"There is hardly any text to train on: {counted(counts.train_tokens, 'token')}. A good model needs"
             " millions."
         )
     if not counts.han_characters:
-        reporter.warn("This corpus contains no Chinese character. Check that it is the right one.")
+        reporter.warn("This corpus contains no Chinese characters. Check that it is the right one.")
     if counts.near_copies_heldout:
         reporter.warn(
             f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"

@@ -126,7 +126,7 @@ def segment_corpus(
         segmented, repeated_parts = work.step("segmented"), work.step("repeated")
         if repeated_parts.path.exists() or segmented.path.exists():
             num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
-            reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are finished.")
+            reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are segmented.")
         repeated = find_repeated(shards, config, repeated_parts, engine)
         num_sentences = _segment_shards(work, shards, user_dictionary, repeated)
         if not result.counts.kept_characters:
@@ -189,8 +189,8 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
     if field and kinds and kinds <= set(WITHOUT_FIELDS):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
-            f"{names}: --field {field} has no effect on the format {', '.join(sorted(kinds))}, which has no fields."
-            " Leave it out, or name the format: --format csv"
+            f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave it"
+            " out, or name the format: --format csv"
         )
 
 
@@ -236,11 +236,13 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    other = [f"{count:,} {reason}" for reason, count in sorted(result.passed_over.counts.items())]
+    other = [f"passed over {number:,}: {reason}" for reason, number in sorted(result.passed_over.counts.items())]
     other += [
-        f"{number:,} characters of {reason}" for reason, number in result.counts.dropped.items() if reason != EMPTY
+        f"left out {number:,} characters: {reason}"
+        for reason, number in result.counts.dropped.items()
+        if reason != EMPTY
     ]
-    found = f"{counted(result.counts.lines, 'line')}, all empty" + (f"; left out: {', '.join(other)}" if other else "")
+    found = "; ".join([f"{counted(result.counts.lines, 'line')}, all empty", *other])
     return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
 
 

@@ -74,5 +74,5 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     if changes:
         raise RunError(
             f"{run.path}: the settings have changed since the training text was segmented: {', '.join(changes)}. Set"
-            " them back: a model works only on text that is prepared like its training text."
+            " them back: a model works only on text prepared like its training text."
         )

@@ -77,10 +77,7 @@ def segment_sources(
 def _report_empty(sources: Sources, reporter: Reporter) -> None:
     empty = [source.name for source in sources.sources if not source.path.stat().st_size]
     if empty:
-        reporter.warn(
-            f"{counted(len(empty), 'file')} of the corpus {'is' if len(empty) == 1 else 'are'} empty, such as"
-            f" {', '.join(empty[:3])}."
-        )
+        reporter.warn(f"Empty in the corpus: {counted(len(empty), 'file')}, such as {', '.join(empty[:3])}.")
 
 
 def _shared_folder(sources: Sources) -> Path:

@@ -20,8 +20,7 @@ from elmo_zh.run.record import (
     run_stage,
     source_digest,
 )
-from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.reporter import counted as counted_words
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
 from elmo_zh.stages.inputs import segmented_inputs, started_engine
@@ -71,8 +70,8 @@ def build_vocabulary(
             require_inputs(run, [source])
             given = load_words(source)
         with started_engine(engine, config, inputs.values()) as started:
-            counted = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
-        selected = select_vocabulary(counted, config.vocab, given)
+            word_counts = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
+        selected = select_vocabulary(word_counts, config.vocab, given)
         require_words(selected, config.vocab, run.segmented, source)
         selected.vocabulary.save(run.vocab)
         save_counts(selected.vocabulary, selected.counts, run.vocab_counts)
@@ -89,7 +88,7 @@ def build_vocabulary(
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
             reporter.note(
-                f"vocab: {counted_words(selected.num_refused, 'frequent word')} read as <UNK> because of vocab.refuse:"
+                f"vocab: {counted(selected.num_refused, 'frequent word')} read as <UNK> because of vocab.refuse:"
                 " long numbers and mail addresses by default."
             )
         if source is not None:

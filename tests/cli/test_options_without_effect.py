@@ -74,7 +74,7 @@ def test_fields_of_plain_text(text: Path) -> None:
         " --input-format csv"
     )
     assert elmo_zh("segment", text, "--run", "x", "--field", "review").only_error() == (
-        f"{text}: --field review has no effect on the format text, which has no fields. Leave it out, or name the"
+        f"{text}: --field review has no effect, because text files have no fields. Leave it out, or name the"
         " format: --format csv"
     )
 

@@ -74,7 +74,7 @@ def test_outputs_among_texts_are_skipped(used: Path, sample_run: SampleRun) -> N
         assert told in answer.stderr, (command, answer)
         if command[0] != "plan":
             assert answer.result()[result] == number, command
-    assert elmo_zh("inspect", "new", "--json").result()["passed_over"]["outputs of elmo-zh"]["count"] == len(outputs)
+    assert elmo_zh("inspect", "new", "--json").result()["passed_over"]["elmo-zh outputs"]["count"] == len(outputs)
     told = elmo_zh("evaluate", corpus / "run", "--model", "model").only_error()
     assert "corpus/run holds no text files" in told
     assert "0 other files; 1 elmo-zh output" in told

@@ -53,8 +53,8 @@ def test_a_folder_of_many_kinds() -> None:
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Passed over (cannot tell which field holds the text: name): c/e.json",
-        "26 characters were kept. Characters left out: bytes that do not decode 3.",
-        "Warning: 1 line was left out because of bytes that cannot be decoded; corpus_report.md in the run folder"
+        "26 characters were kept. Characters left out: bytes that do not decode: 3.",
+        "Warning: Left out because of bytes that do not decode: 1 line. corpus_report.md in the run folder"
         " counts them for each source. --bad-bytes strict stops at the first one. To keep them: --bad-bytes replace",
     ):
         assert line in answer.stderr.splitlines()
@@ -90,7 +90,7 @@ def test_fields_that_were_not_read_are_reported() -> None:
     answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
     for line in (
         "Not read, though they hold Chinese text: note, title. --field NAME reads other fields.",
-        "14 characters were kept. Characters left out: records without the field 15.",
+        "14 characters were kept. Characters left out: records without the field: 15.",
         "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right one with --field, or several:"
         " --field text,content",
     ):
@@ -137,7 +137,7 @@ def test_nothing_readable_is_an_error() -> None:
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
     assert told == (
-        "c/a.json holds no text (0 lines, all empty; left out: 1 cannot tell which field holds the text: name)."
+        "c/a.json holds no text (0 lines, all empty; passed over 1: cannot tell which field holds the text: name)."
         " Give a file with text."
     )
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
@@ -158,7 +158,7 @@ def test_an_empty_file_is_told() -> None:
     Path("a.txt").write_text("山水。\n" * 30, encoding="utf-8")
     Path("b.txt").touch()
     answer = elmo_zh("segment", "a.txt", "b.txt", "--run", "run", *FAST)
-    assert "Warning: 1 file of the corpus is empty, such as b.txt.\n" in answer.stderr
+    assert "Warning: Empty in the corpus: 1 file, such as b.txt.\n" in answer.stderr
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_many_sources_are_folded() -> None:
     assert elmo_zh("segment", folder, "--run", "run", *FAST).status == 0
     lines = elmo_zh("inspect", "run").stdout.splitlines()
     assert sum(line.split()[:1] != [] and line.split()[0].endswith(".txt") for line in lines) == 20
-    assert [line.split()[:3] for line in lines if line.startswith("5 others")] == [["5", "others", "5"]]
+    assert [line.split()[:3] for line in lines if line.startswith("5 other")] == [["5", "other", "sources"]]
 
 
 # A run that cannot be written

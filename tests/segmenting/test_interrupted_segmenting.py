@@ -57,7 +57,7 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     work.finish(done.stem, work.whole_figures(done.stem), files)
     continued = subprocess.run(command(corpus, run), check=True, capture_output=True, text=True)
     (resuming,) = re.findall(r"^Resuming: .*", continued.stderr, re.MULTILINE)
-    assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are finished\.", resuming)
+    assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are segmented\.", resuming)
     train = (run / "segmented" / "train-00000.txt").read_text(encoding="utf-8")
     assert set(re.findall("[一-鿿]", train)) == {"甲"}
     assert not (run / "segmented.parts").exists()

@@ -421,7 +421,7 @@ def test_few_examples_are_cross_validated(
         assert sum(len(run.rows) for run in runs) == total
     own = replace(job, fit=replace(job.fit, files=DataFiles(data=path, test=path)), folds=2)
     told = message_of(OptionError, lambda: compare_task(own, embedder, tmp_path / "other"))
-    assert told.startswith("--folds divides one file that names no parts")
+    assert told.startswith("--folds divides a single file")
 
 
 @pytest.mark.usefixtures("empty_folder")

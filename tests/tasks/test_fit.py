@@ -317,7 +317,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1"),
-    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "has too few bytes"),
+    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
@@ -325,7 +325,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f["model"].update(unknown=["unk"])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
-    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or another one"),
+    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or from another task"),
     (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or from another task: its digest differs"),
     (lambda path: changed(path, lambda f: f.update(digests=["x"])), RunError, "is damaged"),
     (
@@ -333,7 +333,11 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
         BundleError,
         "has been replaced by another model. ",
     ),
-    (lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")), BundleError, "is not there, nor beside"),
+    (
+        lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")),
+        BundleError,
+        "is missing, and is neither beside",
+    ),
     (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
 ]
 
@@ -365,7 +369,7 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     # Another model of that name is not taken, and the right one beside the task is found.
     moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
     write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
-    assert "is not there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    assert "is missing, and is neither beside" in message_of(BundleError, lambda: TaskModel.load(moved))
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
 

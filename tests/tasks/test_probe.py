@@ -108,14 +108,14 @@ WRONG_OBJECTS: list[tuple[dict[str, Any], str]] = [
 def test_wrong_objects_are_one_line(change: dict[str, Any], problem: str) -> None:
     path = write_objects({}, change)
     told = message_of(CorpusError, lambda: read_senses(path, None))
-    assert told.startswith(f"{path}: line 2 is no marked word")
+    assert told.startswith(f"{path}: line 2 is not a marked word")
     assert problem in told
 
 
 TABLE = "file\tline\tstart\tend\tword\tsense\n"
 WRONG_TABLES = [
     ("word\tsense\n花\tflower\n", "the columns are 'word, sense', expected file, line, start, end, word, sense"),
-    (TABLE, "it has no marked words"),
+    (TABLE, "has no marked words."),
     (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 does not have the cells file, line"),
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not have the cells file, line"),
     (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1, expected '花'"),
@@ -175,4 +175,4 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
         "".join(f"我 O\n{chr(0x4E00 + number)} B-X\n\n" for number in range(90)), encoding="utf-8"
     )
     told = elmo_zh("task", "probe", "tags", "names.conll", "--model", sample_run.model, "--output", "x").only_error()
-    assert told.startswith("names.conll: its tags mark spans, expected a tag for each word")
+    assert told.startswith("names.conll: its tags mark spans, expected one tag per word")

@@ -198,7 +198,7 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
     arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
     answer = elmo_zh(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
     assert answer.status == 0, answer.stderr
-    assert "conll, words, a tag for each" in answer.stderr
+    assert "conll format, one tag per word" in answer.stderr
     assert "36 of 36 test texts also occur in training" in answer.stderr
     [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
     found = json.loads(line)
