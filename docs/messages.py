@@ -41,15 +41,12 @@ UNTRANSLATED = (
 # Their texts are patterns, filters of warnings, types, or words of matplotlib.
 PATTERNS = (
     *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "partition"),
-    *("filterwarnings", "loads", "cast", "annotate"),
+    *("filterwarnings", "loads", "cast", "annotate", "legend"),
 )
-# Texts that are files or code, not messages: the model card, the pages in the browser, pictures, operators.
-FILES = (
-    *("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py"),
-    *(f"pictures/{name}.py" for name in ("coverage", "drift", "tasks", "training", "usages")),
-)
+# Texts that are files or code, not messages: the model card, the pages in the browser, operators.
+FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
-WORDS = ("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS")
+WORDS = ("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel", "_TIME_UNITS")
 # Dataclasses whose fields are the columns of a table.
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord")
 # So that the files change only with their texts.

@@ -1,12 +1,11 @@
 """Take the pictures of `explore`'s page in docs/pictures, in English and in Chinese: `make pictures`.
 
 It needs the model that `make train` makes of the sample (or RUN=runs/NAME), and Chromium with Chinese glyphs: on Debian
-`apt-get install chromium fonts-noto-cjk`. The page is made by the command that README shows; the senses that colour it
-are those of data/senses.tsv, and the pages in Chinese name them in Chinese.
+`apt-get install chromium fonts-noto-cjk`. The page is made by the command that README shows, and coloured
+by the senses of data/senses.tsv.
 """
 
 import argparse
-import csv
 import shutil
 import subprocess
 import sys
@@ -17,12 +16,9 @@ from urllib.parse import urlencode
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
-SENSES = ROOT / "data" / "senses.tsv"
 PICTURES = ROOT / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# The word that is shown, and its senses in Chinese.
 SHOWN = "花"
-IN_CHINESE = {"sense": "义项", "flower": "花朵", "spend": "花费"}
 COLOURS = 200
 MOST_BYTES = 150_000
 # Milliseconds of the page's own time: enough to draw it, however slow the machine is.
@@ -33,23 +29,11 @@ STATES = {
 }
 
 
-def write_labels(path: Path, language: str) -> list[str]:
-    """Write the senses as `explore --labels` reads them, their names in one language, and return the words."""
-    with SENSES.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file, delimiter="\t")
-    named = IN_CHINESE if language == "zh" else {}
-    lines = ("\t".join(named.get(field, field) for field in row) for row in (header, *rows))
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return sorted({row[header.index("word")] for row in rows})
-
-
-def make_page(run: Path, language: str, folder: Path) -> Path:
-    """Make the page with labels in one language, and return its path."""
-    labels, page = folder / f"{language}.tsv", folder / f"{language}.html"
-    words = write_labels(labels, language)
-    (folder / "words.txt").write_text("\n".join(words), encoding="utf-8")
-    command = [sys.executable, "-m", "elmo_zh", "explore", str(run), "--labels", str(labels), "--output", str(page)]
-    subprocess.run([*command, "--words", str(folder / "words.txt")], cwd=ROOT, check=True)
+def make_page(run: Path, folder: Path) -> Path:
+    """Make the page with the marked senses, and return its path."""
+    page = folder / "page.html"
+    command = [sys.executable, "-m", "elmo_zh", "explore", str(run), "--output", str(page)]
+    subprocess.run(command, cwd=ROOT, check=True)
     return page
 
 
@@ -89,8 +73,8 @@ def main() -> None:
         sys.exit(f"Error: {run} has no model. Make it with: make train")
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
+        page = make_page(run, Path(name))
         for language in ("en", "zh"):
-            page = make_page(run, language, Path(name))
             for state, shown in STATES.items():
                 asked = urlencode({"lang": language, "word": SHOWN, **shown["address"]})
                 picture = PICTURES / f"{state}.{language}.png"

@@ -19,6 +19,7 @@ from elmo_zh.cli.options import Common, common_options, shared_options, takes
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
+from elmo_zh.language import translate
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -108,7 +109,10 @@ def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> Non
         from elmo_zh.pictures.canvas import can_write, save_picture
         from elmo_zh.pictures.usages import usages_figure
 
-        names = [(f"usage {usage.number + 1}: {usage.share:.0%}", " ".join(usage.words[:3])) for usage in found.usages]
+        names = [
+            (translate(f"usage {usage.number + 1}: {usage.share:.0%}"), " ".join(usage.words[:3]))
+            for usage in found.usages
+        ]
         count = counted(len(found.usages), "usage")
         title = f"{found.word}: {count}" if can_write(found.word) else count
         details = [f"{counted(len(found.clusters.labels), 'occurrence')}, layer {found.layer}", index.path.name]

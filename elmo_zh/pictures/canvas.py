@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_zh.language import chosen_language, translate
 from elmo_zh.run.files import atomic_path
 
 if TYPE_CHECKING:
@@ -43,9 +44,37 @@ def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[F
 
 
 def save_picture(figure: Figure, output: Path) -> None:
-    """Write a figure as PNG; the same figure gives the same bytes."""
+    """Write a figure as PNG, in the language of messages; the same figure gives the same bytes."""
+    if chosen_language() != "en":
+        _translate_texts(figure)
     with atomic_path(output) as unfinished:
         figure.savefig(unfinished, format="png", dpi=120, metadata={"Software": None})
+
+
+def _translate_texts(figure: Figure) -> None:
+    """Translate titles, labels of axes and notes, if a font has the characters; names of data stay as they are."""
+    from matplotlib.text import Text
+
+    names: set[Text] = set()
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        names.update(axes.get_xticklabels(), axes.get_yticklabels(), legend.get_texts() if legend else ())
+    for text in figure.findobj(Text):
+        if not isinstance(text, Text) or text in names:
+            continue
+        written = text.get_text()
+        shown = translate(written)
+        if shown == written:
+            shown = "\n".join(map(translate, written.split("\n")))
+        if shown != written and (families := font_families(shown.replace("\n", ""))):
+            text.set(text=shown, fontfamily=families)
+    _align_titles(figure)
+
+
+def _align_titles(figure: Figure) -> None:
+    figure.draw_without_rendering()  # only then it is known where the axes start
+    for text in figure.texts:
+        text.set_x(figure.axes[0].get_position().x0)
 
 
 def name_corpus(run_name: str, files: Sequence[str]) -> str:
@@ -124,10 +153,9 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
     lines = [line for line in lines if can_write(line)]
     title = "".join(character if can_write(character) else "?" for character in title)
     families = _families(frozenset("".join((title, *lines))))
-    head = figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold", family=families)
+    figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold", family=families)
     figure.axes[0].set_title("\n".join(lines), loc="left", fontsize=9, color=QUIET_COLOUR, family=families, pad=10)
-    figure.draw_without_rendering()  # only then it is known where the axes start
-    head.set_x(figure.axes[0].get_position().x0)
+    _align_titles(figure)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,8 +58,10 @@ def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
     shown = (words for words in _MARKED if not words / _NEAR_BELOW < line < words * _NEAR_ABOVE)
     for words in (words for words in shown if words * _NEAR_ABOVE < len(covered)):
         axes.plot([words], [covered[words]], "o", color=DATA_COLOUR, markersize=4)
-        style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": DATA_COLOUR}
-        axes.annotate(f"{covered[words]:.1%}", xy=(words, covered[words]), xytext=(-6, 4), **style)
+        style: dict[str, Any] = {"ha": "right", "fontsize": 9, "color": DATA_COLOUR}
+        axes.annotate(
+            f"{covered[words]:.1%}", xy=(words, covered[words]), xytext=(-6, 4), textcoords="offset points", **style
+        )
 
 
 def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: bool) -> None:
@@ -67,7 +69,7 @@ def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: b
     colour = BASELINE_COLOURS[0]
     axes.axvline(num_words, linestyle="--", linewidth=1.2, color=colour, clip_on=False)
     axes.plot([num_words], [coverage], "o", color=colour, markersize=6, clip_on=False)
-    style: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "fontsize": 9, "color": colour}
+    style: dict[str, Any] = {"va": "bottom", "fontsize": 9, "color": colour}
     place: dict[str, Any] = {"xytext": (-8, 0), "ha": "right"} if is_right else {"xytext": (8, 0), "ha": "left"}
     text = f"vocabulary: {num_words:,} words,\n{coverage:.1%} of the tokens"
-    axes.annotate(text, xy=(num_words, 0.03), **place, **style)
+    axes.annotate(text, xy=(num_words, 0.03), textcoords="offset points", **place, **style)

@@ -79,7 +79,7 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
     places = range(len(names))
     axes.set_xticks(places, names, rotation=60, ha="right", fontfamily=families)
     axes.set_yticks(places, names, fontfamily=families)
-    axes.set(xlabel="predicted", ylabel="true")
+    axes.set(xlabel="predicted label", ylabel="true label")
     for row in places:
         for column in places:
             if matrix[row, column]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import (
     BASELINE_COLOURS,
     DATA_COLOUR,
@@ -116,4 +117,4 @@ def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
     times = np.arange(0, seconds[-1] + 1e-9, step)
     top = axes.secondary_xaxis("top")
     top.set_xticks(np.interp(times, seconds, tokens), [f"{time / unit:,g}" for time in times])
-    top.set_xlabel(f"time ({name})")
+    top.set_xlabel(f"time ({translate(name)})")

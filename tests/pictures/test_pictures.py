@@ -5,6 +5,7 @@ import random
 import warnings
 from collections.abc import Sequence
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from elmo_zh.language import Translator
 from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import (
     can_write,
@@ -239,3 +241,27 @@ def test_usages_have_a_colour_each_and_a_legend() -> None:
     assert {"fruit: 3 usages", "40 occurrences, layer 2"} <= set(texts_of(figure))
     one = usages_figure(places[:, :1], np.zeros(40, int), [("usage 1: 100%",)], "fruit", [])
     assert not one.axes[0].collections[0].get_offsets()[:, 1].any()
+
+
+@pytest.mark.skipif(not can_write("困惑度真实"), reason="no Chinese font: apt-get install fonts-noto-cjk")
+def test_pictures_are_in_the_language_of_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of the data stay as they are, and so do texts that no font can write."""
+    messages = {
+        "held-out perplexity": "困惑度",
+        "true label": "真实",
+        "training loss": "困惑",
+        "loss {smooth}\n(smoothed)": "困惑 {smooth}\n度",
+        "predicted label": "\U0001fffe",
+    }
+    monkeypatch.setattr(canvas, "translate", Translator(messages).translate)
+    monkeypatch.setenv("ELMO_ZH_LANG", "zh")
+    figure = training_figure(metrics(120), BASELINES, TITLE, [*DETAILS, "held-out perplexity"])
+    loss = next(text for text in texts_of(figure) if text.startswith("loss "))
+    canvas.save_picture(figure, tmp_path / "training.png")
+    shown = texts_of(figure)
+    assert figure.axes[0].get_ylabel() == "困惑度"
+    assert {"困惑 " + loss.split()[1] + "\n度", f"{DETAILS[0]}\n困惑度", TITLE} <= set(shown)
+    figure = confusion_figure(np.eye(2, dtype=np.int64), ["training loss", "b"], "x")
+    canvas.save_picture(figure, tmp_path / "confusion.png")
+    assert (figure.axes[0].get_ylabel(), figure.axes[0].get_xlabel()) == ("真实", "predicted label")
+    assert [each.get_text() for each in figure.axes[0].get_xticklabels()] == ["training loss", "b"]
