@@ -123,9 +123,6 @@ class Messages(ast.NodeVisitor):
         if not (isinstance(called, ast.Name) and called.id in UNTRANSLATED):
             self.generic_visit(node)
 
-    def visit_Assert(self, node: ast.Assert) -> None:
-        """Leave out assertions, which are for people who change the code."""
-
     def visit_Call(self, node: ast.Call) -> None:
         """Add both forms of a counted noun, words of progress bars; leave out patterns and refused arguments."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -190,6 +187,7 @@ class Messages(ast.NodeVisitor):
         described = [each for each in node.decorator_list if re.search(r"\b(command|group)\(", ast.unparse(each))]
         if described and (text := ast.get_docstring(node)):
             self.found += [(node.lineno, " ".join(each.split())) for each in text.split("\n\n") if each[0] != "\b"]
+        node.returns = None  # a type
         self.generic_visit(node)
 
     def _add_words(self, *nodes: ast.expr) -> None:

@@ -157,7 +157,7 @@ def check_strings(
 
 
 def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of tokens") -> Sequence[str]:
-    """Return the tokens of one sentence, those of an array or an iterator as a list; else raise TypeError."""
+    """Return the tokens of one sentence, an array or an iterator as a list; else raise TypeError."""
     if not isinstance(tokens, list | tuple):
         found = check_list(tokens, call, name, expected)
         tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(found)

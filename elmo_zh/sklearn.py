@@ -61,7 +61,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
     device: str
 
     def _load_model(self, precision: str = "float32") -> ElmoEmbedder:
-        """Return the model of the settings `model` and `device`; the errors are those of `ElmoEmbedder.load`."""
+        """Return the model of the settings `model` and `device`; the errors are as for `ElmoEmbedder.load`."""
         folder = find_given_bundle(self.model, type(self).__name__, "model")
         info = BundleLayout(folder).info
         digest = file_digest(info) if info.is_file() else ""

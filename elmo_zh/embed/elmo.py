@@ -291,7 +291,7 @@ def _check_sources(options_file: object, weight_file: object, module: object) ->
 
 
 def _check_ids(inputs: Any, shape: BiLMShape) -> None:
-    """Check that ids are integers and those of a model, not of the other mode."""
+    """Check that ids are integers and fit the model, not the other mode."""
     if shape.characters is None:
         axes, size, expected = 2, shape.num_tokens, "word ids, shape (sentences, words)"
     else:

@@ -386,7 +386,7 @@ class ElmoEmbedder(SentenceTokens):
             arrays: The arrays by name.
 
         Raises:
-            ValueError: If names or shapes are not those of this model's state; the state stays as it was.
+            ValueError: If names or shapes do not fit this model's state; the state stays as it was.
         """
         self._state = restored_state(self._state, arrays)
 

@@ -56,7 +56,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
     return [
         _check_tokens(bundle, embedder, golden),
         _check(
-            f"stored vectors of {len(sentences)} sentences come out again",
+            f"the stored vectors of {len(sentences)} sentences are reproduced",
             _difference(found, golden.vectors),
             golden.tolerance,
         ),
@@ -95,9 +95,9 @@ def _distance(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
 
 
 def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Check:
-    name = "raw text becomes the same tokens"
+    name = "raw text gives the same tokens"
     if bundle.text is None:
-        return Check(name=name, passed=None, found="it is not known how the training text was segmented")
+        return Check(name=name, passed=None, found="the bundle does not say how its training text was segmented")
     try:
         same = [embedder.tokens(text) for text in golden.texts] == golden.sentences
     except BundleError as error:
@@ -140,7 +140,7 @@ def _check_tables(bundle: Bundle) -> Check:
         return Check(name=name, passed=None, found="the model has no vocabulary")
     problems = []
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
-        problems.append(f"vocab.data has digest {vocabulary.digest()}, not that of the export")
+        problems.append(f"vocab.data has digest {vocabulary.digest()}, not the exported one")
     if layout.vocab_embedding.exists():
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
         file = ForeignFile.open(layout.vocab_embedding, {"embedding": ours.shape})

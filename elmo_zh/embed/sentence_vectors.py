@@ -109,7 +109,7 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
     """Return the state that `state_to_arrays` described, on the device of another of its model.
 
-    Raise ValueError if names or shapes are not those of that other state.
+    Raise ValueError if names or shapes do not fit that other state.
     """
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
     found = {name: np.shape(array) for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""Vectors of characters and of spans, made from those of tokens: for character labels and named entities."""
+"""Vectors of characters and of spans, made from token vectors: for character labels and named entities."""
 
 from collections.abc import Sequence
 

@@ -52,7 +52,7 @@ class Substitute:
     Attributes:
         word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
-        probability: Its probability by everything that the ranking looks at; those of all candidates sum to 1.
+        probability: Its probability by everything that the ranking looks at; over all candidates it sums to 1.
         forward_probability: Its probability under the forward LM, which reads what stands before the place; by pattern
             the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
         backward_probability: The same under the backward LM, which reads what stands after the place.

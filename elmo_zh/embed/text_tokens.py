@@ -77,7 +77,7 @@ def _reads_sentences(bundle: Bundle) -> bool:
 def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError if the model was trained on whole lines, or nobody knows on what."""
     if not _reads_sentences(bundle):
-        known = "it is not known how its text was split" if bundle.text is None else "it was trained on whole lines"
+        known = "it does not say how its text was split" if bundle.text is None else "it was trained on whole lines"
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
 
 
@@ -232,11 +232,12 @@ def _iter_prepared(
         num_bytes = len(line.tokens) * embedder.num_layers * embedder.dimension * 4
         if num_bytes > _MOST_LINE_BYTES:
             name, number = text.place(row.line)
-            unit, advice = ("paragraph", ", or add: --split-sentences") if may_split else ("sentence", ".")
+            alone = "Put each sentence on a line of its own."
+            advice = "Put each paragraph on a line of its own, or add: --split-sentences" if may_split else alone
             raise CorpusError(
                 f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
-                f" {format_bytes(num_bytes)} of memory, expected at most {format_bytes(_MOST_LINE_BYTES)}. Put each"
-                f" {unit} on a line of its own{advice}"
+                f" {format_bytes(num_bytes)} of memory, expected at most {format_bytes(_MOST_LINE_BYTES)}."
+                f" {advice}"
             )
         if "\0" in row.text and any("\0" in token for token in line.tokens):
             name, number = text.place(row.line)

@@ -54,14 +54,14 @@ def describe_unknown_rate(
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
         return None
     known = (
-        "the share in its training is not known"
+        "its share in training is not known"
         if training_rate is None
-        else f"in its held-out text {training_rate:.1%} were"
+        else f"in its held-out text {training_rate:.1%} are"
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
-    parts = ", and are read by the known words in them, if there are any" if read_as == "backoff" else ""
-    return f"{seen}{parts}; {known}. {reason}"
+    parts = " They are read as the known words in them, if any." if read_as == "backoff" else ""
+    return f"{seen}; {known}.{parts} {reason}"
 
 
 def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
@@ -72,7 +72,7 @@ def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
-    """Return whether the rate of unknown tokens is certainly far above that of the training (None: not known)."""
+    """Return whether the rate of unknown tokens is certainly far above the rate in training (None: not known)."""
     if num_tokens < _LEAST_TOKENS:
         return False
     usual = _USUAL_RATE if training_rate is None else training_rate
@@ -110,7 +110,7 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
             )
     fraction, named = matching(lambda word: not HAN.search(word))
     if fraction > _WITHOUT_CHINESE:
-        return f"They have no Chinese ({named}), and the model has learned Chinese: give it Chinese text."
+        return f"They are not Chinese ({named}), but the model was trained on Chinese: give it Chinese text."
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:

@@ -31,7 +31,7 @@ from elmo_zh.word2vec.implementations import choose_epochs
 
 PLAN_FORMAT = 2
 THIS_CONFIG = "this run"
-SECTIONS = ("text", "vocab", "word2vec", "model", "train")
+_CONFIGURED = ("text", "vocab", "word2vec", "model", "train")
 _DIGITS = {"coverage": 6, "seconds": 2}
 # Memory of Python with what stages import, of a word in a table of counts, of a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
@@ -119,7 +119,9 @@ def make_plan(
     trial = try_sample(sources, sample, config, limits.seconds)
     process_bytes = peak_memory_bytes()
     if not count_han(trial.words):
-        reporter.warn("There is no Chinese character in what was read of this corpus. Check that it is the right one.")
+        reporter.warn(
+            "The part of this corpus that was read has no Chinese character. Check that it is the right corpus."
+        )
     # How many times as much text as the sample the corpus has, without copies.
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
     factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
@@ -145,7 +147,7 @@ def make_plan(
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": {name: result_settings(getattr(config, name)) for name in SECTIONS},
+        "settings": {name: result_settings(getattr(config, name)) for name in _CONFIGURED},
         "sample": _described(sample),
         "figures": {name: {"value": round(value, _DIGITS.get(name.split(".")[0]))} for name, value in figures.items()},
         **words.described(),

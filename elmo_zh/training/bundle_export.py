@@ -120,7 +120,7 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
-    """Return the run's word2vec vectors, else those of the model that it started from; None if neither exist."""
+    """Return the word2vec vectors of the run, else of the model that it started from; None if neither exist."""
     if run.word2vec.is_file():
         return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None

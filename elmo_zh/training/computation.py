@@ -136,7 +136,7 @@ class Computation:
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
         """Return, for users, what has changed since an earlier description."""
         return [
-            f"{name} was {previous[name]}, is {value}"
+            f"{name} changed from {previous[name]} to {value}"
             for name, value in self.describe().items()
             if name in previous and previous[name] != value
         ]

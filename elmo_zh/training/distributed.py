@@ -167,7 +167,7 @@ class ProcessGroup:
             distributed.all_reduce(tensor)
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by those of rank 0."""
+        """Replace the values of tensors by the values of rank 0."""
         for tensor in tensors if self.size > 1 else ():
             distributed.broadcast(tensor, 0)
 

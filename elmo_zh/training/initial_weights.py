@@ -45,7 +45,7 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
     """Initialise all weights at random from the seed, then copy word vectors into the rows of their words.
 
     The vectors go into the token table or, in character mode, which has none, into the softmax. Rows without a word
-    vector, including those of the special tokens, are drawn from a normal distribution with the mean and standard
+    vector, special tokens included, are drawn from a normal distribution with the mean and standard
     deviation of the copied rows in each dimension.
     """
     generator = model.initialise(seed)
@@ -302,7 +302,7 @@ def _warn_about_state(bundle: Bundle, config: Config, reporter: Reporter) -> Non
         there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
         reporter.warn(
             f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
-            " adapt to the other initial state of sentences, and its perplexity before that is not meaningful."
+            " adapt to the other initial state of sentences; until then its perplexity means little."
         )
 
 

@@ -171,7 +171,7 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     computation = choose_computation(config.train, config.model, device, known)
     for difference in computation.differences(previous):
         context.reporter.warn(
-            f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit for bit those of an"
+            f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit-identical to an"
             " uninterrupted run."
         )
     return computation

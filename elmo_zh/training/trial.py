@@ -37,7 +37,7 @@ def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
-    """Return a lexicon of made-up words, most of two characters; `num_slots` is that of `Lexicon`."""
+    """Return a lexicon of made-up words, most of two characters; `num_slots` is as in `Lexicon`."""
     generator = np.random.default_rng(2)
     lengths = generator.choice([1, 2, 3, 4], num_rows, p=[0.15, 0.55, 0.2, 0.1])
     words = {

@@ -118,7 +118,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
         counts.append(int(number))
         if row > len(SPECIALS) and counts[row] > counts[row - 1]:
             raise RunError(
-                f"{path}: line {row + 1}: counts are not in descending order, which drawing negatives requires."
+                f"{path}: line {row + 1}: counts are not in descending order, which negative sampling requires."
                 f" {remedy}"
             )
     if len(counts) != len(vocabulary):

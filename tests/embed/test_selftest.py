@@ -31,8 +31,8 @@ from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.segmenters import rjieba
 
-TOKENS = "raw text becomes the same tokens"
-STORED = "stored vectors of 3 sentences come out again"
+TOKENS = "raw text gives the same tokens"
+STORED = "the stored vectors of 3 sentences are reproduced"
 FUTURE = "the forward LM cannot see the future"
 PAST = "the backward LM cannot see the past"
 COMPANY = "neither the batch nor the order matters"
@@ -190,7 +190,7 @@ def test_words_that_changed_places(model: Path) -> None:
     sign(model)
     answer = elmo_zh("selftest", model)
     assert failed_checks(answer) == [TABLES]
-    told = f"vocab.data has digest sha256:{digest}, not that of the export"
+    told = f"vocab.data has digest sha256:{digest}, not the exported one"
     assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
 
 
@@ -318,7 +318,7 @@ def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
     answer = elmo_zh("selftest", tmp_path / "model")
     assert failed_checks(answer) == []
     lines = answer.stdout.splitlines()
-    assert lines[0] == f"skip   {TOKENS}: it is not known how the training text was segmented"
+    assert lines[0] == f"skip   {TOKENS}: the bundle does not say how its training text was segmented"
     assert lines[5:] == [f"skip   {TABLES}: the model has no vocabulary"]
     result = elmo_zh("selftest", tmp_path / "model", "--json").result()
     assert result["neighbours"] == []

@@ -88,10 +88,10 @@ def test_the_rate_of_the_training(info: dict[str, Any], expected: float | None) 
 def test_the_line_names_both_rates(bundle: Bundle) -> None:
     words = KNOWN * 10 + ["激子", "超导"] * 20
     assert describe(bundle, words, segmented=False) == (
-        "40.0% of the 100 tokens are outside the model's vocabulary; in its held-out text 3.0% were. Most have only"
+        "40.0% of the 100 tokens are outside the model's vocabulary; in its held-out text 3.0% are. Most have only"
         " characters that its vocabulary lacks (激子, 超导): another language or script."
     )
-    beginning = "40.0% of the 100 tokens are outside the model's vocabulary; the share in its training is not known."
+    beginning = "40.0% of the 100 tokens are outside the model's vocabulary; its share in training is not known."
     assert str(describe(with_rate(bundle, None), words)).startswith(beginning)
     assert describe(with_rate(bundle, 0.3), words) is None
     assert describe(bundle, KNOWN * 10) is None
@@ -117,7 +117,7 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["Hello", "2024"],
-            "They have no Chinese (Hello, 2024), and the model has learned Chinese: give it Chinese text.",
+            "They are not Chinese (Hello, 2024), but the model was trained on Chinese: give it Chinese text.",
         ),
         (
             ["今天天气", "我们说"],
@@ -134,7 +134,7 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
 def test_the_likely_reason(bundle: Bundle, words: list[str], reason: str) -> None:
     line = describe(bundle, [*KNOWN, *words * 10])
     assert line is not None
-    assert line.endswith(f"were. {reason}")
+    assert line.endswith(f"are. {reason}")
 
 
 def test_the_models_own_segmenter_is_no_reason(bundle: Bundle) -> None:

@@ -60,7 +60,7 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
 
 
 def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
-    warned = "There is no Chinese character in what was read of this corpus."
+    warned = "The part of this corpus that was read has no Chinese character."
     assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
     Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
     answer = elmo_zh("plan", "english.txt", *PLAN_FAST, *WIDTH)

@@ -464,7 +464,7 @@ def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: P
     assert answer.status == 0
     assert (
         f"Warning: {base} was trained with train.carry_state=false, but this run has true. The model first has to adapt"
-        " to the other initial state of sentences, and its perplexity before that is not meaningful."
+        " to the other initial state of sentences; until then its perplexity means little."
         in answer.stderr.splitlines()
     )
 

@@ -118,11 +118,11 @@ def test_a_description_is_plain_and_tells_every_difference(machine: Machine, pac
     assert Computation(**described) == chosen
     other = replace(chosen, device="cuda", precision="bfloat16", kernel="odd", num_threads=7, torch_version="1.0")
     assert other.differences({**described, "of another version": 1}) == [
-        "device was cpu, is cuda",
-        "precision was float32, is bfloat16",
-        f"kernel was {kernel}, is odd",
-        "num_threads was 2, is 7",
-        f"torch_version was {torch.__version__}, is 1.0",
+        "device changed from cpu to cuda",
+        "precision changed from float32 to bfloat16",
+        f"kernel changed from {kernel} to odd",
+        "num_threads changed from 2 to 7",
+        f"torch_version changed from {torch.__version__} to 1.0",
     ]
 
 
@@ -178,8 +178,8 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> N
     answer = elmo_zh("train", "--run", run, "--set", "train.num_threads=2")
     assert answer.status == 0
     assert warnings_of(answer.stderr) == [
-        f"{difference}: from here on, results are not bit for bit those of an uninterrupted run."
-        for difference in ("Kernel was onednn, is torch", "Num_threads was 1, is 2")
+        f"{difference}: from here on, results are not bit-identical to an uninterrupted run."
+        for difference in ("Kernel changed from onednn to torch", "Num_threads was 1, is 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
 

@@ -131,7 +131,7 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
         ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", "line 3 ('<UNK>\\t-3') does not belong to the vocabulary."),
         (
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
-            "line 5: counts are not in descending order, which drawing negatives requires.",
+            "line 5: counts are not in descending order, which negative sampling requires.",
         ),
         (
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n",

@@ -1,4 +1,4 @@
-"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" hold those of each line.
+"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" have one per line too.
 
 If lines were split, there is one dataset per sentence, and `line` int64 holds the line that each one comes from.
 """
