@@ -122,6 +122,8 @@ class Translator:
         return self._best(line)[1]
 
     def _divided(self, line: str) -> tuple[int, str]:
+        if line in self._words:
+            return len(line), self._words[line]
         sentences = re.split(r"(?<=[.:;,]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;]) ", line)
         best = [(0, "")]
         for start in range(len(sentences) - 1, -1, -1):
