@@ -123,6 +123,9 @@ class Messages(ast.NodeVisitor):
         if not (isinstance(called, ast.Name) and called.id in UNTRANSLATED):
             self.generic_visit(node)
 
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """Leave out what only a bug shows."""
+
     def visit_Call(self, node: ast.Call) -> None:
         """Add both forms of a counted noun, words of progress bars; leave out patterns and refused arguments."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

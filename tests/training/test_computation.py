@@ -179,7 +179,7 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> N
     assert answer.status == 0
     assert warnings_of(answer.stderr) == [
         f"{difference}: from here on, results are not bit-identical to an uninterrupted run."
-        for difference in ("Kernel changed from onednn to torch", "Num_threads was 1, is 2")
+        for difference in ("Kernel changed from onednn to torch", "Num_threads changed from 1 to 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
 
