@@ -17,7 +17,7 @@ MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
 $(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
 endif
 
-TARGETS := help train test test-all test-processors check docs messages transcripts pictures bench bench-gpu interop fuzz release clean set-up set-up-test set-up-dev
+TARGETS := help train test test-all test-processors check docs messages transcripts pictures site bench bench-gpu interop fuzz release clean set-up set-up-test set-up-dev
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
@@ -81,6 +81,10 @@ transcripts: set-up  ## Write the outputs that README and docs show by running t
 
 pictures: set-up  ## Write the pictures of explore's page in docs/pictures (needs Chromium, and a model of the sample)
 	@PYTHONPATH=. $(BIN)/python docs/pictures.py $(if $(RUN),--run '$(RUN)')
+
+site: set-up  ## Build the pages as a site in build/site/html, in English and Chinese
+	@[ -x build/zensical/bin/zensical ] || { $(BIN)/python -m venv build/zensical && build/zensical/bin/pip install -q zensical==0.0.73; }
+	@$(BIN)/python docs/site.py $(CURDIR)/build/zensical/bin/zensical
 
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py

@@ -1,6 +1,7 @@
 """Export of a checkpoint as a bundle."""
 
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,13 +158,18 @@ _MOST_SOURCES = 50
 
 
 def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return the card of a run's model; it begins with RUN/about.md, if there is one."""
+    """Return the card of a run's model; RUN/about.md, if there is one, comes first.
+
+    The card begins with the YAML header that model hubs read, to which about.md can add its own, such as the licence.
+    """
     records = {
         name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
     }
+    header, about = _about(run)
     sections = [
+        f"---\n{_HUB_HEADER}{header}---",
         f"# Model card: {visible(run.name)}",
-        _about(run),
+        about,
         "## Model\n\n" + table(("", ""), _model_rows(source, config)),
         "## Text\n\n" + _describe_text(records["segment"], records["vocab"]),
         "## Training\n\n" + table(("", ""), _training_rows(records["train"], source, config)),
@@ -174,17 +180,26 @@ def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _about(run: RunDir) -> str:
+_HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
+
+
+def _about(run: RunDir) -> tuple[str, str]:
+    """Return the lines of RUN/about.md's own header, between lines of ---, and its text."""
     if not run.about.exists():
-        return f"(Write purpose, sources and licences of the text into {run.about.name} in the run, and export again.)"
+        missing = (
+            f"(Write purpose, sources and licences of the text into {run.about.name} in the run, and export again.)"
+        )
+        return "", missing
     try:
-        return run.about.read_text(encoding="utf-8").strip()
+        text = run.about.read_text(encoding="utf-8").strip()
+        header = re.match(r"---\n(.*?\n)---\n", text, re.DOTALL)
+        return (header[1], text[header.end() :].strip()) if header else ("", text)
     except UnicodeDecodeError:
         raise RunError(f"{run.about} is not UTF-8. Save it as UTF-8, and export again.") from None
 
 
 _LIMITS = """\
-- A word outside the vocabulary has the vector of `<UNK>`, which depends on its sentence only.
+- elmo-zh reads a word outside the vocabulary by the known words in it; other programs give it the vector of `<UNK>`.
 - Text of another kind or script than the training text is predicted worse. The command `evaluate` says by how much.
 - The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
 

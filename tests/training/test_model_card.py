@@ -9,13 +9,15 @@ from contract.command_line import SampleRun, elmo_zh, record_of
 
 from elmo_zh.run.files import sealed, write_json
 
+HEADER = "---\nlanguage: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
+
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:
     card = (sample_run.model / "model_card.md").read_text(encoding="utf-8")
     segment, train = (record_of(sample_run.path, stage) for stage in ("segment", "train"))
-    assert card.startswith("# Model card: 新闻 1\n")
+    assert card.startswith(f"{HEADER}---\n\n# Model card: 新闻 1\n")
     for name, found in segment["sources"].items():
         assert f"| `{name}` | {found['kept_characters']:,} |" in card
         assert f"{segment['inputs'][name]['digest']}  {name}" in card
@@ -35,11 +37,12 @@ def test_the_card_is_no_part_of_what_identifies_the_model(sample_run: SampleRun)
 
 
 def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
-    (run / "about.md").write_text("Recipes of my grandmother, CC0.\n", encoding="utf-8")
+    (run / "about.md").write_text("---\nlicense: cc0-1.0\n---\nRecipes of my grandmother.\n", encoding="utf-8")
     answer = elmo_zh("export", "--run", run)
     assert answer.status == 0, answer.stderr
     card = (run / "model" / "model_card.md").read_text(encoding="utf-8")
-    assert card.startswith("# Model card: copy\n\nRecipes of my grandmother, CC0.\n\n## Model\n")
+    header = f"{HEADER}license: cc0-1.0\n---\n"
+    assert card.startswith(f"{header}\n# Model card: copy\n\nRecipes of my grandmother.\n\n## Model\n")
 
 
 def test_text_in_another_encoding_is_refused_and_the_old_bundle_stays(run: Path) -> None:
