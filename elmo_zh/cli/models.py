@@ -111,17 +111,14 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
             "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
             " --warm-on TEXT to give it a warm state, or embed with --stateful."
         )
+    rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
-        f" {count_parameters(found.bilm, found.softmax):,} parameters, {_count_rows(found.vocabulary)}.",
+        f" {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
-
-
-def _count_rows(vocabulary: Any) -> str:
-    return f"{len(vocabulary):,} vocabulary rows" if vocabulary else "no vocabulary"
 
 
 def _known_text(common: Common) -> "KnownText":

@@ -4,7 +4,7 @@ import codecs
 import json
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
@@ -29,6 +29,11 @@ from elmo_zh.vocabulary.vocabulary import UnknownWords
 _DIGITS = 6
 # Lines that are counted at a time.
 _CHUNK_LINES = 2**18
+# What a row says of a token or a line, after its place.
+_TOKEN_COLUMNS = ("place", "start", "end", "token", "forward_nats", "backward_nats", "unknown")
+_LINE_COLUMNS = (
+    "tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character", "perplexity",
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -193,57 +198,37 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
 
 
 def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
-    rows = ScoreRows(job)
-    file.write(rows.header().encode())
-    for row in rows.of_lines(lines):
-        file.write(row.encode("utf-8", "surrogatepass"))
+    """Write a table with a header, or JSON lines; they name files if there are several texts, or an archive."""
+    names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
+    by_token, is_table = job.scorer.reading.by_token, job.kind == "tsv"
+    columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
+    if job.other and not by_token:
+        columns.append("difference")
+    if is_table:
+        file.write("\t".join(columns).encode() + b"\n")
+    for line in lines:
+        place = job.texts[line.text_number].place(line.number) if names_files else [line.number]
+        for values in _token_values(line) if by_token else [_line_values(line)]:
+            # The difference comes last, and is left out where there is no other model.
+            row = dict(zip(columns, [*place, *values], strict=False))
+            text = "\t".join(map(_cell, row.values())) if is_table else json.dumps(_rounded(row), ensure_ascii=False)
+            file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
 
 
-class ScoreRows:
-    """Turns scored lines into rows of a table (tsv) or of JSON lines (jsonl); `columns` names the values."""
+def _line_values(line: ScoredLine) -> list[Any]:
+    score = line.score
+    figures = [score.forward_nats, score.backward_nats, score.bits_per_character, score.perplexity, line.difference]
+    return [score.num_tokens, score.num_unknown, score.num_characters, *figures]
 
-    def __init__(self, job: ScoreJob) -> None:
-        """Choose the form; a row says which file its line is in if there are several texts, or an archive."""
-        self._texts, self._is_table, self._by_token = job.texts, job.kind == "tsv", job.scorer.reading.by_token
-        self._with_difference = job.other is not None
-        is_archive = (is_archive_name(text.source.file_name) for text in job.texts)
-        self._names_files = len(job.texts) > 1 or any(is_archive)
-        place = ["file", "line"] if self._names_files else ["line"]
-        if self._by_token:
-            own = ["place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
-        else:
-            own = ["tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character"]
-            own += ["perplexity", *(["difference"] if self._with_difference else [])]
-        self.columns = [*place, *own]
 
-    def header(self) -> str:
-        """Return the first line of the file, "" if it has no header."""
-        return "\t".join(self.columns) + "\n" if self._is_table else ""
+def _token_values(line: ScoredLine) -> Iterator[list[Any]]:
+    for place, token in enumerate(line.score.tokens or ()):
+        costs = [token.forward_nats, token.backward_nats]
+        yield [place, token.start, token.end, token.token, *costs, int(token.is_unknown)]
 
-    def of_lines(self, lines: Iterable[ScoredLine]) -> Iterator[str]:
-        """Yield the rows of lines, each with its line end."""
-        for line in lines:
-            place = self._texts[line.text_number].place(line.number) if self._names_files else [line.number]
-            for values in self._token_values(line) if self._by_token else [self._line_values(line)]:
-                yield self._row([*place, *values])
 
-    def _line_values(self, line: ScoredLine) -> list[Any]:
-        score = line.score
-        counts = [score.num_tokens, score.num_unknown, score.num_characters]
-        figures = [score.forward_nats, score.backward_nats, score.bits_per_character, score.perplexity]
-        return [*counts, *figures, *([line.difference] if self._with_difference else [])]
-
-    @staticmethod
-    def _token_values(line: ScoredLine) -> Iterator[list[Any]]:
-        for place, token in enumerate(line.score.tokens or ()):
-            costs = [token.forward_nats, token.backward_nats]
-            yield [place, token.start, token.end, token.token, *costs, int(token.is_unknown)]
-
-    def _row(self, values: Sequence[Any]) -> str:
-        if self._is_table:
-            return "\t".join(map(_cell, values)) + "\n"
-        rounded = (round(value, _DIGITS) if isinstance(value, float) else value for value in values)
-        return json.dumps(dict(zip(self.columns, rounded, strict=True)), ensure_ascii=False) + "\n"
+def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: round(value, _DIGITS) if isinstance(value, float) else value for name, value in row.items()}
 
 
 def _cell(value: Any) -> str:

@@ -211,7 +211,9 @@ class _Dump:
         if done:
             self._reporter.note(f"Resuming: {num_done:,} of {counted(contents.num_lines, 'line')} are finished.")
         if self._settings.stateful:
-            self._restore_state(list(done))
+            self._embedder.reset_state()
+            if done:
+                self._embedder.restore_state(load_arrays(self.folder.path / f"{list(done)[-1]}.npz"))
         work = LineVectors(self._embedder, contents, self._settings)
         with self._reporter.progress("embed", unit="lines", total=contents.num_lines, initial=num_done) as progress:
             started, num_tokens = time.monotonic(), 0
@@ -241,12 +243,6 @@ class _Dump:
 
     def _vectors_path(self, block: TextBlock) -> Path:
         return self.folder.path / f"{part_name(block.first_line)}.npy"
-
-    def _restore_state(self, done: Sequence[str]) -> None:
-        """Let the embedder carry the state after the last finished part."""
-        self._embedder.reset_state()
-        if done:
-            self._embedder.restore_state(load_arrays(self.folder.path / f"{done[-1]}.npz"))
 
     def _join(self, contents: Contents) -> Mapping[str, int]:
         """Write the output from the parts, complete or not at all; return the counts that only its format has."""

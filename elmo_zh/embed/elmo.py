@@ -188,7 +188,9 @@ class Elmo(nn.Module):
             raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
         bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()
         with (
-            claimed_output(output, [self._loaded[0]], _is_bundle, force=force, kind="a bundle"),
+            claimed_output(
+                output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force, kind="a bundle"
+            ),
             atomic_path(output) as unfinished,
         ):
             write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)
@@ -274,10 +276,6 @@ class Elmo(nn.Module):
         """Return the shape of the biLM; None for a module of other programs."""
         bilm = getattr(self._elmo_lstm, "bilm", None)
         return bilm.shape if isinstance(bilm, BiLM) else None
-
-
-def _is_bundle(folder: Path) -> bool:
-    return BundleLayout(folder).info.is_file()
 
 
 def _check_sources(options_file: object, weight_file: object, module: object) -> None:

@@ -144,7 +144,9 @@ class TextTokens:
         try:
             with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
                 prepared = _iter_prepared(embedder, text, rows, segmented=segmented, may_split=may_split)
-                for part in iter_windows(prepared, _num_tokens, most_items=PART_LINES, most_size=PART_TOKENS):
+                for part in iter_windows(
+                    prepared, lambda each: len(each.tokens), most_items=PART_LINES, most_size=PART_TOKENS
+                ):
                     block = _block_of(embedder, part, counts.lines, segmented=segmented, is_part=split or longest > 0)
                     found = _count(embedder, part, block, may_split=may_split)
                     self._write_part(block, found)
@@ -186,16 +188,17 @@ def _block_of(
     """Return rows as they are kept, with their places in the lines of the text if they are parts of these."""
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     rows = [prepared.row for prepared in part]
+    has_columns = any(row.columns for row in rows)
     return TextBlock(
         first_line=first_line,
-        line_offsets=np.cumsum([0, *map(_num_tokens, part)], dtype=np.int64),
+        line_offsets=np.cumsum([0, *(len(each.tokens) for each in part)], dtype=np.int64),
         tokens=[token.encode() for token in tokens],
         unknown=embedder.find_unknown(tokens),
         character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
         source_lines=np.array([row.line for row in rows], np.int64) if is_part else None,
         texts=[row.text.replace("\0", "\ufffd").encode() for row in rows],
         starts=np.array([row.start for row in rows], np.int32) if is_part else None,
-        columns=_columns_of(rows),
+        columns=[json.dumps(row.columns, ensure_ascii=False).encode() for row in rows] if has_columns else [],
     )
 
 
@@ -211,16 +214,6 @@ def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBloc
         long_lines=sum(_is_long(prepared.row.text) for prepared in part) if may_split else 0,
         cut_lines=sum(prepared.row.is_rest for prepared in part),
     )
-
-
-def _num_tokens(prepared: _PreparedRow) -> int:
-    return len(prepared.tokens)
-
-
-def _columns_of(rows: Sequence[_Row]) -> list[bytes]:
-    if not any(row.columns for row in rows):
-        return []
-    return [json.dumps(row.columns, ensure_ascii=False).encode() for row in rows]
 
 
 def _iter_prepared(

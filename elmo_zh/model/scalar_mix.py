@@ -64,7 +64,7 @@ class ScalarMix(nn.Module):
         """
         if len(tensors) != self.mixture_size:
             raise ValueError(f"{len(tensors)} layers were given, but this is a mix of {self.mixture_size}")
-        tensors = [self._as_tensor(layer) for layer in tensors]
+        tensors = [torch.as_tensor(each).to(self.gamma) if isinstance(each, np.ndarray) else each for each in tensors]
         if self.do_layer_norm:
             if mask is None:
                 raise ValueError("layer normalisation needs the mask of the tokens")
@@ -74,11 +74,6 @@ class ScalarMix(nn.Module):
         for weight, tensor in zip(weights[1:], tensors[1:], strict=True):
             mixed = mixed + weight * tensor
         return self.gamma * mixed
-
-    def _as_tensor(self, layer: Tensor | NDArray[Any]) -> Tensor:
-        if isinstance(layer, np.ndarray):
-            return torch.as_tensor(layer, dtype=self.gamma.dtype, device=self.gamma.device)
-        return layer
 
     def layer_weights(self) -> list[float]:
         """Return gamma times the softmax of w: the factor of each layer in the sum."""

@@ -95,16 +95,13 @@ def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[
     num_bytes = 0
     for each in sources:
         together.append(each)
-        num_bytes += each.stamp.num_bytes * (_EXPANSION if _is_packed(each.source) else 1)
+        is_packed = each.source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
+        num_bytes += each.stamp.num_bytes * (_EXPANSION if is_packed else 1)
         if num_bytes >= task_bytes:
             yield together
             together, num_bytes = [], 0
     if together:
         yield together
-
-
-def _is_packed(source: Source) -> bool:
-    return source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
 
 
 def extract(task: ExtractTask, part: PartWriter) -> Figures:

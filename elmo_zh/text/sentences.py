@@ -60,14 +60,10 @@ def _iter_sentences(paragraph: str) -> Iterator[str]:
     for match in _END.finditer(paragraph):
         end = match.end()
         quotes = match["ascii_quotes"]
-        if quotes and not _closes(quotes[0], paragraph[start : match.start("ascii_quotes")]):
+        # An ASCII quote closes if one is open in the sentence so far.
+        if quotes and paragraph.count(quotes[0], start, match.start("ascii_quotes")) % 2 == 0:
             end = match.start("ascii_quotes")
         yield paragraph[start:end]
         start = end
     if start < len(paragraph):
         yield paragraph[start:]
-
-
-def _closes(quote: str, sentence: str) -> bool:
-    """Return whether an ASCII quote is open in the sentence so far."""
-    return sentence.count(quote) % 2 == 1

@@ -105,7 +105,8 @@ def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
         # The backward model predicts the first token of a pair from the second.
         context, target = train_pairs[:, ::direction].T
         heldout_context, heldout_target = heldout_pairs[:, ::direction].T
-        unigram += _unigram_nats(target, heldout_target, num_tokens) / 2
+        counts = np.bincount(target, minlength=num_tokens)
+        unigram -= float(np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum() / 2)
         model = KneserNeyBigram(context, target, num_tokens, start)
         bigram += float(-np.log(model.probabilities(heldout_context, heldout_target)).sum() / 2)
     return {"unigram": unigram, "bigram": bigram}
@@ -132,11 +133,6 @@ def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexic
     is_pair = np.ones(max(0, len(marked) - 1), np.bool_)
     is_pair[begins[1:-1] - 1] = False
     return np.stack([marked[:-1][is_pair], marked[1:][is_pair]], axis=1)
-
-
-def _unigram_nats(target: NDArray[np.int64], heldout_target: NDArray[np.int64], num_tokens: int) -> float:
-    counts = np.bincount(target, minlength=num_tokens)
-    return float(-np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum())
 
 
 class KneserNeyBigram:

@@ -78,7 +78,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
     except etree.XMLSyntaxError as error:
         raise UnsuitableError(
             text.name,
-            f"damaged or truncated XML ({_in_one_line(error)})",
+            f"damaged or truncated XML ({' '.join(str(error).split())[:100]})",
             "Fetch it again, or give --input-format text.",
         ) from None
 
@@ -103,10 +103,6 @@ def _forget(element: Any) -> None:
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]
-
-
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:100]
 
 
 def _starts_as_dump(head: str) -> bool:

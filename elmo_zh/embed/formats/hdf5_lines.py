@@ -60,7 +60,9 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         if contents.has_source_lines:
             file.create_dataset("line", data=np.concatenate([*source_lines, np.zeros(0, np.int64)]))
         if form.sentence_index:
-            _write_sentence_index(file, index)
+            # AllenNLP's dataset: a JSON object from sentence to line; of equal sentences it keeps the last.
+            content = [json.dumps(index, ensure_ascii=False)]
+            file.create_dataset("sentence_to_index", data=content, dtype=h5py.string_dtype())
     return {}
 
 
@@ -91,8 +93,3 @@ def _as_strings(words: list[bytes]) -> NDArray[Any]:
     width = max(map(len, words), default=1)
     is_padded = width * len(words) <= _PADDED_BYTES
     return np.array(words, f"S{width}" if is_padded else h5py.string_dtype())
-
-
-def _write_sentence_index(file: Any, index: Mapping[str, str]) -> None:
-    """Add AllenNLP's dataset: a JSON object from sentence to line; of equal sentences it keeps the last."""
-    file.create_dataset("sentence_to_index", data=[json.dumps(index, ensure_ascii=False)], dtype=h5py.string_dtype())
