@@ -95,5 +95,5 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     for text in legend.get_texts():
         if families := font_families(text.get_text()):
             text.set_fontfamily(families)
-    add_title(figure, "Change of use between periods", ["95% intervals; filled: q below 0.05"])
+    add_title(figure, "Change of use between periods", ["95% intervals; filled points: q below 0.05"])
     return figure
