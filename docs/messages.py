@@ -48,10 +48,10 @@ FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = ("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel", "_TIME_UNITS")
 # Dataclasses whose fields are the columns of a table.
-ROWS = ("Frequency", "Collocate", "Keyword", "NewWord")
+ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")
 # So that the files change only with their texts.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
-PROSE = re.compile(r"[A-Za-z]{2,}[,:]? [\"'(]?[A-Za-z]{2,}")
+PROSE = re.compile(r"[A-Za-z]{2,}[,:]? (?:a )?[\"'(]?[A-Za-z]{2,}")
 
 
 def escaped(text: str) -> str:

@@ -25,6 +25,8 @@ _FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
 _MOST_SENTENCES, _LONGEST_LIST = 8, 200
 # All templates have some.
 _LETTERS = re.compile("[A-Za-z]{2}")
+# A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
+_FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
@@ -65,6 +67,8 @@ class _Template:
         literals = [literal for literal, _ in self._parts]
         self.anchor = max(literals, key=len)
         self.num_characters = sum(map(len, literals))
+        num_letters = sum(character.isalpha() for literal in literals for character in literal)
+        self.is_vague = not literals[0] and num_letters < _FEW_LETTERS
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -131,36 +135,48 @@ class Translator:
             ways = []
             for end in sorted(ends, reverse=True):
                 num_rest, rest = best[len(sentences) - end]
-                if found := self._made(" ".join(sentences[start:end])):
+                sentence = " ".join(sentences[start:end])
+                # One word in a list may be a name, as of a column.
+                is_name = len(sentences) > 1 and " " not in sentence and not sentence.endswith(":")
+                if not is_name and (found := self._made(sentence)):
                     ways.append((found[0] + num_rest, found[1] + rest))
                 elif end == start + 1:
-                    ways.append((num_rest, f"{sentences[start]} {rest}" if rest else sentences[start]))
+                    ways.append((num_rest, _joined(sentence, rest)))
             best.append(max(ways, key=itemgetter(0)))
         return best[-1]
 
     def _made(self, sentence: str) -> tuple[int, str] | None:
         if not _LETTERS.search(sentence):
             return None
-        end = _FULL_WIDTH.get(sentence[-1:], "")
-        if (found := self._whole(sentence)) or not end:
-            return found
-        # It is part of a list. One word may be a name, as in a list of columns.
-        if end == "，" and " " not in sentence:
-            return None
-        return (found[0], found[1] + end) if (found := self._whole(sentence[:-1])) else None
+        ways = [self._whole(sentence)]
+        if end := _FULL_WIDTH.get(sentence[-1]):
+            part = self._whole(sentence[:-1])
+            ways.insert(0, part and (part[0], part[1] + end))
+        return max(filter(None, ways), key=itemgetter(0), default=None)
 
     def _whole(self, line: str) -> tuple[int, str] | None:
         before, text, after = _SPACES.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches everything
         if text in self._words:
             return len(text), f"{before}{self._words[text]}{after}"
         for template in self._templates:
+            if template.is_vague and len(text) > _LONGEST_LIST:
+                continue
             if (gaps := template.match(text)) is not None:
                 # Names of files and settings have no space; what has one may be a message of its own.
                 filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
+                if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
+                    continue
                 num_characters = template.num_characters + sum(number for number, _ in filled.values())
                 shown = template.fill({name: gap for name, (_, gap) in filled.items()})
                 return num_characters, f"{before}{shown}{after}"
         return None
+
+
+def _joined(sentence: str, rest: str) -> str:
+    """Return a sentence that stays English, and what follows it."""
+    if rest and not rest[0].isascii() and sentence[-1] in ",;:":
+        return sentence[:-1] + _FULL_WIDTH[sentence[-1]] + rest
+    return f"{sentence} {rest}" if rest else sentence
 
 
 def _gaps(message: str) -> list[str]:

@@ -143,7 +143,7 @@ def _stages(stages: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, stage in stages.items():
         counts = ", ".join(
-            f"{key.replace('_', ' ')} {value:,}"
+            f"{translate(key.replace('_', ' '))} {value:,}"
             for key, value in stage.items()
             if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
         )
