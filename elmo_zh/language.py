@@ -25,6 +25,8 @@ _FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
 _MOST_SENTENCES, _LONGEST_LIST = 8, 200
 # All templates have some.
 _LETTERS = re.compile("[A-Za-z]{2}")
+# Of two ways the one counts in which fewer sentences stay English.
+_JOINT = 0.01
 # A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
 _FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
@@ -72,11 +74,12 @@ class _Template:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        gaps = (
-            re.escape(literal) + (f"(?P<{name}>{'[0-9,.]+' if name == 'number' else '.*?'})" if name else "")
-            for literal, name in self._parts
-        )
-        return re.compile("".join(gaps), re.DOTALL)
+        pattern, seen = "", set[str]()
+        for literal, name in self._parts:
+            gap = f"(?P<{name}>{'[0-9,.]+' if name == 'number' else '.*?'})" if name else ""
+            pattern += re.escape(literal) + (f"(?P={name})" if name in seen else gap)
+            seen |= {name} if name else set()
+        return re.compile(pattern, re.DOTALL)
 
     def match(self, line: str) -> dict[str, str] | None:
         """Return what fills the gaps if a line was made from this template."""
@@ -125,7 +128,7 @@ class Translator:
         """
         return self._best(line)[1]
 
-    def _divided(self, line: str) -> tuple[int, str]:
+    def _divided(self, line: str) -> tuple[float, str]:
         if line in self._words:
             return len(line), self._words[line]
         sentences = re.split(r"(?<=[.:;,]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;]) ", line)
@@ -141,11 +144,11 @@ class Translator:
                 if not is_name and (found := self._made(sentence)):
                     ways.append((found[0] + num_rest, found[1] + rest))
                 elif end == start + 1:
-                    ways.append((num_rest, _joined(sentence, rest)))
+                    ways.append((num_rest - _JOINT * bool(rest), _joined(sentence, rest, is_translated=num_rest > 0)))
             best.append(max(ways, key=itemgetter(0)))
         return best[-1]
 
-    def _made(self, sentence: str) -> tuple[int, str] | None:
+    def _made(self, sentence: str) -> tuple[float, str] | None:
         if not _LETTERS.search(sentence):
             return None
         ways = [self._whole(sentence)]
@@ -154,7 +157,7 @@ class Translator:
             ways.insert(0, part and (part[0], part[1] + end))
         return max(filter(None, ways), key=itemgetter(0), default=None)
 
-    def _whole(self, line: str) -> tuple[int, str] | None:
+    def _whole(self, line: str) -> tuple[float, str] | None:
         before, text, after = _SPACES.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches everything
         if text in self._words:
             return len(text), f"{before}{self._words[text]}{after}"
@@ -172,9 +175,9 @@ class Translator:
         return None
 
 
-def _joined(sentence: str, rest: str) -> str:
+def _joined(sentence: str, rest: str, *, is_translated: bool) -> str:
     """Return a sentence that stays English, and what follows it."""
-    if rest and not rest[0].isascii() and sentence[-1] in ",;:":
+    if is_translated and (sentence[-1] in ";:" or (sentence[-1] == "," and not rest[0].isascii())):
         return sentence[:-1] + _FULL_WIDTH[sentence[-1]] + rest
     return f"{sentence} {rest}" if rest else sentence
 

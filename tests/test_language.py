@@ -41,6 +41,8 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
         "{path} is not there. Write {command}.": "找不到 {path}，请输入 {command}。",
         "Give another name.": "请换一个名字。",
         "{number} lines": "{number} 行",
+        "read": "读",
+        "{name} or --{name}": "{name} 或 --{name}",
         "read {counted} of {path}": "从 {path} 读取 {counted}",
         "{points} points above {other} ({interval})": "比 {other} 高 {points} 分（{interval}）",
     })  # fmt: skip
@@ -50,9 +52,11 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
     assert translator.translate("  read 1,000 lines of x") == "  从 x 读取 1,000 行"
     assert translator.translate("x is not there. Nobody knows why.") == "找不到 x。Nobody knows why."
     assert translator.translate("blank lines") == "blank lines"
+    assert translator.translate("a.txt: 3 lines, id, read") == "a.txt：3 行，id, read"
     assert (
         translator.translate("2 points above x (1); 3 points above y (2).") == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
     )
+    assert translator.translate("x or --x") == "x 或 --x"
     assert translator.translate("{braces} stay") == "{braces} stay"
 
 
