@@ -103,9 +103,10 @@ def _described(report: "FitReport") -> list[str]:
     for part in ("dev", "test"):
         if part in scores:
             by_seed = [each[part] for each in scores["seeds"].values()]
-            shown = f" (seeds: {', '.join(f'{value:.4f}' for value in by_seed)})" if len(by_seed) > 1 else ""
             examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
-            lines.append(f"{metric} {scores[part][metric]:.4f} over {examples}{shown}")
+            reached = f"{metric} {scores[part][metric]:.4f} over {examples}"
+            shown = ", ".join(f"{value:.4f}" for value in by_seed)
+            lines.append(f"{reached} (by seed: {shown})" if len(by_seed) > 1 else reached)
     if report.doubts:
         return [*lines, *(f"Not to be relied on: {doubt}" for doubt in report.doubts), f"Wrote {report.output}"]
     lines.append(f"Trained task: {report.output}")
