@@ -131,7 +131,7 @@ class Translator:
     def _divided(self, line: str) -> tuple[float, str]:
         if line in self._words:
             return len(line), self._words[line]
-        sentences = re.split(r"(?<=[.:;,]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;]) ", line)
+        sentences = re.split(r"(?<=[.:;,。]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;。]) ", line)
         best = [(0, "")]
         for start in range(len(sentences) - 1, -1, -1):
             ends = {*range(start + 1, min(start + _MOST_SENTENCES, len(sentences)) + 1), len(sentences)}

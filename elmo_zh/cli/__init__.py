@@ -13,7 +13,7 @@ import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
-from elmo_zh.cli.console import SteadyStream, one_line
+from elmo_zh.cli.console import MARK, SteadyStream, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
@@ -161,6 +161,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(one_line(translate(f"Error: {translate(message)}")), err=True)
+            click.echo(one_line(translate(f"Error: {MARK}").replace(MARK, translate(message))), err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -14,6 +14,8 @@ from elmo_zh.language import translate
 from elmo_zh.run.reporter import Progress, steps_watched
 
 _SECONDS_BETWEEN_LINES = 15.0
+# The place of a message, which is translated by itself, after the word that it begins with.
+MARK = "\0"
 
 
 def one_line(message: str) -> str:
@@ -61,7 +63,7 @@ class Console:
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(one_line(translate(f"Warning: {translate(message)}")), file=sys.stderr)
+        tqdm.write(one_line(translate(f"Warning: {MARK}").replace(MARK, translate(message))), file=sys.stderr)
 
     @contextmanager
     def progress(

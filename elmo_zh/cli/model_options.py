@@ -40,9 +40,9 @@ index_option = click.option(
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
 _REASONS = {
-    "text.bad_bytes": ", which leaves out no line: a line that cannot be decoded is an error",
-    "text": ": the model determines how text is segmented",
-    "model": ": the model brings its own settings",
+    "text.bad_bytes": "it leaves out no line, and a line that cannot be decoded is an error",
+    "text": "the model determines how text is segmented",
+    "model": "the model brings its own settings",
 }
 
 
@@ -57,8 +57,9 @@ def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool =
     for name in sorted(config_names(None, common.assignments) - _SETTINGS_FOR_READING):
         section = name.partition(".")[0]
         if section != also:
-            why = _REASONS.get(name) or _REASONS.get(section, "")
-            raise click.UsageError(f"--set {name} has no effect on {_command_name()}{why}. Leave it out.")
+            if why := _REASONS.get(name, _REASONS.get(section)):
+                raise click.UsageError(f"--set {name} has no effect on {_command_name()}: {why}. Leave it out.")
+            raise click.UsageError(f"--set {name} has no effect on {_command_name()}. Leave it out.")
     if split_sentences and common.segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     names = config_names(None, [*common.assignments, *common.chosen_assignments])

@@ -309,7 +309,7 @@ def selftest(common: Common, /, bundle: Path) -> None:
             "checks": [asdict(check) for check in checks],
             "neighbours": [asdict(entry) for entry in neighbours],
         },
-        *(f"{translate(marks[check.passed]):6} {check.name}: {check.found}" for check in checks),
+        *(f"{translate(marks[check.passed]):6} {translate(f'{check.name}: {check.found}')}" for check in checks),
         *(f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours),
         bundle=loaded,
     )

@@ -93,7 +93,7 @@ def _parse_value(text: str, *, is_text: bool) -> Any:
 def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:
     for name, values in changes.items():
         if name not in SECTIONS:
-            problems.append(f"{source}: unknown section {name}.{_nearest_section(name, values)}")
+            problems.append(f"{source}: unknown section {name}. {_nearest_section(name, values)}")
         elif not isinstance(values, Mapping):
             problems.append(f"{source}: {name} is a section, not a value. Write {name}.key = value.")
         else:
@@ -109,7 +109,7 @@ def _checked_values(
     known = tuple(f.name for f in fields(section))
     for key, value in values.items():
         if key not in known:
-            problems.append(f"{source}: unknown key {name}.{key}.{_nearest(key, known, name)}")
+            problems.append(f"{source}: unknown key {name}.{key}. {_nearest(key, known, name)}")
             continue
         wanted = type(getattr(section, key))
         if wanted is float and type(value) is int:
@@ -146,8 +146,8 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
     prefix = f"{section}." if section else ""
     match = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if match:
-        return f" Did you mean {prefix}{match[0]}?"
-    return f" Known: {', '.join(prefix + name for name in known)}."
+        return f"Did you mean {prefix}{match[0]}?"
+    return f"Known: {', '.join(prefix + name for name in known)}."
 
 
 def sections_with(key: str) -> list[str]:
@@ -159,7 +159,7 @@ def _nearest_section(name: str, values: Any) -> str:
     """Return the advice on an unknown section: the only one with such a key, else the one with the nearest name."""
     for key in values if isinstance(values, Mapping) else ():
         if len(sections := sections_with(key)) == 1:
-            return f" Did you mean {sections[0]}.{key}?"
+            return f"Did you mean {sections[0]}.{key}?"
     return _nearest(name, SECTIONS)
 
 

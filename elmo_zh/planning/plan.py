@@ -266,7 +266,7 @@ def _stage_lines(memory: Mapping[str, float], figures: Mapping[str, float]) -> I
     for stage in (stage for stage in STAGES if stage in {**seconds, **disk}):
         sizes = [format_bytes(found[stage]) if found.get(stage) else "" for found in (memory, disk)]
         rows.append((stage, format_seconds(seconds[stage]) if stage in seconds else "", *sizes))
-    rows.append((translate("together"), format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
+    rows.append((translate("total"), format_seconds(sum(seconds.values())), "", format_bytes(sum(disk.values()))))
     yield from aligned(rows, header=("stage", "time", "memory", "disk"))
 
 

@@ -39,8 +39,8 @@ def text(empty_folder: Path) -> Path:
         ),
         (
             ("evaluate", "a.txt", "--set", "text.bad_bytes=replace"),
-            "--set text.bad_bytes has no effect on evaluate, which leaves out no line: a line that cannot be decoded is"
-            " an error. Leave it out.",
+            "--set text.bad_bytes has no effect on evaluate: it leaves out no line, and a line that cannot be decoded"
+            " is an error. Leave it out.",
         ),
         (
             ("embed", "a.txt", "--set", "train.epochs=2"),

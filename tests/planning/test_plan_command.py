@@ -80,7 +80,7 @@ def test_a_plan_is_told_in_tables() -> None:
         "Recommended: vocab.size = ",
         "segment ",
         "word2vec ",
-        "together ",
+        "total ",
         "Vectors of the",
     ):
         assert any(line.startswith(start) for line in lines), start
