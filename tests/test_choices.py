@@ -287,6 +287,7 @@ def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) 
         told == "other does not exist. Give a model, such as lost, starter, toy, or train one:"
         " elmo-zh pipeline my-texts/ --run runs/my-texts"
     )
+    assert elmo_zh("info", "toi").only_error() == "toi does not exist. Did you mean toy?"
 
 
 def test_a_package_of_a_model_that_exits_or_raises_or_is_one_of_two(plug_ins: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def explain_no_bundle(path: Path) -> str:
     if is_run(path.parent) and path == RunDir(path.parent).model and not path.exists():
         return f"{path} does not exist: the run {path.parent} has no model. {next_step_of_run(path.parent)}"
     if not path.exists():
-        return f"{path} does not exist. {_suggest_model(path)}"
+        return f"{path_from_here(path)} does not exist. {_suggest_model(path)}"
     if not path.is_dir():
         return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
     if BundleLayout(path).options.is_file():
@@ -165,6 +166,8 @@ def _suggest_model(path: Path) -> str:
     """Return which bundle was probably meant; else those that exist; else how to train one."""
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
+    if names := get_close_matches(path.name, MODELS, 1):
+        return f"Did you mean {names[0]}?"
     runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
     train = train_command()
     if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):

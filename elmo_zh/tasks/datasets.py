@@ -253,9 +253,10 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     if not reading.regression:
         classes = dataset.labels()
         if len(classes) < 2:
+            advice = _SORTED if len(dataset.train) >= _LEAST_EXAMPLES else "Give more examples."
             raise CorpusError(
-                f"All {len(dataset.train):,} training examples have the label {classes[0]!r}. At least two are"
-                f" needed. {_SORTED}"
+                f"{counted(len(dataset.train), 'training example')} with one label, {classes[0]!r}: at least two labels"
+                f" are needed. {advice}"
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)

@@ -373,7 +373,11 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "dev", "problem"),
     [
-        ("text,label\n好,1\n坏,1\n", "text,label\n好,1\n", "All 2 training examples have the label '1'."),
+        (
+            "text,label\n好,1\n坏,1\n",
+            "text,label\n好,1\n",
+            "2 training examples with one label, '1': at least two labels are needed. Give more",
+        ),
         ("text,label\n好,1\n", None, "There are no"),
     ],
 )
