@@ -20,9 +20,8 @@ from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed
 from elmo_zh.cli.explore import explore
 from elmo_zh.cli.failures import explain_failure, with_advice
-from elmo_zh.cli.index import index
+from elmo_zh.cli.index import index, neighbours
 from elmo_zh.cli.models import convert, info, selftest
-from elmo_zh.cli.neighbours import neighbours
 from elmo_zh.cli.options import SettingsGroup
 from elmo_zh.cli.score import evaluate, score
 from elmo_zh.cli.senses import senses
