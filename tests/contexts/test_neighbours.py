@@ -161,11 +161,11 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
         ("\u200b", "我们吃\u200b苹果"),
         ("\a", "我们\a吃苹果"),
     ):
-        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: .* has 3 tokens"):
+        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: .* consists of 3 tokens"):
             found(embedder, word, sentence)
-    with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' has 2 tokens"):
+    with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' consists of 2 tokens"):
         found(embedder, "苹", "吃 苹果", segmented=True)
-    with pytest.raises(ElmoZhError, match=r"'今天' has 1 token \(今天\)\."):
+    with pytest.raises(ElmoZhError, match=r"'今天' consists of 1 token \(今天\)\."):
         found(embedder, "明天", "今天")
 
 
