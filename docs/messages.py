@@ -175,9 +175,6 @@ class Messages(ast.NodeVisitor):
                 self.found += [(text.lineno, part) for part in parts_of_explanation(ast.literal_eval(text.value))]
         self.generic_visit(node)
 
-    def visit_Assert(self, node: ast.Assert) -> None:
-        """Leave out what only a bug shows."""
-
     def visit_arg(self, node: ast.arg) -> None:
         """Leave out types that are written as texts."""
 
