@@ -172,7 +172,7 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     assert told.startswith("There is no model yet: neither runs/latest nor an installed model named starter. Train one")
     install_model(empty_folder, "starter", monkeypatch)
     told, _ = explored("--word", "我们")
-    assert f"of the sample text {ROOT / 'elmo_zh' / 'sample'}." in told
+    assert f"from the sample text {ROOT / 'elmo_zh' / 'sample'}." in told
     shutil.rmtree("runs")
     Path("data/sample").mkdir(parents=True)
     shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
