@@ -126,6 +126,8 @@ class Translator:
 
         Of all ways to divide it, the one counts whose templates have the most characters of their own.
         """
+        if line.startswith("| ") and line.endswith(" |"):  # a row of a table
+            return f"| {' | '.join(self._best(cell)[1] for cell in line[2:-2].split(' | '))} |"
         return self._best(line)[1]
 
     def _divided(self, line: str) -> tuple[float, str]:

@@ -154,7 +154,7 @@ class Comparison:
                 else f"{points} points of {self.metric} above {rival} with {number} training examples ({interval})"
             )
         challenger = self.challenger(rival)
-        return f"{challenger} scores {'; '.join(outcomes)}."
+        return f"The score of {challenger} is {'; '.join(outcomes)}."
 
     def recommended(self) -> str:
         """Return the cheapest model that is not surely worse than the best, on the largest share of the labels."""

@@ -126,7 +126,10 @@ def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: 
     assert word2vec.score == pytest.approx(0.5, abs=0.05)
     assert comparison.differences[BOTH][1.0].low > 0.05
     # Pairs of characters tell the order too.
-    assert ": TF-IDF with ELMo scores 0.0 points of accuracy above TF-IDF with 240 training ex" in comparison.verdict()
+    assert (
+        ": The score of TF-IDF with ELMo is 0.0 points of accuracy above TF-IDF with 240 training ex"
+        in comparison.verdict()
+    )
     assert comparison.recommended() == TFIDF
 
 
@@ -300,8 +303,8 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     runs = [run_of(WORD2VEC, [1] * 8), run_of(ELMO, [1, 0] * 4), run_of(BOTH, [0] * 8)]
     comparison = comparison_of(*runs)
     assert comparison.verdict() == (
-        "ELMo does not help here: [word2vec; ELMo] scores 100.0 points of accuracy below word2vec with 90 training"
-        " examples (95% interval -100.0 to -100.0)."
+        "ELMo does not help here: The score of [word2vec; ELMo] is 100.0 points of accuracy below word2vec with 90"
+        " training examples (95% interval -100.0 to -100.0)."
     )
     told = comparison.lines()
     assert "| [word2vec; ELMo] | 0.0000 |" in told
@@ -347,7 +350,7 @@ def test_the_verdict_looks_at_every_share_and_names_the_best_rival(
     runs += [run_of(model, [model == ELMO] * 4 * MANY, share) for share in shares for model in (WORD2VEC, ELMO)]
     comparison = comparison_of(*runs)
     verdict = comparison.verdict()
-    assert verdict.startswith(judgement + "[word2vec; ELMo] scores ")
+    assert verdict.startswith(judgement + "The score of [word2vec; ELMo] is ")
     ties = [sum(each) == 0 for each in tfidf]
     assert [" TF-IDF with " in part for part in verdict.split("; ")[-2:]] == [not tie for tie in ties]
     assert not list(comparison.hints())
@@ -358,7 +361,7 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     runs = [run_of(WORD2VEC, [0] * 4, is_unfinished=True, **network), run_of(ELMO, [0] * 4, **network)]
     runs += [run_of(BOTH, [1, 0, 1, 0], **network), run_of(ANCESTOR, [0, 1, 0, 1], **network)]
     assert list(comparison_of(*runs).hints()) == [
-        "It is not certain that the adaptation helps: [word2vec; ELMo] scores 0.0 points of accuracy above"
+        "It is not certain that the adaptation helps: The score of [word2vec; ELMo] is 0.0 points of accuracy above"
         " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
         "1 of 4 trainings ended at the limit of 30 epochs while still improving. Raise it: --epochs 60",
         "4 test examples can only show large differences. Use 300 or more.",
@@ -374,10 +377,10 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     comparison = comparison_of(*runs[:-1], replace(runs[-1], seconds=240.0))
     first, second = comparison.verdict().split(". ")
     assert first.startswith(
-        "ELMo helps here: TF-IDF with ELMo scores 10.0 points of accuracy above TF-IDF with word2vec with"
+        "ELMo helps here: The score of TF-IDF with ELMo is 10.0 points of accuracy above TF-IDF with word2vec with"
     )
     assert second.startswith(
-        "TF-IDF with ELMo scores 20.0 points of accuracy above TF-IDF with 90 training examples (95%"
+        "The score of TF-IDF with ELMo is 20.0 points of accuracy above TF-IDF with 90 training examples (95%"
     )
     assert comparison.recommendation() == (
         "Recommended with 90 training examples: TF-IDF with ELMo (0.9000, 2.5 minutes)."
