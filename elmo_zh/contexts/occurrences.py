@@ -128,9 +128,8 @@ def _require_text(text: str) -> None:
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     """Return what tokens a sentence has, for messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS])
-    count = len(prepared.tokens)
-    return f"{shown!r} consists of {counted(count, 'token')}{f' ({tokens})' if count else ''}."
+    tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
+    return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ class _Shards:
 
     def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        return RunError(f"{path} {problem}. {remedy(self._folder)}")
+        return RunError(f"{path} is damaged: it {problem}. {remedy(self._folder)}")
 
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""

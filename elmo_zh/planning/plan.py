@@ -50,7 +50,7 @@ _MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "che
 _REASONS = {
     "coverage": "its words cover 95% of the tokens",
     "gain": "twice as many words would cover less than one percentage point more",
-    "min_count": "it has room for every word that occurs vocab.min_count = {min_count} times or more",
+    "min_count": "it has room for every word that occurs vocab.min_count times or more",
 }
 
 
@@ -228,7 +228,7 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
     vocab = plan["settings"]["vocab"]
-    reason = _REASONS[plan["recommended_because"]].format(**vocab)
+    reason = _REASONS[plan["recommended_because"]]
     yield (
         f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
         f" {vocab['size']:,}, which gives {figures['rows']:,.0f} rows."

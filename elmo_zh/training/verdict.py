@@ -165,7 +165,9 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
 
 
 def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[str]:
-    yield _compare(perplexity, figures.baselines, ", as it should be" if not figures.flattery else "")
+    compared = _compare(perplexity, figures.baselines)
+    is_good = figures.is_below_bigram and not figures.flattery
+    yield f"{compared}, as it should be." if is_good else f"{compared}."
     if figures.flattery:
         yield figures.flattery
     if figures.near_copies_trained and not figures.near_copies_heldout:
@@ -175,15 +177,15 @@ def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[st
         )
 
 
-def _compare(perplexity: float, baselines: Mapping[str, float], praise: str) -> str:
+def _compare(perplexity: float, baselines: Mapping[str, float]) -> str:
     unigram, bigram = baselines["unigram"], baselines["bigram"]
     if perplexity < bigram:
-        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}{praise}."
+        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}"
     if perplexity < unigram:
-        return f"Above the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet."
+        return f"Above the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet"
     return (
         f"No better than word frequencies: held-out perplexity {perplexity:,.1f} against {unigram:,.1f}, so the model"
-        " has learned next to nothing."
+        " has learned next to nothing"
     )
 
 
