@@ -69,6 +69,8 @@ class _Template:
         literals = [literal for literal, _ in self._parts]
         self.anchor = max(literals, key=len)
         self.num_characters = sum(map(len, literals))
+        # The gap that a line begins with, if it begins with one.
+        self.first_gap = "" if self._parts[0][0] else self._parts[0][1] or ""
         num_letters = sum(character.isalpha() for literal in literals for character in literal)
         self.is_vague = not literals[0] and num_letters < _FEW_LETTERS
 
@@ -163,18 +165,26 @@ class Translator:
         before, text, after = _SPACES.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches everything
         if text in self._words:
             return len(text), f"{before}{self._words[text]}{after}"
+        ways = [self._filled(template, gaps) for template, gaps in self._matching(text)]
+        # Templates inside one another count the same from either; the outer one begins first.
+        num_characters, _, shown = max(filter(None, ways), key=itemgetter(0, 1), default=(0, 0, None))
+        return None if shown is None else (num_characters, f"{before}{shown}{after}")
+
+    def _matching(self, text: str) -> Iterator[tuple[_Template, dict[str, str]]]:
         for template in self._templates:
-            if template.is_vague and len(text) > _LONGEST_LIST:
-                continue
-            if (gaps := template.match(text)) is not None:
-                # Names of files and settings have no space; what has one may be a message of its own.
-                filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
-                if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
-                    continue
-                num_characters = template.num_characters + sum(number for number, _ in filled.values())
-                shown = template.fill({name: gap for name, (_, gap) in filled.items()})
-                return num_characters, f"{before}{shown}{after}"
-        return None
+            if not (template.is_vague and len(text) > _LONGEST_LIST) and (gaps := template.match(text)) is not None:
+                yield template, gaps
+
+    def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[int, int, str] | None:
+        """Return how many characters are templates', minus where the outer one begins, and the translation."""
+        # Names of files and settings have no space; what has one may be a message of its own.
+        filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
+        if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
+            return None
+        num_characters = template.num_characters + sum(number for number, _ in filled.values())
+        # No space stands beside Chinese punctuation.
+        shown = {name: gap.strip() if number else gap for name, (number, gap) in filled.items()}
+        return num_characters, -len(gaps.get(template.first_gap, "")), template.fill(shown)
 
 
 def _joined(sentence: str, rest: str, *, is_translated: bool) -> str:

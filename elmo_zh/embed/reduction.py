@@ -64,9 +64,9 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
         raise ElmoZhError(
             f"--mix-weights {path}: {len(parameters)} scalar_parameters for a model of {num_layers} layers; {expected}."
         )
-    for number in [*parameters, gamma]:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
-            raise ElmoZhError(f"--mix-weights {path}: {number!r:.40} is not a finite number; {expected}.")
+    for given in [*parameters, gamma]:
+        if isinstance(given, bool) or not isinstance(given, int | float) or not _is_finite(given):
+            raise ElmoZhError(f"--mix-weights {path}: {given!r:.40} is not a finite number; {expected}.")
     powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
     return tuple(gamma * power / sum(powers) for power in powers)
 

@@ -135,10 +135,10 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
 
 
 def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
-    number = fields.get(name)
-    if number is not None and not (number.isascii() and number.isdecimal()):
-        raise CorpusError(f"{where}: {name} is {number}, expected a whole number from 0.")
-    return None if number is None else int(number)
+    given = fields.get(name)
+    if given is not None and not (given.isascii() and given.isdecimal()):
+        raise CorpusError(f"{where}: {name} is {given}, expected a whole number from 0.")
+    return None if given is None else int(given)
 
 
 def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
