@@ -1,8 +1,9 @@
 """The command that trains a model of a labelled task."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,13 @@ from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.fit import FitReport
+
+_MEMBERS = {
+    "characters": "Characters (TF-IDF)",
+    "elmo": "ELMo, pooled",
+    "word2vec": "word2vec, pooled",
+    "bilstm": "BiLSTM",
+}
 
 
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -61,8 +69,9 @@ def fit(
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
     and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
-    or JSON with spans of characters for tag. The vectors of the model are computed once. TASK is a folder with
-    the network, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
+    or JSON with spans of characters for tag. The vectors of the model are computed once. A classifier is
+    a mixture of linear models with the network, if both earn their place (--head). TASK is a folder with the model, its
+    scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
     networks and files.
 
     \b
@@ -89,6 +98,7 @@ def fit(
             "metric": report.metric,
             "scores": report.description.scores,
             "doubts": report.doubts,
+            "members": report.description.members,
             "layer_weights": report.description.layer_weights,
             "inputs": report.description.settings.inputs,
             "examples": {part: report.description.training[f"{part}_examples"] for part in ("train", "dev", "test")},
@@ -99,10 +109,10 @@ def fit(
 
 def _described(report: "FitReport") -> list[str]:
     scores, metric = report.description.scores, report.metric
-    lines = []
+    lines = [_judged(each, metric) for each in scores.get("members", ())]
     for part in ("dev", "test"):
         if part in scores:
-            by_seed = [each[part] for each in scores["seeds"].values()]
+            by_seed = [each[part] for each in scores["seeds"].values() if not report.description.members]
             examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
             reached = f"{metric} {scores[part][metric]:.4f} over {examples}"
             shown = ", ".join(f"{value:.4f}" for value in by_seed)
@@ -112,3 +122,15 @@ def _described(report: "FitReport") -> list[str]:
     lines.append(f"Trained task: {report.output}")
     lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
     return lines
+
+
+def _judged(member: Mapping[str, Any], metric: str) -> str:
+    """Return what a member of a mixture reached on held-out labels, and what it adds to those before it."""
+    name, reached = _MEMBERS[member["name"]], f"{metric} {member['score']:.4f}"
+    labels = counted(member["num_labels"], "held-out label")
+    if member["without"] is None:
+        return f"{name}: {reached} on {labels}; weight {member['weight']:.2f}"
+    change = f"{metric} {member['without']:.4f} without it, {member['together']:.4f} with it"
+    if not member["weight"]:
+        return f"{name}: {reached} on {labels}; left out, as it adds nothing certain ({change})"
+    return f"{name}: {reached} on {labels}; weight {member['weight']:.2f} ({change})"

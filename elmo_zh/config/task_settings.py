@@ -101,9 +101,11 @@ class HeadSettings:
 
     kind: str = ""  # One of `KINDS`
     head: str = option(
-        "bilstm",
-        "Network for classify: a BiLSTM, or a linear model on the mean of the vectors.",
-        choices=("bilstm", "linear"),
+        "mixture",
+        "Model for classify: a mixture of linear models, on characters and on the inputs, with the BiLSTM where that"
+        " adds something; the BiLSTM alone; or a linear network on the mean of the inputs. With --regression or"
+        " --fine-tune, mixture means bilstm.",
+        choices=("mixture", "bilstm", "linear"),
     )
     encoder: str = option(
         "single",

@@ -240,6 +240,7 @@ _FOLDERS = (
     {"options.json", "vocab.txt"},  # a model in the layout of another program
     {"index.json", "occurrences.npy"},
     {"task.json", "head.safetensors"},
+    {"task.json", "linear.safetensors"},
     {"comparison.json", "comparison.md"},
     {"probe.json", "probe.md"},
     {"info.json", "vectors.npy"},

@@ -17,7 +17,7 @@ from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import Example, Labelled, describe_tags
+from elmo_zh.tasks.examples import OUTSIDE, Example, Labelled, describe_tags
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.han import HAN
 
@@ -61,6 +61,15 @@ class Dataset:
     def labels(self) -> tuple[str, ...]:
         """Return the labels of the training examples in alphabetical order."""
         return tuple(sorted({label for example in self.train for label in example.labels}))
+
+
+def output_labels(dataset: Dataset) -> tuple[str, ...]:
+    """Return the labels of the training examples; for spans the tags of all forms of each type."""
+    labels = dataset.labels()
+    if not dataset.scheme:
+        return labels
+    types = sorted({label[1:] for label in labels if label != OUTSIDE})
+    return (OUTSIDE, *(letter + kind for kind in types for letter in "BIES"))
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:

@@ -104,11 +104,13 @@ class _TaskEstimator(StringEstimator):
         with TemporaryDirectory() as folder:
             task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
             trained = task.train(seed, Path(folder, "seed"))
-        head = task.load(seed, trained)
+            head = task.load(seed, trained)
+            mixture = task.mix(head) if job.settings.head == "mixture" else None
         scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
-        description = task.describe(scores, head)
-        word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in description.settings.inputs else None
-        self.task_ = TaskModel(description, head, embedder, word2vec)
+        description = task.describe(scores, head, mixture)
+        word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
+        kept = head if description.has_network else None
+        self.task_ = TaskModel(description, kept, embedder, word2vec, mixture.linear if mixture else None)
 
     def _job(self) -> FitJob:
         """Return the settings as those of `task fit`; raise ValueError for one that it would not take."""
@@ -117,8 +119,8 @@ class _TaskEstimator(StringEstimator):
         if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
             raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
         if self._kind == "tag":
-            for name in ("head", "metric"):
-                check_choice(getattr(self, name), [getattr(HeadSettings, name)], "fit", name)
+            check_choice(self.head, [HeadSettings.head, "bilstm"], "fit", "head")
+            check_choice(self.metric, [HeadSettings.metric], "fit", "metric")
         return FitJob(
             files=DataFiles(**self._chosen(DataFiles)),
             reading=Reading(kind=self._kind),

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -25,15 +26,19 @@ from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figur
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset
+from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.examples import OUTSIDE, Example
+from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.linear import LinearModels, class_predictions
+from elmo_zh.tasks.members import NETWORK, Mixture, fit_mixture, linear_names, network_logs, save_members
+from elmo_zh.tasks.mixture import Floats
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.scores import confusable_labels, confusion_matrix, main_metric, score_predictions
+from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task
 from elmo_zh.tasks.task_head import TaskHead
-from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, as_prediction, is_trained_task
-from elmo_zh.tasks.train_head import Item, Target, TrainedHead, predict_items, train_head
+from elmo_zh.tasks.task_model import as_prediction
+from elmo_zh.tasks.train_head import Item, TrainedHead, predict_items, target_function, train_head
 from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.version import __version__
 
@@ -62,7 +67,10 @@ def fit_task(
     inputs = [*files.paths().values(), embedder.bundle.path]
     with claimed_output(output, inputs, is_trained_task, force=force, kind="a trained task"):
         dataset = load_dataset(files, job.reading, reporter)
-        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        settings = with_inputs(job.settings, dataset, embedder, reporter)
+        if job.training.bilm_learning_rate is not None and settings.head == "mixture":
+            settings = replace(settings, head="bilstm")
+        job = replace(job, settings=settings)
         if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
         work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
@@ -74,7 +82,7 @@ def fit_task(
 
 
 def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
-    """Return the settings with inputs that the data and the model allow."""
+    """Return the settings with inputs that the data and the model allow, and a mixture for classes alone."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:
@@ -88,7 +96,10 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
-    return replace(settings, inputs=inputs)
+    # Only classes of single texts are mixed.
+    is_mixture = settings.head == "mixture" and settings.kind == "classify" and not settings.regression
+    head = "bilstm" if settings.head == "mixture" and not is_mixture else settings.head
+    return replace(settings, inputs=inputs, head=head)
 
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
@@ -171,10 +182,10 @@ class PreparedTask:
         if "characters" in settings.inputs:
             characters = KnownCharacters.of(text.text for each in texts["train"] for text in each)
         encoder = TextEncoder(cache, word2vec, characters)
-        labels = () if settings.regression else _labels(dataset)
+        labels = () if settings.regression else output_labels(dataset)
         numbers = np.array([float(example.labels[0]) for example in dataset.train] if settings.regression else [0.0])
         mean, scale = float(numbers.mean()), max(float(numbers.std()), 1e-6)
-        target = _target_function(settings, labels, mean, scale)
+        target = target_function(settings, labels, mean, scale)
         items = {
             part: [
                 Item(tuple(map(encoder.encode, each)), target(example))
@@ -238,10 +249,36 @@ class PreparedTask:
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
-    def describe(self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None) -> TaskDescription:
-        """Return what task.json says of a trained network with these scores."""
+    def mix(self, head: TaskHead) -> Mixture:
+        """Return the linear models and a trained network as a mixture that held-out labels choose."""
+        parts = self._scored_parts()
+        network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
+        cache, word2vec = self.encoder.cache, self.encoder.word2vec
+        assert not isinstance(cache, LiveVectors)  # with --fine-tune the network is alone
+
+        def score(classes: NDArray[np.int64], logs: Floats) -> float:
+            examples = [Example(("",), (self.labels[number],)) for number in classes]
+            found = score_predictions(examples, class_predictions(logs, self.labels), marks_spans=False)
+            return float(found[self.metric])
+
+        return fit_mixture(
+            LinearModels(self.dataset, self.texts, cache=lambda: cache, word2vec=word2vec, seed=self.job.files.seed),
+            linear_names(self.job.settings.inputs),
+            self.dataset,
+            self.labels,
+            network,
+            score=score,
+            reporter=self.reporter,
+        )
+
+    def describe(
+        self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None, mixture: Mixture | None = None
+    ) -> TaskDescription:
+        """Return what task.json says of a trained network, or of a mixture with it, with these scores."""
         bundle, job = self.embedder.bundle, self.job
         reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
+        is_kept = mixture is None or NETWORK in mixture.weights
+        layer_weights = {place: mix.layer_weights() for place, mix in head.mixes().items()} if head and is_kept else {}
         return TaskDescription(
             settings=job.settings,
             sizes=self.sizes,
@@ -259,13 +296,14 @@ class PreparedTask:
                 "columns": list(self.dataset.columns),
                 **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
             },
-            scores=scores or {},
-            layer_weights={place: mix.layer_weights() for place, mix in head.mixes().items()} if head else {},
+            scores={**(scores or {}), **({"members": mixture.figures()} if mixture else {})},
+            members=mixture.weights if mixture else {},
+            layer_weights=layer_weights,
         )
 
     def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
         """Write the folder of the best of the trained networks."""
-        best = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number))
+        best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
         by_seed: dict[str, Any] = {}
         for number, (seed, each) in enumerate(zip(self.job.seeds(), trained, strict=True)):
             head = self.load(seed, each)
@@ -274,14 +312,20 @@ class PreparedTask:
             by_seed[str(seed)] = {part: found[self.metric] for part, found in scores.items()}
             if number == best:
                 chosen, chosen_predictions, chosen_scores = head, predictions, scores
-        description = self.describe(
-            {"metric": self.metric, "chosen_seed": self.job.seeds()[best], "seeds": by_seed, **chosen_scores}, chosen
-        )
+        if self.job.settings.head == "mixture":
+            mixture = self.mix(chosen)
+            chosen_predictions = {part: class_predictions(logs, self.labels) for part, logs in mixture.logs.items()}
+            chosen_scores = {part: self._scores(found, part) for part, found in chosen_predictions.items()}
+        facts = {"metric": self.metric, "chosen_seed": self.job.seeds()[best], "seeds": by_seed}
+        description = self.describe({**facts, **chosen_scores}, chosen, mixture)
         lines = [line for each in trained for line in each.lines]
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             layout = TaskLayout(unfinished)
-            save_file(trained[best].weights, layout.head)
+            if description.has_network:
+                save_file(trained[best].weights, layout.head)
+            if mixture is not None and mixture.linear:
+                save_members(layout.linear, mixture.linear)
             layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
             self._draw(layout, lines, chosen_predictions, output.name)
             if trained[best].bilm_weights:
@@ -354,28 +398,3 @@ class PreparedTask:
         save_picture(confusion_figure(confusion_matrix(*pairs, labels), labels, title), layout.confusion)
         for line in describe_numbers(labels, layout.confusion.name):
             self.reporter.note(line)
-
-
-def _labels(dataset: Dataset) -> tuple[str, ...]:
-    """Return the labels of the training examples; for spans the tags of all forms of each type."""
-    labels = dataset.labels()
-    if not dataset.scheme:
-        return labels
-    types = sorted({label[1:] for label in labels if label != OUTSIDE})
-    return (OUTSIDE, *(letter + kind for kind in types for letter in "BIES"))
-
-
-def _target_function(
-    settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
-) -> Callable[[Example], Target]:
-    numbers = {label: number for number, label in enumerate(labels)}
-
-    def target(example: Example) -> Target:
-        if settings.regression:
-            return (float(example.labels[0]) - mean) / scale
-        if settings.kind == "tag":
-            # Labels of development and test examples may be unknown; they are not trained on.
-            return [numbers.get(label, 0) for label in example.labels]
-        return numbers.get(example.labels[0], 0)
-
-    return target

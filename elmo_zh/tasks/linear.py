@@ -1,21 +1,27 @@
-"""Linear models of classes: logistic regression on runs of characters weighted by TF-IDF, or on pooled vectors."""
+"""Linear models of classes: logistic regression on runs of characters weighted by TF-IDF, or on pooled vectors.
+
+Vectors are pooled to their mean and standard deviation over the tokens of a text.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, diags, issparse
 from scipy.special import log_softmax
+from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.tasks.datasets import Dataset, fold_numbers
-from elmo_zh.tasks.encode_texts import Texts
+from elmo_zh.tasks.encode_texts import Texts, UnitText
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.mixture import Floats, choose_weights, log_loss, mix
 from elmo_zh.tasks.predictions import ClassPrediction, Prediction
@@ -24,27 +30,35 @@ from elmo_zh.tasks.vectors import VectorCache
 # The inverse strength of the penalty.
 _STRENGTHS = (1.0, 10.0, 100.0)
 _NUM_FOLDS = 5
-# What a linear model reads: runs of characters, or the mean of the vectors of the tokens.
+# What a linear model reads: runs of characters, or the pooled vectors of the tokens.
 CHARACTERS, WORD2VEC, ELMO = "characters", "word2vec", "elmo"
-_LONGEST_GRAM = 3
+LONGEST_GRAM = 3
+# Only so many weights are learned; more, of many runs of characters and many classes, would need gigabytes.
+_MOST_WEIGHTS = 5_000_000
 _MOST_STEPS = 100
 _SMALLEST = 1e-6
 Features = Any  # float32, shape (N, D): an array, or a sparse matrix of rows
 
 
-def gram_features(texts: Sequence[str]) -> Features:
-    """Return one plus the logarithm of how often each text has each run of characters that two texts have, sparse."""
-    counts = [Counter(_grams(text.lower())) for text in texts]
-    num_texts = Counter(chain.from_iterable(counts))
-    numbers = {gram: number for number, gram in enumerate(sorted(gram for gram, n in num_texts.items() if n > 1))}
-    rows = [sorted((numbers[gram], count) for gram, count in each.items() if gram in numbers) for each in counts]
-    columns, values = [[pair[side] for row in rows for pair in row] for side in (0, 1)]
+def known_grams(texts: Iterable[str]) -> dict[str, int]:
+    """Return the runs of characters that two texts have, with their numbers in alphabetical order."""
+    num_texts = Counter(chain.from_iterable(set(_grams(text.lower())) for text in texts))
+    return {gram: number for number, gram in enumerate(sorted(gram for gram, n in num_texts.items() if n > 1))}
+
+
+def gram_features(texts: Sequence[str], numbers: Mapping[str, int]) -> Features:
+    """Return one plus the logarithm of how often each text has each of the numbered runs of characters, sparse."""
+    rows = []
+    for text in texts:
+        counts = Counter(gram for gram in _grams(text.lower()) if gram in numbers)
+        rows.append(np.array(sorted((numbers[gram], n) for gram, n in counts.items()), np.int32).reshape(-1, 2))
+    columns, counts_of = np.concatenate([np.zeros((0, 2), np.int32), *rows]).T
     ends = np.cumsum([0, *map(len, rows)])
-    return csr_matrix(((1 + np.log(values)).astype(np.float32), columns, ends), (len(texts), len(numbers)))
+    return csr_matrix(((1 + np.log(counts_of)).astype(np.float32), columns, ends), (len(texts), len(numbers)))
 
 
 def _grams(text: str) -> Iterator[str]:
-    for length in range(1, _LONGEST_GRAM + 1):
+    for length in range(1, LONGEST_GRAM + 1):
         yield from (text[start : start + length] for start in range(len(text) - length + 1))
 
 
@@ -73,7 +87,7 @@ class LinearModel:
         return found
 
 
-def _scaling(features: Features) -> tuple[NDArray[np.int64], Features, Features]:
+def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], Features, Features]:
     """Return which features to read, with shift and scale.
 
     Sparse ones have to be in two texts, and are scaled by the inverse document frequency; others are standardised.
@@ -82,7 +96,8 @@ def _scaling(features: Features) -> tuple[NDArray[np.int64], Features, Features]
         scale = 1 / np.maximum(features.std(axis=0), _SMALLEST)
         return np.arange(features.shape[1]), features.mean(axis=0), scale
     texts = np.bincount(features.indices, minlength=features.shape[1])
-    columns = np.flatnonzero(texts > 1)
+    frequent = np.argsort(-texts, kind="stable")[: max(1, _MOST_WEIGHTS // num_classes)]
+    columns = np.sort(frequent[texts[frequent] > 1])
     scale = np.log((1 + features.shape[0]) / (1 + texts[columns])) + 1
     return columns, np.zeros(len(columns), np.float32), scale.astype(np.float32)
 
@@ -111,6 +126,7 @@ class FittedLinear:
     seconds: float
 
 
+@with_half_of_the_threads()
 def fit_linear(
     features: Features,
     classes: NDArray[np.int64],
@@ -146,45 +162,100 @@ def _fit_path(
     features: Features, classes: NDArray[np.int64], num_classes: int, strengths: Sequence[float]
 ) -> list[tuple[float, LinearModel]]:
     """Fit with each strength, starting from the weights of the one before."""
-    columns, shift, scale = _scaling(features)
+    columns, shift, scale = _scaling(features, num_classes)
     scaled = _scaled(features[:, columns], shift, scale)
     transposed = scaled.T.tocsr() if issparse(scaled) else scaled.T
-    targets = np.eye(num_classes)[classes]
+    targets = torch.eye(num_classes, dtype=torch.float64)[torch.from_numpy(classes)]
     count, width = scaled.shape
-    found, start = [], np.zeros((width + 1) * num_classes)
-
-    def loss(flat: Floats, strength: float) -> tuple[float, Floats]:
-        parameters = flat.reshape(width + 1, num_classes)
-        weights, penalty = parameters[:-1], 1 / (strength * count)
-        logs = log_softmax(scaled @ weights.astype(np.float32) + parameters[-1], axis=1)
-        errors = (np.exp(logs) - targets) / count
-        gradient = np.empty_like(parameters)
-        gradient[:-1] = transposed @ errors.astype(np.float32) + penalty * weights
-        gradient[-1] = errors.sum(axis=0)
-        return float((weights**2).sum() * penalty / 2 - (logs * targets).sum() / count), gradient.ravel()
-
+    found, parameters = [], torch.zeros(width + 1, num_classes, dtype=torch.float64)
     for strength in strengths:
-        options = {"maxiter": _MOST_STEPS, "gtol": 1e-4, "ftol": 1e-6}
-        start = minimize(loss, start, args=(strength,), jac=True, method="L-BFGS-B", options=options).x
-        parameters = start.reshape(width + 1, num_classes).astype(np.float32)
-        found.append((strength, LinearModel(columns, shift, scale, parameters[:-1], parameters[-1])))
+        penalty = 1 / (strength * count)
+
+        def loss(penalty: float = penalty) -> Tensor:
+            weights = parameters[:-1]
+            logs = torch.log_softmax(_product(scaled, weights) + parameters[-1], dim=1)
+            errors = (logs.exp() - targets) / count
+            gradient = _product(transposed, errors) + penalty * weights
+            parameters.grad = torch.cat([gradient, errors.sum(dim=0, keepdim=True)])
+            value: Tensor = (weights**2).sum() * penalty / 2 - (logs * targets).sum() / count
+            return value
+
+        torch.optim.LBFGS(
+            [parameters], max_iter=_MOST_STEPS, tolerance_grad=1e-4, tolerance_change=1e-6, history_size=10,
+            line_search_fn="strong_wolfe",
+        ).step(loss)  # type: ignore[no-untyped-call]  # fmt: skip
+        fitted = parameters.float().numpy()
+        found.append((strength, LinearModel(columns, shift, scale, fitted[:-1], fitted[-1])))
     return found
+
+
+def _product(matrix: Features, right: Tensor) -> Tensor:
+    """Return the product of features and float64 numbers, computed in float32, but not by NumPy's threads.
+
+    Those of its BLAS wait for each other in every short product; beside other programs that takes twenty times as long.
+    """
+    if issparse(matrix):
+        return torch.from_numpy(matrix @ right.float().numpy()).double()
+    return (torch.from_numpy(matrix) @ right.float()).double()
+
+
+def text_features(
+    name: str,
+    texts: Sequence[UnitText],
+    numbers: Mapping[str, int],
+    cache: VectorCache | None,
+    word2vec: Word2Vec | None,
+) -> Features:
+    """Return what a model of `CHARACTERS`, `WORD2VEC` or `ELMO` reads of texts, float32, shape (N, D).
+
+    Args:
+        name: What the model reads.
+        texts: The texts.
+        numbers: The runs of characters that are read, with their numbers.
+        cache: The ELMo vectors of the texts; None if the model reads others.
+        word2vec: The word2vec vectors of their tokens; None if the model reads others.
+    """
+    if name == CHARACTERS:
+        return gram_features([text.text for text in texts], numbers)
+    if name == ELMO:
+        assert cache is not None
+        return np.stack([_pooled(cache.vectors[cache.rows(text.sentences)]) for text in texts])
+    assert word2vec is not None
+    tokens = [list(chain.from_iterable(text.sentences)) for text in texts]
+    return np.stack([_pooled(word2vec.table[word2vec.rows(each)]) for each in tokens])
+
+
+def _pooled(vectors: NDArray[Any]) -> Features:
+    """Return the mean and the standard deviation of a text's vectors as one row; zeros for a text without tokens."""
+    found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
+    return np.concatenate([found.mean(axis=0).ravel(), found.std(axis=0).ravel()])
 
 
 class LinearModels:
     """Fits linear models on some of the examples of a dataset; the features of all are computed once, when needed."""
 
     def __init__(
-        self, dataset: Dataset, texts: Texts, *, cache: Callable[[], VectorCache], word2vec: Word2Vec, seed: int
+        self,
+        dataset: Dataset,
+        texts: Texts,
+        *,
+        cache: Callable[[], VectorCache | None],
+        word2vec: Word2Vec | None,
+        seed: int,
     ) -> None:
         """Take all examples and their texts; `seed` determines the folds."""
-        self._examples = [*chain.from_iterable(dataset.parts().values())]
         # Examples have no equality of their own, so each is one of its own.
-        self._rows = {id(example): row for row, example in enumerate(self._examples)}
+        examples = chain.from_iterable(dataset.parts().values())
+        self._rows = {id(example): row for row, example in enumerate(examples)}
         self._texts = [text for [text] in chain.from_iterable(texts.values())]
         self._cache, self._word2vec, self._seed = cache, word2vec, seed
         self._features: dict[str, Features] = {}
         self._fitted: dict[tuple[Any, ...], FittedLinear] = {}
+
+    @cached_property
+    def grams(self) -> dict[str, int]:
+        """The runs of characters that two texts have, with the numbers of their columns."""
+        return known_grams(text.text for text in self._texts)
 
     def predict(self, names: Sequence[str], data: Dataset) -> tuple[list[Prediction], float]:
         """Return what models of `CHARACTERS`, `WORD2VEC` or `ELMO` together predict for the test examples.
@@ -193,40 +264,39 @@ class LinearModels:
         The second value is the seconds of fitting.
         """
         labels = data.labels()
-        numbers = {label: number for number, label in enumerate(labels)}
-        classes = np.array([numbers[example.labels[0]] for example in data.train], np.int64)
-        fitted = [self._fit(name, data.train, classes) for name in names]
+        classes = class_numbers(data.train, labels)
+        fitted = [self.fit(name, data.train, classes) for name in names]
         weights = choose_weights([each.held_out for each in fitted], classes)
-        logs = mix(
-            [each.model.log_probabilities(self._of(name, data.test)) for name, each in zip(names, fitted, strict=True)],
-            weights,
-        )
-        found = [dict(zip(labels, row, strict=True)) for row in np.exp(logs).tolist()]
-        predictions = [ClassPrediction(max(row, key=lambda label: row[label]), row) for row in found]
-        return list(predictions), sum(each.seconds for each in fitted)
+        found = [
+            each.model.log_probabilities(self.features(name, data.test))
+            for name, each in zip(names, fitted, strict=True)
+        ]
+        return class_predictions(mix(found, weights), labels), sum(each.seconds for each in fitted)
 
-    def _fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
+    def fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
+        """Return a model that has learned from some of the examples, fitted unless that is done."""
         key = (name, *(self._rows[id(example)] for example in train))
         if key not in self._fitted:
             folds = fold_numbers(train, _NUM_FOLDS, self._seed)
-            self._fitted[key] = fit_linear(self._of(name, train), classes, int(classes.max()) + 1, folds)
+            self._fitted[key] = fit_linear(self.features(name, train), classes, int(classes.max()) + 1, folds)
         return self._fitted[key]
 
-    def _of(self, name: str, examples: Sequence[Example]) -> Features:
+    def features(self, name: str, examples: Sequence[Example]) -> Features:
+        """Return what a model reads of some of the examples."""
         if name not in self._features:
-            self._features[name] = self._compute(name)
+            cache = self._cache() if name == ELMO else None
+            grams = self.grams if name == CHARACTERS else {}
+            self._features[name] = text_features(name, self._texts, grams, cache, self._word2vec)
         return self._features[name][[self._rows[id(example)] for example in examples]]
 
-    def _compute(self, name: str) -> Features:
-        if name == CHARACTERS:
-            return gram_features([example.texts[0] for example in self._examples])
-        if name == ELMO:
-            cache = self._cache()
-            return np.stack([_mean(cache.vectors[cache.rows(text.sentences)]) for text in self._texts])
-        tokens = [list(chain.from_iterable(text.sentences)) for text in self._texts]
-        return np.stack([_mean(self._word2vec.table[self._word2vec.rows(each)]) for each in tokens])
+
+def class_numbers(examples: Sequence[Example], labels: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of the class of each example, int64, shape (N,)."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    return np.array([numbers[example.labels[0]] for example in examples], np.int64)
 
 
-def _mean(vectors: NDArray[np.float16]) -> Features:
-    """Return the mean of the vectors of a text's tokens as one row; zeros for a text without tokens."""
-    return (vectors.astype(np.float32).sum(axis=0) / max(1, len(vectors))).ravel()
+def class_predictions(logs: Floats, labels: Sequence[str]) -> list[Prediction]:
+    """Return log-probabilities of classes, shape (N, K), as predictions."""
+    found = [dict(zip(labels, row, strict=True)) for row in np.exp(logs).tolist()]
+    return [ClassPrediction(max(row, key=lambda label: row[label]), row) for row in found]

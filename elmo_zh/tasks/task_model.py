@@ -1,15 +1,14 @@
-"""TaskModel: a trained task, which predicts labels of raw text; and task.json, which describes it."""
+"""TaskModel: a trained task, which predicts labels of raw text."""
 
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -19,133 +18,22 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
-from elmo_zh.choices import EMBED_PRECISIONS
-from elmo_zh.config.fields import problems_of_fields
-from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest, write_json
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
 from elmo_zh.tasks.examples import Example
-from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.members import NETWORK, LinearMember, load_members, network_logs, save_members
+from elmo_zh.tasks.mixture import mix
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction, tag_prediction
+from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task, load_description
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vectors import VectorCache
-from elmo_zh.version import __version__
 
-TASK_FORMAT = 1
 # Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
-
-
-class TaskLayout:
-    """The files of a trained task."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.description = path / "task.json"
-        self.head = path / "head.safetensors"
-        # The bundle with the biLM that was trained with the network; only with --fine-tune.
-        self.model = path / "model"
-        # The figures of each epoch, one JSON object a line, and their picture.
-        self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
-        # Which label was taken for which; predicted numbers by the true ones.
-        self.confusion, self.scatter = path / "confusion.png", path / "scatter.png"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskDescription:
-    """The content of task.json."""
-
-    settings: HeadSettings  # the choices for the network
-    sizes: Sizes
-    labels: tuple[str, ...]  # names of the classes or tags, in the order of the network's outputs; empty for numbers
-    scheme: str  # in tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans
-    by_words: bool  # whether units are words; else characters
-    alphabet: str  # the characters with vectors of their own
-    mean: float  # mean of the numbers in training, for regression
-    scale: float  # their standard deviation
-    # The bundle: where it was, its digest, the input for unknown words and the precision
-    # (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of the
-    # bundle in the folder, and of the one it started from as `started_from`.
-    model: Mapping[str, Any]
-    training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
-    scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
-    layer_weights: Mapping[str, list[float]]  # the factor of each layer of ELMo, where it goes in
-    digests: Mapping[str, str] = field(default_factory=dict)  # that of the network; older tasks have none
-
-    @property
-    def marks_spans(self) -> bool:
-        """Whether tags mark spans."""
-        return bool(self.scheme)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the texts and the label of its data, which other files are read by; empty if unknown."""
-        return tuple(self.training.get("columns", ()))
-
-    def save(self, layout: TaskLayout) -> None:
-        """Write task.json, with the digest of the network, which is there."""
-        own = {**asdict(self), "digests": {layout.head.name: file_digest(layout.head)}}
-        write_json(layout.description, {"format": TASK_FORMAT, "elmo_zh": __version__, **own})
-
-
-def is_trained_task(path: Path) -> bool:
-    """Return whether a folder is that of a trained task."""
-    return TaskLayout(path).description.is_file()
-
-
-def load_description(layout: TaskLayout) -> TaskDescription:
-    """Read task.json; raise RunError for a folder without it, and for a damaged file or one of another version."""
-    path = layout.description
-    if not path.is_file():
-        raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != TASK_FORMAT:
-            raise RunError(f"{path}: format {found['format']}, expected {TASK_FORMAT}. Update elmo-zh.")
-        values = {each.name: found[each.name] for each in fields(TaskDescription) if each.name != "digests"}
-        values["digests"] = dict(found.get("digests", {}))
-        values["settings"] = HeadSettings(**{**found["settings"], "inputs": tuple(found["settings"]["inputs"])})
-        values["sizes"] = Sizes(**found["sizes"])
-        values["labels"] = tuple(str(label) for label in found["labels"])
-        description = TaskDescription(**values)
-        _require_types(description)
-        return description
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None
-
-
-def _require_types(description: TaskDescription) -> None:
-    """Raise ValueError, KeyError or TypeError for a value that no training has written."""
-    settings, sizes, model = description.settings, description.sizes, description.model
-    needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
-    # Two numbers are those of padding and of unknown characters.
-    needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
-    numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
-    whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)
-    chosen = {
-        "sizes": all(type(number) is int and 0 <= number < 2**31 for each in whole for number in each)
-        and min(sizes.num_outputs, settings.character_dim) > 0
-        and all(size > 0 for name in settings.inputs for size in needed.get(name, [])),
-        "settings": settings.kind in KINDS and not list(problems_of_fields(settings)),
-        "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
-        "numbers": all(isinstance(number, int | float) and math.isfinite(number) for number in numbers),
-        "dropout": 0 <= settings.dropout <= 1,
-        "scheme": description.scheme in ("", *SCHEMES),
-        "alphabet": isinstance(description.alphabet, str),
-        "labels": settings.regression or len(description.labels) == sizes.num_outputs,
-        "model": all(isinstance(model[name], str) for name in ("path", "digest")),
-        "unknown": model.get("unknown", "unk") in ("unk", "backoff"),
-        "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
-        "columns": all(isinstance(column, str) for column in description.training.get("columns", ())),
-        "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
-        **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},
-    }
-    if wrong := [name for name, is_right in chosen.items() if not is_right]:
-        raise ValueError(f"{wrong[0]}: not as task fit writes it")
 
 
 class TaskModel:
@@ -161,17 +49,22 @@ class TaskModel:
     """
 
     def __init__(
-        self, description: TaskDescription, head: TaskHead, embedder: ElmoEmbedder, word2vec: Word2Vec | None
+        self,
+        description: TaskDescription,
+        head: TaskHead | None,
+        embedder: ElmoEmbedder,
+        word2vec: Word2Vec | None,
+        linear: Mapping[str, LinearMember] | None = None,
     ) -> None:
         self.description, self.embedder = description, embedder
-        self._head, self._word2vec = head.eval(), word2vec
+        self._head, self._word2vec, self._linear = head and head.eval(), word2vec, linear or {}
         has_characters = "characters" in description.settings.inputs
         self._characters = KnownCharacters(description.alphabet) if has_characters else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the network and the folder of the bundle, which is loaded again."""
-        return TaskModel, (self.description, self._head, self.embedder, self._word2vec)
+        """Pickle the weights and the folder of the bundle, which is loaded again."""
+        return TaskModel, (self.description, self._head, self.embedder, self._word2vec, self._linear)
 
     @classmethod
     def load(cls, path: str | Path, model: str | Path | None = None, device: str = "auto") -> "TaskModel":
@@ -190,7 +83,8 @@ class TaskModel:
         """
         layout = TaskLayout(check_path(path, "TaskModel.load", "path", "the folder of a trained task"))
         description = load_description(layout)
-        head = _load_head(layout, description)
+        head = _load_head(layout, description) if description.has_network else None
+        linear = _load_linear(layout, description)
         folder = _find_model(layout, description, model)
         # Older tasks, and those with a biLM of their own, do not name them.
         precision, unknown = (description.model.get(*each) for each in (("precision", "float32"), ("unknown", "unk")))
@@ -200,15 +94,14 @@ class TaskModel:
                 f"{folder} is not the model that {path} was trained on: found {embedder.bundle.digest}, expected"
                 f" {description.model['digest']}. Give that model with --model, or train the task again."
             )
-        word2vec = Word2Vec.load(folder) if "word2vec" in description.settings.inputs else None
-        return cls(description, head, embedder, word2vec)
+        word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
+        return cls(description, head, embedder, word2vec, linear)
 
     def __repr__(self) -> str:
-        settings = self.description.settings
+        settings, members = self.description.settings, self.description.members
         outputs = f"{len(self.description.labels)} labels, " if self.description.labels else ""
-        return (
-            f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}inputs {', '.join(settings.inputs)}>"
-        )
+        parts = f"members {', '.join(members)}" if members else f"inputs {', '.join(settings.inputs)}"
+        return f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}{parts}>"
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the task as a folder, which `load` and `elmo-zh task predict` read.
@@ -233,7 +126,11 @@ class TaskModel:
         ):
             unfinished.mkdir()
             layout = TaskLayout(unfinished)
-            save_file({name: weights.contiguous() for name, weights in self._head.state_dict().items()}, layout.head)
+            if self._head is not None:
+                own_weights = self._head.state_dict().items()
+                save_file({name: weights.contiguous() for name, weights in own_weights}, layout.head)
+            if self._linear:
+                save_members(layout.linear, self._linear)
             if "started_from" in self.description.model:
                 copytree(own, layout.model)
             self.description.save(layout)
@@ -289,11 +186,18 @@ class TaskModel:
 
     def _predict(self, texts: Sequence[Sequence[UnitText]], *, with_probabilities: bool = False) -> list[Prediction]:
         word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
-        has_elmo = "elmo" in self.description.settings.inputs
-        cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if has_elmo else None
-        encoder = TextEncoder(cache, word2vec, self._characters)
-        items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
-        found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
+        cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if self.description.reads("elmo") else None
+        found: list[Any] = []
+        if self._head is not None:
+            has_elmo = "elmo" in self.description.settings.inputs
+            encoder = TextEncoder(cache if has_elmo else None, word2vec, self._characters)
+            items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
+            found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
+        if weights := self.description.members:
+            firsts = [text for text, *_ in texts]
+            logs = {name: member.log_probabilities(firsts, cache, word2vec) for name, member in self._linear.items()}
+            logs |= {NETWORK: network_logs(found)} if found else {}
+            found = list(np.exp(mix([logs[name] for name in weights], [*weights.values()])).tolist())
         return [as_prediction(self.description, given, each) for given, each in zip(texts, found, strict=True)]
 
 
@@ -339,33 +243,54 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     )
 
 
+_REMEDY = "Copy the folder again, or train the task again with: elmo-zh task fit"
+
+
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     def build() -> TaskHead:
         return TaskHead(
             description.settings, description.sizes, description.labels, marks_spans=description.marks_spans
         )
 
-    remedy = "Copy the folder again, or train the task again with: elmo-zh task fit"
-    if not layout.head.is_file():
-        raise RunError(f"{layout.head} is missing. {remedy}")
+    _require_weights(layout.head, description)
     try:
         with torch.device("meta"):
             num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
     except (RuntimeError, ValueError, ZeroDivisionError) as error:
-        raise RunError(f"{layout.description} does not describe a network ({str(error)[:100]!r}). {remedy}") from None
+        raise RunError(f"{layout.description} does not describe a network ({str(error)[:100]!r}). {_REMEDY}") from None
     # The sizes come from a file: memory is taken only for weights that are there.
     if num_bytes > layout.head.stat().st_size:
-        raise RunError(f"{layout.head} is too small for the network that task.json describes. {remedy}")
-    expected = description.digests.get(layout.head.name)
-    if expected is not None and file_digest(layout.head) != expected:
-        raise RunError(
-            f"{layout.head} is damaged or from another task: its digest differs from the one in"
-            f" {layout.description.name}. {remedy}"
-        )
+        raise RunError(f"{layout.head} is too small for the network that task.json describes. {_REMEDY}")
     head = build()
     try:
         head.load_state_dict(load_tensors(layout.head))
     except (SafetensorError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:100]
-        raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {remedy}") from None
+        raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {_REMEDY}") from None
     return head
+
+
+def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearMember]:
+    """Load the linear models of a mixture."""
+    names = [name for name in description.members if name != NETWORK]
+    if not names:
+        return {}
+    _require_weights(layout.linear, description)
+    try:
+        return load_members(layout.linear, names, description.sizes)
+    except (SafetensorError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise RunError(
+            f"{layout.linear} does not hold the models that task.json describes ({reason}). {_REMEDY}"
+        ) from None
+
+
+def _require_weights(path: Path, description: TaskDescription) -> None:
+    """Raise RunError if a file of weights is missing, or has another digest than that in task.json."""
+    if not path.is_file():
+        raise RunError(f"{path} is missing. {_REMEDY}")
+    expected = description.digests.get(path.name)
+    if expected is not None and file_digest(path) != expected:
+        raise RunError(
+            f"{path} is damaged or from another task: its digest differs from the one in task.json. {_REMEDY}"
+        )

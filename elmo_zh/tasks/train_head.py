@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from elmo_zh.bundle.weights import load_tensors
-from elmo_zh.config.task_settings import TrainSettings
+from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
@@ -23,6 +23,7 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
+from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Batch, choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.vectors import LiveVectors
@@ -166,6 +167,23 @@ def targets_of(items: Sequence[Item]) -> Tensor:
     for row, tags in enumerate(targets):
         found[row, : len(tags)] = torch.tensor(tags, dtype=torch.int64)  # type: ignore[arg-type]
     return found
+
+
+def target_function(
+    settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
+) -> Callable[[Example], Target]:
+    """Return what turns the labels of an example into what a network should give."""
+    numbers = {label: number for number, label in enumerate(labels)}
+
+    def target(example: Example) -> Target:
+        if settings.regression:
+            return (float(example.labels[0]) - mean) / scale
+        if settings.kind == "tag":
+            # Labels of development and test examples may be unknown; they are not trained on.
+            return [numbers.get(label, 0) for label in example.labels]
+        return numbers.get(example.labels[0], 0)
+
+    return target
 
 
 @with_half_of_the_threads()

@@ -9,7 +9,7 @@ from drawn_bundles import install_model
 from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle, starter_advice
 from elmo_zh.config import Config
 from elmo_zh.contexts.index_files import IndexLayout
-from elmo_zh.tasks.task_model import TaskLayout
+from elmo_zh.tasks.task_description import TaskLayout
 
 TRAIN = "elmo-zh pipeline my-texts/ --run runs/my-texts"
 

@@ -30,7 +30,7 @@ QUICK: dict[str, Any] = {**SETTINGS, "epochs": 3}
 
 def test_a_classifier(model: Path) -> None:
     labels = np.array(["我" in text for text in TEXTS])
-    classifier = ElmoClassifier(model, **SETTINGS)
+    classifier = ElmoClassifier(model, head="bilstm", **SETTINGS)
     with pytest.raises(NotFittedError):
         classifier.predict(["我"])
     assert clone(classifier).get_params() == classifier.get_params()
@@ -99,7 +99,7 @@ def test_a_cross_validation_loads_the_model_once(model: Path, monkeypatch: pytes
 
 @pytest.fixture(scope="module")
 def classifier(model: Path) -> ElmoClassifier:
-    """Of three classes, so that their order matters: 10 comes before 9 as a string."""
+    """A mixture for three classes, so that their order matters: 10 comes before 9 as a string."""
     labels = [9 if "我" in text else 10 if "他" in text else 7 for text in TEXTS]
     return ElmoClassifier(model, **QUICK, device="cpu").fit(TEXTS, labels)
 
@@ -134,8 +134,8 @@ def test_a_saved_classifier(classifier: ElmoClassifier, model: Path) -> None:
     assert description["labels"] == ["10", "7", "9"]
     assert description["model"]["path"] == str(model)
     assert description["training"]["files"] == []
-    assert set(description["scores"]) == {"metric", "chosen_seed", "dev"}
-    assert sorted(path.name for path in Path("my-classifier").iterdir()) == ["head.safetensors", "task.json"]
+    assert set(description["scores"]) == {"metric", "chosen_seed", "dev", "members"}
+    assert sorted(path.name for path in Path("my-classifier").iterdir()) == ["linear.safetensors", "task.json"]
     assert [path.name for path in Path().iterdir() if path.name.startswith("my-")] == ["my-classifier"]
 
 
@@ -157,7 +157,7 @@ def test_the_labels_of_the_network_are_those_of_the_texts(classifier: ElmoClassi
     assert {each.label for each in found} <= {"7", "9", "10"}
     told = repr(classifier.task_)
     assert told.startswith("<TaskModel classify on ")
-    assert told.endswith(": 3 labels, inputs word2vec, elmo>")
+    assert told.endswith(f": 3 labels, members {', '.join(classifier.task_.description.members)}>")
 
 
 def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTagger) -> None:

@@ -49,7 +49,7 @@ def job_of(path: Path, kind: str, **changes: Any) -> FitJob:
     job = FitJob(
         files=DataFiles(data=path),
         reading=Reading(kind=kind, regression=regression),
-        settings=HeadSettings(kind=kind, inputs=(), regression=regression, hidden_dim=13, dropout=0.1),
+        settings=HeadSettings(kind=kind, head="bilstm", inputs=(), regression=regression, hidden_dim=13, dropout=0.1),
         training=TrainSettings(epochs=12, patience=12, batch_size=8, learning_rate=0.02),
     )
     return replace(job, **changes)
@@ -316,7 +316,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1"),
+    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 2 at most"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
 from tasks.labelled import drawn_texts
 
-from elmo_zh.tasks.linear import fit_linear, gram_features
+from elmo_zh.tasks.linear import Features, fit_linear, gram_features, known_grams
 from elmo_zh.tasks.mixture import choose_weights, log_loss, mix
 
 NUM_CLASSES = 3
@@ -18,13 +18,17 @@ def data() -> tuple[list[str], np.ndarray]:
     return texts, np.array([("我" in text) + ("苹" in text) for text in texts])
 
 
+def grams_of(texts: list[str]) -> Features:
+    return gram_features(texts, known_grams(texts))
+
+
 @pytest.mark.parametrize("kind", ["characters", "vectors"])
 def test_a_linear_model_is_that_of_scikit_learn(kind: str) -> None:
     texts, classes = data()
     if kind == "characters":
         oracle = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True, min_df=2)
         expected = oracle.fit_transform(texts)
-        features = gram_features(texts)
+        features = grams_of(texts)
     else:
         features = np.random.default_rng(3).normal(2, 5, (61, 7)) + classes[:, None]
         expected = normalize(StandardScaler().fit_transform(features))
@@ -37,7 +41,7 @@ def test_a_linear_model_is_that_of_scikit_learn(kind: str) -> None:
 def test_held_out_texts_are_predicted_by_a_model_of_the_others() -> None:
     """Changing the label of a text changes nothing about its own prediction by the models of the other folds."""
     texts, classes = data()
-    features, fold_of = gram_features(texts), np.arange(61) % 5
+    features, fold_of = grams_of(texts), np.arange(61) % 5
     first = fit_linear(features, classes, NUM_CLASSES, fold_of)
     changed = np.where(fold_of == 2, (classes + 1) % NUM_CLASSES, classes)
     found = {
@@ -51,7 +55,7 @@ def test_held_out_texts_are_predicted_by_a_model_of_the_others() -> None:
 
 def test_an_empty_text_gets_finite_probabilities() -> None:
     texts, classes = data()
-    features = gram_features([*texts, ""])
+    features = grams_of([*texts, ""])
     fitted = fit_linear(features, np.append(classes, 0), NUM_CLASSES, np.arange(62) % 5)
     assert np.isfinite(fitted.held_out).all()
     assert np.isfinite(fitted.model.log_probabilities(features[-1:])).all()

@@ -87,7 +87,8 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
-    result = fit(sample_run, "classify", "--seeds", "2", "--elmo-at", "both", "--encoder", "merged", "--json").result()
+    network = ("--head", "bilstm", "--elmo-at", "both", "--encoder", "merged")
+    result = fit(sample_run, "classify", "--seeds", "2", *network, "--json").result()
     assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
     assert list(result["scores"]["seeds"]) == ["1", "2"]
     assert set(result["layer_weights"]) == {"input", "output"}

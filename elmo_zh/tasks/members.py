@@ -1,0 +1,248 @@
+"""The members of a mixture of classifiers: linear models and a network, chosen on held-out labels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+
+from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.tasks.datasets import Dataset
+from elmo_zh.tasks.encode_texts import UnitText
+from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.linear import (
+    CHARACTERS,
+    ELMO,
+    LONGEST_GRAM,
+    WORD2VEC,
+    LinearModel,
+    LinearModels,
+    class_numbers,
+    text_features,
+)
+from elmo_zh.tasks.mixture import Floats, choose_weights, log_loss, mix
+from elmo_zh.tasks.vectors import VectorCache
+
+# The member that is no linear model.
+NETWORK = "bilstm"
+MEMBERS = (CHARACTERS, ELMO, WORD2VEC, NETWORK)
+# A member has to add so many standard errors, as outside a 95% interval.
+_STANDARD_ERRORS = 1.96
+_SMALLEST = 1e-12
+_ARRAYS = ("shift", "scale", "weights", "bias")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMember:
+    """A linear model with what it reads; `grams` are the runs of characters of its columns, if it reads these."""
+
+    name: str
+    model: LinearModel
+    grams: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, model: LinearModel, grams: Sequence[str]) -> "LinearMember":
+        """Return a model with only the columns that it reads; `grams` belong to all columns of `CHARACTERS`."""
+        own = [grams[column] for column in model.columns] if name == CHARACTERS else []
+        return cls(name, replace(model, columns=np.arange(len(model.columns))), own)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {gram: number for number, gram in enumerate(self.grams)}
+
+    def log_probabilities(
+        self, texts: Sequence[UnitText], cache: VectorCache | None, word2vec: Word2Vec | None
+    ) -> Floats:
+        """Return the logarithms of the probabilities of the classes, float64, shape (N, K)."""
+        return self.model.log_probabilities(text_features(self.name, texts, self._numbers, cache, word2vec))
+
+
+def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
+    """Return the logarithms of the probabilities that a network gives, float64, shape (N, K)."""
+    found: Floats = np.log(np.maximum(np.array(probabilities), _SMALLEST))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What a member reached on held-out labels, and how the mixture of those before it scored without and with it."""
+
+    name: str
+    num_labels: int
+    score: float
+    weight: float  # its share of the mixture in the end; 0 if it was left out
+    without: float | None = None  # None for the first member
+    together: float | None = None
+
+
+class GrowingMixture:
+    """A mixture that takes members one by one, and keeps those that earn their place on held-out labels."""
+
+    def __init__(self, classes: NDArray[np.int64], score: Callable[[NDArray[np.int64], Floats], float]) -> None:
+        """Take the classes of N texts; `score` compares classes with log-probabilities, more being better."""
+        self._classes, self._score = classes, score
+        self._logs: Floats = np.zeros(0)
+        self._weights: dict[str, float] = {}
+        self._judged: list[Judged] = []
+
+    def offer(self, name: str, logs: Floats, rows: NDArray[np.int64] | None = None) -> None:
+        """Offer the log-probabilities of a classifier for some of the texts, which it has not learned from.
+
+        It earns its place if they make the texts' true classes more probable, by more than chance explains, and the
+        score is not lower.
+        """
+        rows = np.arange(len(self._classes)) if rows is None else rows
+        classes = self._classes[rows]
+        reached: dict[str, Any] = {
+            "name": name,
+            "num_labels": len(rows),
+            "score": self._score(classes, logs),
+            "weight": 0.0,
+        }
+        if not self._weights:
+            self._weights, self._logs = {name: 1.0}, logs
+            self._judged.append(Judged(**reached))
+            return
+        before = self._logs[rows]
+        kept, added = weights = choose_weights([before, logs], classes)
+        mixed = mix([before, logs], weights)
+        gains = (mixed - before)[np.arange(len(rows)), classes]
+        without, together = self._score(classes, before), self._score(classes, mixed)
+        if together >= without and gains.mean() > _STANDARD_ERRORS * gains.std() / np.sqrt(len(rows)):
+            # Mixing a mixture with a member mixes all: the normalisation of log-probabilities changes no difference.
+            self._weights = {each: kept * weight for each, weight in self._weights.items()} | {name: added}
+            self._logs = self._logs.copy()
+            self._logs[rows] = mixed
+        self._judged.append(Judged(**reached, without=without, together=together))
+
+    def weights(self) -> dict[str, float]:
+        """Return the weights of the members that are kept, which sum to 1."""
+        return {name: round(weight, 4) for name, weight in self._weights.items() if weight}
+
+    def judged(self) -> list[Judged]:
+        """Return what each member reached, in the order in which they were offered."""
+        weights = self.weights()
+        return [replace(each, weight=weights.get(each.name, 0.0)) for each in self._judged]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Members that were chosen on held-out labels.
+
+    Attributes:
+        weights: The weight of each member that is kept.
+        linear: The linear models among them.
+        judged: What each member reached and added.
+        logs: Log-probabilities of the development and the test examples, by part; those of the development examples
+            by linear models that had not learned from them.
+    """
+
+    weights: dict[str, float]
+    linear: dict[str, LinearMember]
+    judged: list[Judged]
+    logs: dict[str, Floats]
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return what each member reached and added, for task.json."""
+        return [asdict(each) for each in self.judged]
+
+
+def fit_mixture(
+    models: LinearModels,
+    names: Sequence[str],
+    dataset: Dataset,
+    labels: Sequence[str],
+    network: Mapping[str, Floats],
+    *,
+    score: Callable[[NDArray[np.int64], Floats], float],
+    reporter: Reporter,
+) -> Mixture:
+    """Fit linear models on training and development examples, and mix them and the network as held-out labels choose.
+
+    The held-out labels of linear models are all, in five folds; those of the network are the development examples.
+
+    Args:
+        models: What fits linear models on the dataset.
+        names: What they read, some of `CHARACTERS`, `ELMO` and `WORD2VEC`.
+        dataset: The examples.
+        labels: The classes.
+        network: Log-probabilities of the network for the development and test examples.
+        score: Compares classes with log-probabilities, more being better.
+        reporter: Shows progress.
+    """
+    known = [example for example in (*dataset.train, *dataset.dev) if example.labels[0] in labels]
+    classes, row_of = class_numbers(known, labels), {id(example): row for row, example in enumerate(known)}
+    with reporter.progress("linear models", unit="models", total=len(names)) as progress:
+        fitted = {}
+        for name in names:
+            fitted[name] = models.fit(name, known, classes)
+            progress.update(1)
+    mixture = GrowingMixture(classes, score)
+    for name in sorted(names, key=lambda name: log_loss(fitted[name].held_out, classes)):
+        mixture.offer(name, fitted[name].held_out)
+    places = [place for place, example in enumerate(dataset.dev) if id(example) in row_of]
+    rows = np.array([row_of[id(dataset.dev[place])] for place in places], np.int64)
+    if places:
+        mixture.offer(NETWORK, network["dev"][places], rows)
+    weights = mixture.weights()
+    logs = {NETWORK: network}
+    for name in names:
+        own = {part: models.features(name, dataset.parts()[part]) for part in network}
+        logs[name] = {part: fitted[name].model.log_probabilities(features) for part, features in own.items()}
+        logs[name]["dev"][places] = fitted[name].held_out[rows]
+    grams = list(models.grams)
+    return Mixture(
+        weights,
+        {name: LinearMember.of(name, fitted[name].model, grams) for name in weights if name != NETWORK},
+        mixture.judged(),
+        {part: mix([logs[name][part] for name in weights], list(weights.values())) for part in network},
+    )
+
+
+def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
+    """Write linear models as a safetensors file."""
+    tensors = {}
+    for name, member in members.items():
+        arrays = {each: getattr(member.model, each) for each in _ARRAYS}
+        if name == CHARACTERS:
+            # -1 stands for no character.
+            padded = [[*map(ord, gram), *[-1] * (LONGEST_GRAM - len(gram))] for gram in member.grams]
+            arrays["grams"] = np.array(padded, np.int32).reshape(-1, LONGEST_GRAM)
+        for each, values in arrays.items():
+            tensors[f"{name}.{each}"] = torch.from_numpy(np.ascontiguousarray(values))
+    save_file(tensors, path)
+
+
+def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, LinearMember]:
+    """Read linear models; ValueError or KeyError if the file has not what task.json describes.
+
+    The shapes are compared before anything of their size is made; the file is mapped into memory.
+    """
+    tensors = load_tensors(path)
+    widths = {ELMO: 2 * sizes.num_layers * sizes.elmo_dim, WORD2VEC: 2 * sizes.word2vec_dim}
+    found = {}
+    for name in names:
+        grams = tensors[f"{name}.grams"] if name == CHARACTERS else torch.zeros(0, LONGEST_GRAM, dtype=torch.int32)
+        width, num_classes = widths.get(name, len(grams)), sizes.num_outputs
+        shapes = dict(zip(_ARRAYS, [(width,), (width,), (width, num_classes), (num_classes,)], strict=True))
+        arrays = {each: tensors[f"{name}.{each}"] for each in _ARRAYS}
+        wrong = [each for each, shape in shapes.items() if arrays[each].shape != shape]
+        wrong += [each for each, values in arrays.items() if values.dtype != torch.float32]
+        if wrong or grams.dtype != torch.int32 or grams.shape[1:] != (LONGEST_GRAM,):
+            raise ValueError(f"{name}.{(*wrong, 'grams')[0]} has another shape or type")
+        texts = ["".join(chr(code) for code in row if code >= 0) for row in grams.tolist()]
+        model = LinearModel(np.arange(width), *(arrays[each].numpy() for each in _ARRAYS))
+        found[name] = LinearMember(name, model, texts)
+    return found
+
+
+def linear_names(inputs: Sequence[str]) -> list[str]:
+    """Return what the linear models of a mixture read, by the inputs of its network."""
+    return [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]

@@ -1,0 +1,186 @@
+"""A mixture of linear models and a network: what it keeps, that it predicts as it was scored, and its files."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.command_line import contents_alone
+from messages import message_of
+from tasks.labelled import drawn_texts, lines, written
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
+from elmo_zh.errors import RunError
+from elmo_zh.tasks.fit import fit_task
+from elmo_zh.tasks.members import GrowingMixture
+from elmo_zh.tasks.mixture import mix
+from elmo_zh.tasks.predictions import ClassPrediction
+from elmo_zh.tasks.task_model import TaskModel
+
+
+def accuracy(classes: np.ndarray, logs: np.ndarray) -> float:
+    return float((logs.argmax(axis=1) == classes).mean())
+
+
+def logs_of(right: float, classes: np.ndarray) -> np.ndarray:
+    """Return log-probabilities that give the true one of two classes this probability."""
+    found: np.ndarray = np.where(np.eye(2)[classes] == 1, np.log(right), np.log(1 - right))
+    return found
+
+
+def test_members_earn_their_place_by_hand() -> None:
+    """The second knows what the first does not; a third that knows nothing is left out."""
+    classes = np.arange(400) % 2
+    half = np.where(np.arange(400)[:, None] < 200, logs_of(0.9, classes), logs_of(0.5, classes))
+    other = np.where(np.arange(400)[:, None] < 200, logs_of(0.5, classes), logs_of(0.8, classes))
+    mixture = GrowingMixture(classes, accuracy)
+    mixture.offer("characters", half)
+    mixture.offer("elmo", other)
+    mixture.offer("word2vec", logs_of(0.5, classes))
+    weights = mixture.weights()
+    assert weights.keys() == {"characters", "elmo"}
+    assert sum(weights.values()) == pytest.approx(1)
+    first, second, third = mixture.judged()
+    assert (first.without, first.weight) == (None, weights["characters"])
+    assert (second.num_labels, second.weight) == (400, weights["elmo"])
+    assert (third.weight, third.without, third.together) == (0.0, 1.0, 1.0)
+
+
+def test_a_gain_that_chance_explains_earns_no_place() -> None:
+    """Of two members of equal quality and independent errors the second helps; on six labels that is not certain."""
+    generator = np.random.default_rng(5)
+    for count, is_kept in ((6, False), (3000, True)):
+        classes = generator.integers(2, size=count)
+        mixture = GrowingMixture(classes, accuracy)
+        for name in ("characters", "elmo"):
+            right = np.where(generator.random(count) < 0.8, 0.8, 0.2)[:, None]
+            own = np.eye(2)[classes] == 1
+            mixture.offer(name, np.log(np.where(own, right, 1 - right)))
+        assert ("elmo" in mixture.weights()) == is_kept
+
+
+def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> None:
+    """Adding it to a mixture multiplies the weights of the others; mixing at once gives the same probabilities."""
+    classes, places = np.arange(300) % 2, np.arange(300)[:, None] % 3
+    logs = {
+        name: np.where(places == number, logs_of(0.95, classes), logs_of(0.5, classes))
+        for number, name in enumerate(("characters", "elmo", "bilstm"))
+    }
+    rows = np.arange(200, 300)
+    mixture = GrowingMixture(classes, accuracy)
+    mixture.offer("characters", logs["characters"])
+    mixture.offer("elmo", logs["elmo"])
+    before = mixture.weights()
+    mixture.offer("bilstm", logs["bilstm"][rows], rows)
+    weights, judged = mixture.weights(), mixture.judged()[2]
+    assert weights.keys() == logs.keys()
+    assert weights["characters"] / weights["elmo"] == pytest.approx(before["characters"] / before["elmo"], rel=1e-3)
+    together = mix([logs[name][rows] for name in weights], [*weights.values()])
+    assert (judged.num_labels, judged.together) == (100, accuracy(classes[rows], together))
+
+
+def write_task(folder: Path) -> Path:
+    """Texts whose class one character tells, with a third class that two tell together."""
+    texts = [text * 2 for text in drawn_texts(150)]
+    rows = [{"text": text, "label": f"{('我' in text) + ('苹' in text)}"} for text in texts]
+    return written(folder, "data.jsonl", lines(*rows))
+
+
+def job_of(path: Path) -> FitJob:
+    return FitJob(
+        files=DataFiles(data=path),
+        reading=Reading(kind="classify"),
+        settings=HeadSettings(kind="classify", inputs=(), hidden_dim=7),
+        training=TrainSettings(epochs=1, batch_size=16),
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mixture")
+    fit_task(job_of(write_task(folder)), embedder, folder / "task")
+    return folder / "task"
+
+
+def test_a_mixture_predicts_as_it_was_scored_and_without_what_it_left_out(fitted: Path) -> None:
+    """One epoch teaches the network nothing, so it is not in the folder."""
+    names = {"confusion.png", "curve.png", "linear.safetensors", "metrics.jsonl", "task.json"}
+    assert set(contents_alone(fitted)) == names
+    model = TaskModel.load(fitted, device="cpu")
+    scores = model.description.scores
+    assert "characters" in model.description.members
+    assert [each["name"] for each in scores["members"]][-1] == "bilstm"
+    assert scores["members"][0]["num_labels"] == sum(
+        model.description.training[f"{part}_examples"] for part in ("train", "dev")
+    )
+    assert scores["test"]["accuracy"] > 0.9
+    found = [each for each in model.predict(["我苹", "我来", "他来", ""]) if isinstance(each, ClassPrediction)]
+    assert [each.label for each in found[:3]] == ["2", "1", "0"]
+    assert all(sum(each.probabilities.values()) == pytest.approx(1) for each in found)
+
+
+def test_a_saved_mixture_is_the_same(fitted: Path, tmp_path: Path) -> None:
+    model = TaskModel.load(fitted, device="cpu")
+    model.save(tmp_path / "copy")
+    assert (tmp_path / "copy" / "linear.safetensors").read_bytes() == (fitted / "linear.safetensors").read_bytes()
+    copied = TaskModel.load(tmp_path / "copy", device="cpu")
+    assert copied.predict(drawn_texts(9)) == model.predict(drawn_texts(9))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_network_that_is_kept_is_saved_and_mixed(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elmo_zh.tasks.members._STANDARD_ERRORS", -np.inf)
+    monkeypatch.setattr("elmo_zh.tasks.members.choose_weights", lambda logs, classes: (0.5, 0.5))
+    job = job_of(write_task(tmp_path))
+    report = fit_task(replace(job, settings=replace(job.settings, inputs=("word2vec",))), embedder, tmp_path / "task")
+    assert report.description.members.keys() == {"characters", "word2vec", "bilstm"}
+    assert report.description.members["bilstm"] == 0.5
+    mixture = TaskModel.load(tmp_path / "task", device="cpu")
+    texts = drawn_texts(5)
+    # Each member alone, by the same folder.
+    logs = []
+    for name in report.description.members:
+        path = Path(shutil.copytree(tmp_path / "task", tmp_path / name))
+        changed(path, lambda found, name=name: found.update(members={name: 1.0}))
+        logs.append(np.log(probabilities(TaskModel.load(path, device="cpu"), texts)))
+    expected = np.exp(mix(logs, [*report.description.members.values()]))
+    assert probabilities(mixture, texts) == pytest.approx(expected, abs=1e-6)
+
+
+def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:
+    found: list[Any] = model.predict(texts)
+    return np.array([[each.probabilities[label] for label in model.description.labels] for each in found])
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    found = json.loads((path / "task.json").read_text(encoding="utf-8"))
+    change(found)
+    (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda path: (path / "linear.safetensors").unlink(), "linear.safetensors is missing"),
+    (lambda path: (path / "linear.safetensors").write_bytes(b"x" * 99), "is damaged or from another task: its digest"),
+    (lambda path: changed(path, lambda f: f.update(members={"characters": 2.0})), "is damaged"),
+    (lambda path: changed(path, lambda f: f.update(members={"glove": 1.0})), "is damaged"),
+    (lambda path: changed(path, lambda f: f.update(members={"bilstm": 1.0})), "head.safetensors is missing"),
+    (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4, ) or f["labels"].append("x")),
+     "weights has another shape or type). Copy the folder again"),
+    (lambda path: changed(path, lambda f: f.update(format=3)), "format 3, expected 2 at most. Update elmo-zh."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "problem"), DAMAGES)
+def test_a_damaged_mixture_is_one_line(
+    fitted: Path, tmp_path: Path, damage: Callable[[Path], object], problem: str
+) -> None:
+    path = Path(shutil.copytree(fitted, tmp_path / "copy"))
+    damage(path)
+    assert problem in message_of(RunError, lambda: TaskModel.load(path))
