@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @takes(DriftOptions, "options")
 @common_options
 def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
-    """Find words that are used differently in different periods or kinds of text.
+    """Find words used differently in different periods or texts.
 
     Give one index per period, oldest first, all made with one model; or one index and --periods, the column that holds
     the period of each line. The words that changed most between the first and the last period come first, each with the

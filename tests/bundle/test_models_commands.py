@@ -90,7 +90,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["mode"] == "token"
     assert found["layers"] == f"{LAYERS} in each direction, cell {CELL}, projection {PROJECTION}"
     assert found["cell"] == "clips 3 / 3 (0 is none), with skip connections"
-    assert found["parameters"] == f"{result['parameters']:,}, softmax included, which is the token table too"
+    assert found["parameters"] == f"{result['parameters']:,}; softmax included, which is the token table too"
     assert found["vocabulary"] == f"{result['vocabulary']:,} rows"
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
     assert found["state"] == "trained from zero state at each sentence"
@@ -100,7 +100,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["made by"] == "elmo-zh"
     assert found["Also read by"] == "bilm-tf, pytorch-fast-elmo."
     assert found["Not read by AllenNLP, simple_elmo"] == f"{CHARACTERS_ONLY}."
-    assert "corpus (1 source)" in found.values()
+    assert "corpus; 1 source" in found.values()
     for name, digest in result["digests"].items():
         assert found[name] == digest
 
@@ -141,7 +141,7 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert found["characters"] == "50 slots, embedding 3"
     assert found["filters"] == "2 of width 1, 17 of width 2; tanh; 1 highway layers"
     assert found["cell"] == "clips 0 / 2.5 (0 is none), without skip connections"
-    assert found["parameters"] == f"{2 * 2 * layer + cnn:,}, no softmax, so no perplexities"
+    assert found["parameters"] == f"{2 * 2 * layer + cnn:,}; no softmax, so no perplexities"
     assert found["vocabulary"] == "no vocabulary"
     assert found["segmenter"] == "unknown: embed with --segmented"
     assert found["made by"] == "bilm-tf"
