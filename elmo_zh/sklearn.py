@@ -48,9 +48,9 @@ def _refuse_single_string(X: object, call: str) -> None:
         raise refusal(ValueError, call, "X", X, "a list of strings")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:  # noqa: ARG001
-    """Return a model; the last two are kept, for the clones that a search or a cross-validation makes."""
+    """Return a model; the last one is kept, for the clones that a search or a cross-validation makes."""
     return ElmoEmbedder.load(folder, device, precision)
 
 
@@ -91,6 +91,9 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         n_features_out_: The length of each vector: 2P, or (L + 1) * 2P for all layers; set by `fit`.
         layer_weights_: The learned factor of each layer, float32, shape (L + 1,); set by `fit` with `layers="mix"`.
     """
+
+    # The embedder and the settings that it was loaded with.
+    _loaded: tuple[tuple[object, str, str], ElmoEmbedder] | None = None
 
     def __init__(
         self,
@@ -137,7 +140,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
                 one label for each.
         """
         _refuse_single_string(X, "fit")
-        embedder = self._load_model(self.precision)
+        embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
         self.n_features_out_ = self._width(embedder)
@@ -169,7 +172,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             UnknownWordsWarning: If far more words are unknown than in the model's training.
         """
         lines = list_strings(X, "transform")
-        embedder = self._load_model(self.precision)
+        embedder = self._load()
         self._check_settings(embedder)
         self._check_digest(embedder)
         if self.layers == "mix":
@@ -190,12 +193,16 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Return the names of the features: elmovectorizer0, elmovectorizer1, ..."""
-        return np.array(
-            [f"elmovectorizer{number}" for number in range(self._width(self._load_model(self.precision)))], dtype=object
-        )
+        return np.array([f"elmovectorizer{number}" for number in range(self._width(self._load()))], dtype=object)
 
     def _width(self, embedder: ElmoEmbedder) -> int:
         return embedder.dimension * (embedder.num_layers if self.layers == "all" else 1)
+
+    def _load(self) -> ElmoEmbedder:
+        settings = (self.model, self.device, self.precision)
+        if self._loaded is None or self._loaded[0] != settings:
+            self._loaded = settings, self._load_model(self.precision)
+        return self._loaded[1]
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
@@ -208,6 +215,10 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
                 f"{self.model} is not the model that was fitted: {embedder.bundle.digest}, expected {fitted}."
                 " Put that model back, or fit the whole pipeline again."
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the embedder out of pickles and copies."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `transform` works without `fit`, and that the output is always float32."""
