@@ -25,13 +25,16 @@ TORCH_CPU_INDEX=${TORCH_CPU_INDEX:-https://download.pytorch.org/whl/cpu}
 UNREACHABLE='newconnectionerror|connecttimeout|name ?resolution|connection (refused|broken|reset|aborted|timed out)'
 UNREACHABLE="$UNREACHABLE|read ?timed ?out|proxyerror|sslerror|network is unreachable"
 
-fail() {
-    echo "Error: $*" >&2
-    exit 1
+# Chinese under the same variables as the program (elmo_zh/language.py).
+case ${ELMO_ZH_LANG:-${LANGUAGE:-${LC_ALL:-${LC_MESSAGES:-${LANG:-en}}}}} in [zZ][hH]*) LANGUAGE_CHOSEN=zh ;; *) LANGUAGE_CHOSEN=en ;; esac
+
+say() { # say ENGLISH CHINESE
+    if [ "$LANGUAGE_CHOSEN" = zh ]; then echo "$2" >&2; else echo "$1" >&2; fi
 }
 
-say() {
-    echo "$*" >&2
+fail() { # fail ENGLISH CHINESE
+    say "Error: $1" "错误：$2"
+    exit 1
 }
 
 contains() { # contains "a b c" b
@@ -62,16 +65,18 @@ has_venv() {
 }
 
 no_venv() { # no_venv python3.13 3.13
-    fail "$1 cannot make virtual environments: its modules venv and ensurepip are missing." \
-        "On Debian and Ubuntu type: sudo apt install python$2-venv - or name another Python: make PYTHON=python3.13 ..."
+    fail "$1 cannot make virtual environments: its modules venv and ensurepip are missing. On Debian and Ubuntu type: sudo apt install python$2-venv - or name another Python: make PYTHON=python3.13 ..." \
+        "$1 不能建立虚拟环境：缺少 venv 和 ensurepip 模块。在 Debian 和 Ubuntu 上请运行：sudo apt install python$2-venv；或者指定另一个 Python：make PYTHON=python3.13 ..."
 }
 
 choose_python() {
     if [ -n "$PYTHON" ]; then
         version=$(version_of "$PYTHON")
-        [ -n "$version" ] || fail "PYTHON=$PYTHON does not run. Name a Python $RANGE: make PYTHON=python3.13 ..."
+        [ -n "$version" ] || fail "PYTHON=$PYTHON does not run. Name a Python $RANGE: make PYTHON=python3.13 ..." \
+            "PYTHON=$PYTHON 无法运行。请指定 Python（$RANGE）：make PYTHON=python3.13 ..."
         contains "$SUPPORTED" "$version" ||
-            fail "Python $RANGE is needed, and $PYTHON is $version. Name another one: make PYTHON=python3.13 ..."
+            fail "Python $RANGE is needed, and $PYTHON is $version. Name another one: make PYTHON=python3.13 ..." \
+                "需要 Python $RANGE，而 $PYTHON 是 $version。请指定另一个：make PYTHON=python3.13 ..."
         has_venv "$PYTHON" || no_venv "$PYTHON" "$version"
         return
     fi
@@ -82,7 +87,8 @@ choose_python() {
             unsupported=$version
         elif has_venv "$name"; then
             PYTHON=$name
-            [ -z "$without_venv" ] || say "$without_venv has no venv module, so $PYTHON is used."
+            [ -z "$without_venv" ] || say "$without_venv has no venv module, so $PYTHON is used." \
+                "$without_venv 没有 venv 模块，改用 $PYTHON。"
             return
         elif [ -z "$without_venv" ]; then
             without_venv=$name without_venv_version=$version
@@ -90,8 +96,8 @@ choose_python() {
     done
     [ -z "$without_venv" ] || no_venv "$without_venv" "$without_venv_version"
     [ -n "$unsupported" ] && only="only Python $unsupported" || only='no Python'
-    fail "Python $RANGE is needed, and $only was found." \
-        "Install one, or name it: make PYTHON=/path/to/python3.13 ..."
+    fail "Python $RANGE is needed, and $only was found. Install one, or name it: make PYTHON=/path/to/python3.13 ..." \
+        "需要 Python $RANGE，但没有找到（$only）。请安装，或者指定：make PYTHON=/path/to/python3.13 ..."
 }
 
 # ---- PyTorch and its disk space ----
@@ -133,27 +139,34 @@ mount_of() {
     df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $6 }'
 }
 
-require_room() { # require_room FOLDER MEGABYTES WHAT-ELSE-TO-DO
+require_room() { # require_room FOLDER MEGABYTES WHAT-ELSE-TO-DO THE-SAME-IN-CHINESE
     free=$(free_mb "$1")
     [ -z "$free" ] || [ "$free" -ge "$2" ] ||
-        fail "$(cd "$1" && pwd) has $(gigabytes "$free") free, and $what need $(gigabytes "$2") there. Make room$3."
+        fail "$(cd "$1" && pwd) has $(gigabytes "$free") free, and $what need $(gigabytes "$2") there. Make room$3." \
+            "$(cd "$1" && pwd) 剩余 $(gigabytes "$free")，安装需要 $(gigabytes "$2")。请腾出空间$4。"
 }
 
 require_all_room() {
-    beside=$(existing_parent "$VENV") temporary=${TMPDIR:-/tmp} cpu=
-    [ "$TORCH" = cpu ] || has_driver || cpu=', or add TORCH=cpu to the command for the smaller build'
+    beside=$(existing_parent "$VENV") temporary=${TMPDIR:-/tmp} cpu= cpu_zh=
+    [ "$TORCH" = cpu ] || has_driver || {
+        cpu=', or add TORCH=cpu to the command for the smaller build'
+        cpu_zh='，或在命令里加上 TORCH=cpu 安装较小的版本'
+    }
     if [ "$(mount_of "$beside")" = "$(mount_of "$temporary")" ]; then
-        require_room "$beside" $((disk_mb + download_mb)) "$cpu"
+        require_room "$beside" $((disk_mb + download_mb)) "$cpu" "$cpu_zh"
     else
-        require_room "$beside" "$disk_mb" "$cpu"
-        require_room "$temporary" "$download_mb" ", or add TMPDIR=FOLDER to the command, with a folder on a larger disk"
+        require_room "$beside" "$disk_mb" "$cpu" "$cpu_zh"
+        require_room "$temporary" "$download_mb" ", or add TMPDIR=FOLDER to the command, with a folder on a larger disk" \
+            "，或在命令里加上 TMPDIR=FOLDER（较大磁盘上的文件夹）"
     fi
 }
 
 announce() {
-    say "Setting up $VENV with $1, once. $what: about $(gigabytes "$download_mb") to download, $(gigabytes "$disk_mb") on disk."
+    say "Setting up $VENV with $1, once. $what: about $(gigabytes "$download_mb") to download, $(gigabytes "$disk_mb") on disk." \
+        "正在用 $1 建立 $VENV，只需一次：约下载 $(gigabytes "$download_mb")，占用磁盘 $(gigabytes "$disk_mb")。"
     [ "$TORCH" = cpu ] || [ "$(uname -s)" != Linux ] || has_driver ||
-        say 'No NVIDIA driver was found. To download 0.4 GB instead of 3 GB, press Ctrl-C and add TORCH=cpu to the command.'
+        say 'No NVIDIA driver was found. To download 0.4 GB instead of 3 GB, press Ctrl-C and add TORCH=cpu to the command.' \
+            '没有找到 NVIDIA 驱动。要把下载量从 3 GB 减到 0.4 GB，请按 Ctrl-C，并在命令里加上 TORCH=cpu。'
 }
 
 # ---- pip ----
@@ -164,36 +177,41 @@ pip_install() {
 
 explain_pip() {
     if grep -qi 'no space left\|quota exceeded' "$LOG"; then
-        fail "There is no room left on the disk of $VENV or of ${TMPDIR:-/tmp}." \
-            "Make room, or add TMPDIR=FOLDER to the command, with a folder on a larger disk, and type the same command again."
+        fail "There is no room left on the disk of $VENV or of ${TMPDIR:-/tmp}. Make room, or add TMPDIR=FOLDER to the command, with a folder on a larger disk, and type the same command again." \
+            "$VENV 或 ${TMPDIR:-/tmp} 所在的磁盘已满。请腾出空间，或在命令里加上 TMPDIR=FOLDER（较大磁盘上的文件夹），再运行同一命令。"
     fi
     if grep -Eqi "$UNREACHABLE" "$LOG"; then
-        fail "The package index cannot be reached. Check the network; behind a proxy set HTTPS_PROXY; to use an" \
-            "index of your own, set PIP_INDEX_URL. Then type the same command again. pip's messages are in $LOG."
+        fail "The package index cannot be reached. Check the network; behind a proxy set HTTPS_PROXY; to use an index of your own, set PIP_INDEX_URL. Then type the same command again. pip's messages are in $LOG." \
+            "无法访问软件源。请检查网络；使用代理时请设置 HTTPS_PROXY；使用镜像时请设置 PIP_INDEX_URL。然后再运行同一命令。pip 的输出在 $LOG。"
     fi
     problem=$(sed -n 's/^ *ERROR: *//p' "$LOG" | tail -n 1)
-    fail "pip could not install the packages${problem:+: ${problem%.}}. The output of pip is in $LOG."
+    fail "pip could not install the packages${problem:+: ${problem%.}}. The output of pip is in $LOG." \
+        "pip 无法安装软件包${problem:+：${problem%.}}。pip 的输出在 $LOG。"
 }
 
 install_cpu_torch() {
-    say "Installing PyTorch's CPU build from $TORCH_CPU_INDEX."
+    say "Installing PyTorch's CPU build from $TORCH_CPU_INDEX." \
+        "正在从 $TORCH_CPU_INDEX 安装 PyTorch 的 CPU 版。"
     pip_install --no-deps --index-url "$TORCH_CPU_INDEX" "torch==$TORCH_VERSION+cpu" && return
     grep -qi 'no space left\|quota exceeded' "$LOG" && explain_pip
-    fail "PyTorch's CPU build cannot be fetched from $TORCH_CPU_INDEX. Type make without TORCH=cpu for the default build" \
-        "(3 GB), or put the wheel of torch $TORCH_VERSION+cpu into a folder and add PIP_FIND_LINKS=FOLDER."
+    fail "PyTorch's CPU build cannot be fetched from $TORCH_CPU_INDEX. Type make without TORCH=cpu for the default build (3 GB), or put the wheel of torch $TORCH_VERSION+cpu into a folder and add PIP_FIND_LINKS=FOLDER." \
+        "无法从 $TORCH_CPU_INDEX 取得 PyTorch 的 CPU 版。请去掉 TORCH=cpu 安装默认版（3 GB），或把 torch $TORCH_VERSION+cpu 的 wheel 放进文件夹，并加上 PIP_FIND_LINKS=FOLDER。"
 }
 
 # ---- main ----
 
-case $TORCH in '' | cpu) ;; *) fail "TORCH=$TORCH is unknown. Leave it out for PyTorch's default build, or set TORCH=cpu." ;; esac
+case $TORCH in '' | cpu) ;; *) fail "TORCH=$TORCH is unknown. Leave it out for PyTorch's default build, or set TORCH=cpu." \
+    "不认识 TORCH=$TORCH。请去掉它以安装 PyTorch 默认版，或设置 TORCH=cpu。" ;; esac
 set -- "$@" $(echo "${EXTRAS:-}" | tr , ' ')
 for extra in $*; do
-    contains "$(known_extras)" "$extra" || fail "There is no extra $extra (EXTRAS). There are: $(known_extras)"
+    contains "$(known_extras)" "$extra" || fail "There is no extra $extra (EXTRAS). There are: $(known_extras)" \
+        "没有可选依赖 $extra（EXTRAS）。可用的有：$(known_extras)"
 done
 
 torch=$(installed_torch)
 if [ "$TORCH" = cpu ] && [ "$torch" = default ]; then
-    fail "$VENV already has PyTorch's default build. For the CPU build, type make clean first; it keeps your runs."
+    fail "$VENV already has PyTorch's default build. For the CPU build, type make clean first; it keeps your runs." \
+        "$VENV 里已有 PyTorch 默认版。要安装 CPU 版，请先运行 make clean，它不会删除各次运行。"
 fi
 installed=
 [ ! -e "$STAMP" ] || installed=$(cat "$STAMP")
@@ -207,7 +225,8 @@ for extra in $*; do
 done
 if [ -n "$PYTHON" ] && [ -x "$VENV/bin/python" ]; then
     version=$(version_of "$VENV/bin/python")
-    [ "$version" = "$(version_of "$PYTHON")" ] || say "$VENV keeps its Python $version; for $PYTHON type make clean first."
+    [ "$version" = "$(version_of "$PYTHON")" ] || say "$VENV keeps its Python $version; for $PYTHON type make clean first." \
+        "$VENV 仍使用 Python $version；要换成 $PYTHON，请先运行 make clean。"
 fi
 [ -z "$is_complete" ] || exit 0
 
@@ -219,7 +238,8 @@ if [ -x "$VENV/bin/python" ] && "$VENV/bin/python" -m pip --version >/dev/null 2
         announce "Python $(version_of "$VENV/bin/python")"
     fi
 else
-    [ ! -e "$VENV/bin" ] || fail "$VENV is damaged, or its Python is gone. Type make clean, then the same command again; your runs are kept."
+    [ ! -e "$VENV/bin" ] || fail "$VENV is damaged, or its Python is gone. Type make clean, then the same command again; your runs are kept." \
+        "$VENV 已损坏，或者它的 Python 已不存在。请运行 make clean，再运行同一命令；各次运行不会删除。"
     choose_python
     require_all_room
     announce "$PYTHON (Python $version)"

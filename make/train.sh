@@ -6,8 +6,15 @@ set -u
 
 VENV=${VENV:-.venv}
 
-fail() {
-    echo "Error: $*" >&2
+# Chinese under the same variables as the program (elmo_zh/language.py).
+case ${ELMO_ZH_LANG:-${LANGUAGE:-${LC_ALL:-${LC_MESSAGES:-${LANG:-en}}}}} in [zZ][hH]*) LANGUAGE_CHOSEN=zh ;; *) LANGUAGE_CHOSEN=en ;; esac
+
+say() { # say ENGLISH CHINESE
+    if [ "$LANGUAGE_CHOSEN" = zh ]; then echo "$2" >&2; else echo "$1" >&2; fi
+}
+
+fail() { # fail ENGLISH CHINESE
+    say "Error: $1" "错误：$2"
     exit 1
 }
 
@@ -66,8 +73,8 @@ else
             set +f
             for file in $word; do
                 if [ -e "$word" ]; then file=$word; fi
-                [ -e "$file" ] || fail "CORPUS: $word does not exist. Check the spelling; files and folders are named" \
-                    "from $(pwd), and a name with spaces needs quotes."
+                [ -e "$file" ] || fail "CORPUS: $word does not exist. Check the spelling; files and folders are named from $(pwd), and a name with spaces needs quotes." \
+                    "CORPUS：$word 不存在。请检查拼写；文件和文件夹相对于 $(pwd)，含空格的名称要加引号。"
                 set -- "$@" "$file"
             done
             set -f
@@ -82,13 +89,16 @@ RUN=${RUN:-runs/$name}
 # A run keeps its own settings, so the default configuration is only for a new run.
 CONFIG=$(expand_home "${CONFIG:-}")
 [ -n "$CONFIG" ] || [ -e "$RUN/config.toml" ] || CONFIG=$config
-[ -z "$CONFIG" ] || [ -e "$CONFIG" ] || fail "CONFIG: $CONFIG does not exist. There are: $(echo configs/*.toml)"
+[ -z "$CONFIG" ] || [ -e "$CONFIG" ] || fail "CONFIG: $CONFIG does not exist. There are: $(echo configs/*.toml)" \
+    "CONFIG：$CONFIG 不存在。可用的有：$(echo configs/*.toml)"
 INIT=$(expand_home "${INIT:-}")
 # A run that exists may have used its model already; a name without / may be that of an installed model.
 if [ -n "$INIT" ] && [ ! -e "$RUN/config.toml" ] && [ ! -e "$INIT/bundle.json" ]; then
-    if [ -e "$INIT/model/bundle.json" ]; then fail "INIT: $INIT is a run. Write its model: INIT=$INIT/model"; fi
+    if [ -e "$INIT/model/bundle.json" ]; then fail "INIT: $INIT is a run. Write its model: INIT=$INIT/model" \
+        "INIT：$INIT 是运行文件夹。请写它的模型：INIT=$INIT/model"; fi
     case $INIT in
-    */*) fail "INIT: $INIT is not a model. Give the folder of one, such as runs/NAME/model." ;;
+    */*) fail "INIT: $INIT is not a model. Give the folder of one, such as runs/NAME/model." \
+        "INIT：$INIT 不是模型。请给出模型的文件夹，如 runs/NAME/model。" ;;
     esac
 fi
 
