@@ -76,8 +76,8 @@ def test_the_record_accounts_for_every_character() -> None:
     }
     assert found["sources"]["c.jsonl.gz"]["dropped"] == {"records without the field": {"items": 1, "characters": 0}}
     assert sorted(found["passed_over"]) == [
-        "files whose names do not suggest text",
         "cannot tell which field holds the text: name",
+        "files whose names do not suggest text",
     ]
     for source in found["sources"].values():
         dropped = sum(entry["characters"] for entry in source["dropped"].values())
