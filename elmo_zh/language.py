@@ -136,7 +136,7 @@ class Translator:
         if line in self._words:
             return len(line), self._words[line]
         sentences = re.split(r"(?<=[.:;,。]) " if len(line) <= _LONGEST_LIST else r"(?<=[.:;。]) ", line)
-        best = [(0, "")]
+        best: list[tuple[float, str]] = [(0, "")]
         for start in range(len(sentences) - 1, -1, -1):
             ends = {*range(start + 1, min(start + _MOST_SENTENCES, len(sentences)) + 1), len(sentences)}
             ways = []
@@ -175,7 +175,7 @@ class Translator:
             if not (template.is_vague and len(text) > _LONGEST_LIST) and (gaps := template.match(text)) is not None:
                 yield template, gaps
 
-    def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[int, int, str] | None:
+    def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[float, int, str] | None:
         """Return how many characters are templates', minus where the outer one begins, and the translation."""
         # Names of files and settings have no space; what has one may be a message of its own.
         filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
