@@ -341,3 +341,8 @@ def test_set_up_says_what_to_do_next(machine: Machine) -> None:
             "  .venv/bin/elmo-zh explore",
         ]
     assert "Next" not in machine.make("train").stdout
+
+
+def test_hints_are_in_chinese_where_the_environment_says_so(machine: Machine) -> None:
+    answer = machine.make("train", "CORPUS=nope", ELMO_ZH_LANG="zh")
+    assert answer.stderr.startswith("错误：CORPUS：nope 不存在。")

@@ -247,7 +247,7 @@ def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem
     assert path.stat().st_size == len(content)
     path.write_bytes(content)
     told = problem_of(lambda: load_id_store(tmp_path / "ids", VOCABULARY, reads_all=True), tmp_path)
-    assert told == f"{path} {problem}."
+    assert told == f"{path} is damaged: it {problem}."
 
 
 def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Path) -> None:
