@@ -281,7 +281,11 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     offsets = path.with_suffix(".offsets")
     whole = offsets.read_bytes()
     offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
-    assert elmo_zh("train", "--run", untrained_run).only_error().startswith(f"{offsets} is damaged: it does not rise from 0 to ")
+    assert (
+        elmo_zh("train", "--run", untrained_run)
+        .only_error()
+        .startswith(f"{offsets} is damaged: it does not rise from 0 to ")
+    )
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:

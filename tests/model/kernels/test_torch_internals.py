@@ -69,7 +69,9 @@ def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.Monke
         pass
 
     monkeypatch.setattr(torch.jit, "script", refuse)
-    with pytest.warns(RuntimeWarning, match=r"lacks the TorchScript functions .*no TorchScript here.*computing is slower"):
+    with pytest.warns(
+        RuntimeWarning, match=r"lacks the TorchScript functions .*no TorchScript here.*computing is slower"
+    ):
         assert scripted(nothing) is nothing
 
 
