@@ -265,7 +265,7 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
 
 
 def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
-    """Return the tags of each text as strings; raise ValueError if they are no lists, or one is missing."""
+    """Return the tags of each text as strings; raise ValueError if they are not lists, or one is missing."""
     if not _is_list(tags):
         raise refusal(ValueError, call, "y", tags, "for each text a list of tags, one for each character")
     listed = []

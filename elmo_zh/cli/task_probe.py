@@ -49,7 +49,7 @@ def probe(
     texts: Path | None,
     word2vec: Path | None,
 ) -> None:
-    """Show what each layer of a model holds, and which one to take.
+    """Show what each layer of a model holds, and which one to use.
 
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
     layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files train.*, dev.* and

@@ -57,7 +57,7 @@ def _element(element: str) -> str:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a test whether a query can match a line, given normalised and without spaces; without queries, all can."""
+    """Return a test for normalised lines without spaces that some query may match; without queries, all pass."""
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])

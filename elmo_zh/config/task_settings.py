@@ -123,8 +123,8 @@ class HeadSettings:
     regression: bool = option(False, "Predict numbers; the labels must be numbers.")
     metric: str = option(
         "accuracy",
-        "Score of a classifier, which decides when to stop and is compared: accuracy, or macro_f1, the mean F1 over the"
-        " classes, for labels where one class is far more frequent.",
+        "Score for classifiers, used to decide when to stop and to compare results: accuracy, or macro_f1, the mean F1"
+        " over the classes, for labels where one class is far more frequent.",
         choices=("accuracy", "macro_f1"),
     )
     hidden_dim: int = option(200, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))

@@ -41,7 +41,7 @@ def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
-    """The uses of a word in D documents, by what the measures follow from.
+    """The uses of a word in D documents, as the sums from which all measures are computed.
 
     Attributes:
         vectors: Sum of the unit vectors of each document, float64, shape (D, 2P) or with equal products.
@@ -55,7 +55,7 @@ class DocumentSums:
     def of(
         cls, units: Vectors, documents: NDArray[np.int64], labels: NDArray[np.int64] | None = None, num_usages: int = 1
     ) -> "DocumentSums":
-        """Return the sums for unit vectors, shape (n, 2P), given the document and perhaps the cluster of each."""
+        """Return the sums for unit vectors, shape (n, 2P), given the document and optionally the cluster of each."""
         distinct, rows = np.unique(documents, return_inverse=True)
         vectors, usages = np.zeros((len(distinct), units.shape[1])), np.zeros((len(distinct), num_usages))
         np.add.at(vectors, rows, units)
@@ -118,7 +118,7 @@ def _entropy(shares: Vectors) -> Vectors:
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
-    """Return the distances of two groups of documents with at least two occurrences each; arrays of one number."""
+    """Return the distances, as arrays of one number, between two groups with at least two occurrences each."""
     return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
 
 

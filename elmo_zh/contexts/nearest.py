@@ -49,7 +49,7 @@ def nearest_among(
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield what `nearest` returns for each of Q vectors, shape (Q, D), reading the rows once for some hundred."""
+    """Yield what `nearest` returns for each of Q vectors, shape (Q, D), reading the rows once per few hundred."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 

@@ -69,7 +69,7 @@ class DecodedText:
         return (line.removesuffix("\r") for line in lines)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-        """Yield the lines, none of them split."""
+        """Yield whole lines; raise CorpusError for one that is longer than `longest`."""
         advice = "Check its format, or read it as plain text: --input-format text"
         chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
         return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)

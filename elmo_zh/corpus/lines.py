@@ -69,7 +69,7 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
 
 
 def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the chunks with LF in place of CR LF and of single CR, which old programs wrote, or undivided."""
+    """Yield the chunks with LF for each CR LF or lone CR, which old programs wrote; `keeps_ends` keeps them all."""
     held = ""
     for chunk in chunks:
         text = held + chunk

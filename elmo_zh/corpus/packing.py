@@ -35,7 +35,7 @@ def compression_of(head: bytes) -> str | None:
 
 
 def most_unpacked_bytes(packed_bytes: int) -> int:
-    """Return how many bytes a file of so many packed bytes may unpack to."""
+    """Return how many bytes a packed file of this size may unpack to."""
     return max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes)
 
 

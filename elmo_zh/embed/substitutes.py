@@ -214,7 +214,7 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); never those of -inf.
+    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); never a row that scores -inf.
 
     Rows are sorted by falling frequency, so of equally probable words the more frequent one comes first.
     """

@@ -1,4 +1,4 @@
-"""Warnings of text with far more unknown words than the model's training text, with the likely reason."""
+"""Warnings about text with far more unknown words than the model's training text, with the likely reason."""
 
 import math
 import sys

@@ -20,7 +20,7 @@ class EngineChoice:
     scheduler: str = ""
 
     def num_processes(self, num_bytes: float) -> int:
-        """Return how many processes of this machine work on so much text; 1 is the main process itself."""
+        """Return how many processes on this machine work on this much text; 1 is the main process itself."""
         return (self.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
 
     @contextmanager

@@ -1,1 +1,1 @@
-"""A page on which the occurrences of words can be looked at."""
+"""A page for exploring the occurrences of words."""

@@ -75,7 +75,7 @@ def kind_of(character: str) -> str:
 
 
 def kind_of_token(token: str) -> str:
-    """Return the first of the kinds that a token has a character of."""
+    """Return the first of the kinds of a token's characters."""
     return min(map(kind_of, token), key=KINDS.index)
 
 

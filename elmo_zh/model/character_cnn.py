@@ -107,7 +107,7 @@ class CharacterCNN(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights as bilm-tf does; word embeddings, which bilm-tf lacks, with deviation 1."""
+        """Draw all weights as bilm-tf does; word embeddings, which bilm-tf lacks, with standard deviation 1."""
         self.embedding.uniform_(-1.0, 1.0, generator=generator)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
             if self.shape.activation == "relu":

@@ -28,7 +28,7 @@ class Precision:
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
     def bytes_per_number(self, device: torch.device) -> int:
-        """Return the bytes of a number in products, as a device computes them."""
+        """Return how many bytes each number takes when a device computes products."""
         return computed_dtype(self.dtype, device).itemsize
 
     def runs_on(self, device: torch.device) -> bool:

@@ -17,7 +17,7 @@ class TokenInputs:
     words: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenInputs":
-        """Return the same on another device."""
+        """Return these inputs on another device."""
         others = (None if tensor is None else tensor.to(device) for tensor in (self.spellings, self.words))
         return TokenInputs(self.ids.to(device), *others)
 

@@ -78,7 +78,7 @@ def _align_titles(figure: Figure) -> None:
 
 
 def name_corpus(run_name: str, files: Sequence[str]) -> str:
-    """Return a name of a run and its corpus for a title; names that no installed font has are left out."""
+    """Return the names of a run and its corpus for a title; names that no installed font can show are left out."""
     names = [name for name in files if can_write(name)]
     if not names:
         corpus = f"{len(files):,} {'files' if len(files) != 1 else 'file'}" if files else ""
@@ -208,7 +208,7 @@ def _end(group: Sequence[float], distance: float) -> float:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return round values between two, some four to ten, for the ticks of a logarithmic axis."""
+    """Return about four to ten round values from `low` to `high`, for the ticks of a logarithmic axis."""
     from matplotlib.ticker import MaxNLocator
 
     found = [[tick for tick in _powers(mantissas) if low <= tick <= high] for mantissas in _MANTISSAS]

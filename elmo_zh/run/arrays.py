@@ -1,4 +1,4 @@
-"""Read and write arrays so that no error of the disk goes unnoticed.
+"""Read and write arrays so that no disk error goes unnoticed.
 
 NumPy does not use Python's file objects: `np.fromfile` takes a failed read for the end of the file, and `tofile` does
 not notice if its last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.

@@ -258,10 +258,10 @@ class Comparison:
         )
         yield ""
         minutes = f"{self.facts['vectors_seconds'] / 60:.2f}"
-        yield f"Computing ELMo's vectors took {minutes} minutes, once for all trainings."
+        yield f"Computing ELMo's vectors took {minutes} minutes, once for all training runs."
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures, without those of single examples."""
+        """Return all figures except the scores of single examples."""
         runs = [{name: value for name, value in vars(run).items() if name != "rows"} for run in self.runs]
         differences = [
             {"model": model, "share": share, **asdict(each), "is_sure": each.is_sure}

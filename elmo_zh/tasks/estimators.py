@@ -258,7 +258,7 @@ class ElmoTagger(_TaskEstimator):
         return [prediction.tags for prediction in predictions if isinstance(prediction, TagPrediction)]
 
     def score(self, X: Iterable[str], y: Iterable[Sequence[str]]) -> float:
-        """Return the F1 of whole spans; the accuracy of tags that mark none."""
+        """Return the F1 of whole spans, or the accuracy if the tags mark no spans."""
         examples = _tagged(X, y, "score")
         check_is_fitted(self, "task_")
         predictions = self.task_.predict([example.texts[0] for example in examples])

@@ -113,7 +113,7 @@ def _scaled(features: Features, shift: Features, scale: Features) -> Features:
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear:
-    """A linear model, and what models that had not seen a training text predict for it.
+    """A linear model, and predictions for each training text by models that had not seen it.
 
     Attributes:
         model: The model that has learned from all training texts.

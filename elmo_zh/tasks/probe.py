@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probed:
-    """The scores of one layer, or of vectors that are compared with the layers, which have no number.
+    """The scores of one layer, or of other vectors, without a layer number, to compare with the layers.
 
     Attributes:
         rows: The right answers and all answers of each sentence or occurrence, float64, shape (N, 2).
@@ -231,11 +231,11 @@ def open_vectors(
 def word2vec_beside(
     path: Path | None, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter
 ) -> Word2Vec | None:
-    """Return the word2vec vectors of the words of sentences that stand beside the layers; None if there are none."""
+    """Return the word2vec vectors of the sentences' words, to compare with the layers; None if there are none."""
     if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
         reporter.note(
-            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. To name a model or run that"
-            " has them: --word2vec PATH"
+            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. Name a model or run that has"
+            " them: --word2vec PATH"
         )
         return None
     return read_alike(Word2Vec.load(path or embedder.bundle.path), embedder, sentences)

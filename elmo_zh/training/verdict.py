@@ -85,7 +85,7 @@ class TrainingFigures:
 
     @property
     def has_diverged(self) -> bool:
-        """Whether the model predicts far worse than equal chances for all words, as an untrained one about does."""
+        """Whether the model predicts far worse than if it gave all words equal probability."""
         return self.perplexity is not None and self.perplexity > _DIVERGED * self.num_rows
 
     @property

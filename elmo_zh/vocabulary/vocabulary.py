@@ -133,7 +133,7 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class UnknownWords(Generic[Word]):
-    """Counts of unknown words: exact up to many thousand distinct ones.
+    """Counts of unknown words, exact until there are many thousands of distinct ones.
 
     With more, the counts of the frequent ones are exact or a little too low.
     """

@@ -21,7 +21,7 @@ TIMES = (
     "memory", "vectors_seconds",
 )  # fmt: skip
 TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json")
-_TIMED_LINES = re.compile(rb"(?m)^\| (time|date) \|.*$|(?s:^\| minutes of a training.*?once for all trainings\.$)")
+_TIMED_LINES = re.compile(rb"(?m)^\| (time|date) \|.*$|(?s:^\| minutes of a training.*?once for all training runs\.$)")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
 # Names drawn at random: of files that several workers may write at a time, and of those of safetensors.

@@ -313,7 +313,7 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     assert told[-1] == "Recommended with 90 training examples: word2vec (1.0000, 1.0 minutes)."
     trainings = list(comparison.trainings())
     assert "| word2vec | 90 | 1 | 1 | 1.0000 | 1.00 |" in trainings[0].splitlines()
-    assert trainings[-1] == "Computing ELMo's vectors took 1.50 minutes, once for all trainings."
+    assert trainings[-1] == "Computing ELMo's vectors took 1.50 minutes, once for all training runs."
     assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
 
 

@@ -64,7 +64,7 @@ class Table:
 
 
 def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
-    """Return the rows of csv, separated as its first line is, or of tsv; a blank line is a row without cells."""
+    """Return the rows of CSV, whose first line shows the separator, or of TSV; a blank line is a row without cells."""
     if kind == "tsv":
         return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
     lines = _RowLines(text)

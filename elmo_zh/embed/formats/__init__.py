@@ -84,7 +84,7 @@ class LineBlock(TextBlock):
     is_pooled: bool  # Whether there is one vector for each line
 
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
-        """Return the vectors of one line, contiguous: (L + 1, n, 2P) or (n, 2P); with pooling without the axis n."""
+        """Return the vectors of one line, contiguous: (L + 1, n, 2P) or (n, 2P); pooling drops the axis n."""
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
