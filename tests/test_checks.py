@@ -227,8 +227,8 @@ fit(ElmoClassifier, seed=None) => ValueError: fit: seed is None, expected a whol
 fit(ElmoClassifier, learning_rate=nan) => ValueError: fit: learning_rate is nan, expected a number above 0, 1 at most
 fit(ElmoClassifier, learning_rate="0.1") => ValueError: fit: learning_rate is '0.1', expected a number above 0, 1 at
 fit(ElmoTagger, learning_rate=-0.1) => ValueError: fit: learning_rate is -0.1, expected a number above 0, 1 at most
-fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm', expected bilstm or linear
-fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected bilstm
+fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm', expected mixture, bilstm or linear
+fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected mixture or bilstm
 fit(ElmoClassifier, "ab") => ValueError: fit: y is 'ab', expected a list of labels
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None, expected a label; leave out texts without one
 fit(ElmoClassifier, ["a", np.float32(nan)]) => ValueError: fit: y[1] is

@@ -110,7 +110,7 @@ def test_messages_of_the_page_on_troubleshooting(problem: tuple[str, list[str]],
 def test_messages_of_the_set_up_are_in_its_script() -> None:
     blocks = [code for language, code in code_blocks(TROUBLESHOOTING) if language == "text"]
     script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
-    said = [" ".join(re.findall(r'"([^"]*)"', call)) for call in re.findall(r"fail ((?:\"[^\"]*\"[ \\\n]*)+)", script)]
+    said = re.findall(r'"([^"]*)"', " ".join(re.findall(r"fail ((?:\"[^\"]*\"[ \\\n]*)+)", script)))
     patterns = [".+".join(map(re.escape, re.split(r"\$\{.*?\}|\$\(.*?\)|\$\w+", message))) for message in said]
     assert len(blocks) == 2
     for block in blocks:

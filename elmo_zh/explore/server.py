@@ -42,7 +42,7 @@ _POLL_SECONDS = 0.1
 _PAUSE_SECONDS = 0.05
 # What is served until there is a page. It asks again after two seconds.
 _WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
-<title>elmo-zh explore</title><body style="font: 18px sans-serif; text-align: center; margin-top: 20vh">
+<title>elmo-zh</title><body style="font: 18px sans-serif; text-align: center; margin-top: 20vh">
 <p>正在计算页面，请稍候；进度见终端。<p lang="en">The page is being computed; the terminal shows how far it is."""
 
 

@@ -148,7 +148,7 @@ def fit_linear(
     best = strengths[0]
     for fold in range(fold_of.max() + 1):
         rest, own = fold_of != fold, fold_of == fold
-        if not rest.any():
+        if not rest.any() or not own.any():
             continue
         models = _fit_path(features[rest], classes[rest], num_classes, [best] if fold else strengths)
         found = {strength: model.log_probabilities(features[own]) for strength, model in models}

@@ -30,6 +30,9 @@ ROWS = (
 )
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* are outside the model's vocabulary")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of texts, a model, and the index of both."""
@@ -203,7 +206,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "No line with 苹果 matches 鱼. Leave out --containing",
         ),
         (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect with --index"),
-        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no columns"),
+        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no column, or the same one twice"),
         (["concordance", "苹果", "--index", "rows.csv"], "rows.csv is a file, not the folder of an index"),
         (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),
         (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),

@@ -136,7 +136,7 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
         ("yaer > 3", "no column yaer. Their columns are: author, number, source, year"),
         ("year", "cannot read 'year'. Write NAME SIGN VALUE"),
         ("year >", "cannot read"),
-        ("author ~ (", "no regular expression"),
+        ("author ~ (", "is not a regular expression"),
         ("number >= soon", "this column holds numbers, and 'soon' is not a number"),
     ],
 )

@@ -15,7 +15,10 @@ from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.contexts import DriftOptions, IndexOptions, SenseOptions
 from elmo_zh.errors import ElmoZhError, OutputError
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore:.* are outside the model's vocabulary"),
+]
 
 
 @pytest.mark.parametrize(

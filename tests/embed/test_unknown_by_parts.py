@@ -46,4 +46,4 @@ def test_known_parts(model: Path) -> None:
 def test_the_warning_says_so(model: Path, unknown: str, is_said: bool) -> None:
     with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary") as told:
         ElmoEmbedder.load(model, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
-    assert ("are read by the known words in them" in str(told[0].message)) == is_said
+    assert ("are read as the known words in them" in str(told[0].message)) == is_said

@@ -97,7 +97,7 @@ def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
     answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
     (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
     assert recommended.startswith(
-        "Recommended: vocab.size = 1,000, since it has room for every word that occurs vocab.min_count = 3 times or"
+        "Recommended: vocab.size = 1,000, since it has room for every word that occurs vocab.min_count times or"
         " more. Set: 30,000, which gives 5 rows."
     )
 

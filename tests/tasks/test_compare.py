@@ -209,7 +209,7 @@ def test_what_is_missing_is_one_line(embedder: ElmoEmbedder, tmp_path: Path) -> 
     )
     assert "has no word2vec vectors" in told
     told = message_of(CorpusError, lambda: compare_task(job_of(path), embedder, tmp_path / "found"))
-    assert "have the label '6'" in told
+    assert "training examples with one label, '6': at least two labels are needed." in told
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 

@@ -225,7 +225,7 @@ def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, bas
 @pytest.mark.parametrize("command", ["vocab", "train"])
 def test_what_is_no_model(encoded_run: Path, tmp_path: Path, command: str) -> None:
     none = tmp_path / "none"
-    expected = f"{none} does not exist. Train a model: elmo-zh pipeline my-texts/ --run runs/my-texts"
+    expected = f"{none.name} does not exist. Train a model: elmo-zh pipeline my-texts/ --run runs/my-texts"
     assert elmo_zh(command, "--run", encoded_run, "--init", none).only_error() == expected
     shutil.rmtree(encoded_run / "stages")
     assert elmo_zh(command, "--run", encoded_run, *settings(f"{command}.init={none}")).only_error() == expected
