@@ -15,7 +15,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary
 
 
 def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
-    """Return input ids of any shape as the token layer takes them: in character mode each distinct word once."""
+    """Return the token layer's inputs for ids of any shape; in character mode, each distinct word occurs once."""
     if lexicon.num_slots is None:
         return TokenInputs(ids)
     distinct, places = torch.unique(ids, return_inverse=True)
@@ -31,9 +31,9 @@ def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
 
 
 def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield batches of indexes, the longest first, each of at most `batch_tokens` tokens with padding.
+    """Yield batches of indexes, longest sentences first, each of at most `batch_tokens` tokens with padding.
 
-    Every index comes exactly once; a sentence longer than that is a batch of its own.
+    Every index comes exactly once; a longer sentence forms its own batch.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
@@ -57,7 +57,7 @@ def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tenso
 
 
 def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:
-    """Return the lexicon that maps words to a model's input ids; without a vocabulary, the one of character mode."""
+    """Return the lexicon that maps words to a model's input ids; without a vocabulary, a character-mode one."""
     characters = bilm.shape.characters
     num_slots = characters.num_slots if characters else None
     return Lexicon(vocabulary or Vocabulary(SPECIALS), num_slots, alphabet=alphabet)

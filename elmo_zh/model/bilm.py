@@ -21,7 +21,7 @@ from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMShape:
-    """The architecture of a biLM; 0 as a clip means none; token mode if there are no `characters`."""
+    """The architecture of a biLM; a clip of 0 disables clipping; without `characters` it has token mode."""
 
     num_tokens: int
     cell_dim: int
@@ -93,7 +93,7 @@ class BiLM(nn.Module):
         self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
     def lstm_layers(self) -> list[ProjectedLSTM]:
-        """Return the LSTM layers upward."""
+        """Return the LSTM layers from the bottom up."""
         return [layer for layer in self.layers if isinstance(layer, ProjectedLSTM)]
 
     def forward(
@@ -116,7 +116,7 @@ class BiLM(nn.Module):
             precision: Precision of matrix products.
 
         Returns:
-            The token layer and then each LSTM layer's outputs, each (2, T, B, P), and the state after the last step.
+            The outputs of the token layer and each LSTM layer, each (2, T, B, P), and the state after the last step.
         """
         return self.run_layers(self.encode_tokens(inputs, precision), state, keep, dropout, lengths, precision)
 
@@ -136,7 +136,7 @@ class BiLM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Run as `forward`, from token vectors of shape (2, T, B, P).
+        """Run like `forward`, from token vectors of shape (2, T, B, P).
 
         A skip connection adds each layer's input, after dropout, to its output, except in the first layer; the state
         carried on does not include it. Dropout applies to each layer's input and to the top output.
@@ -172,9 +172,9 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return the layers as `layer_activations`, from token vectors (B, T, P), and the state after each sentence.
+        """Return layers as `layer_activations` does, from token vectors (B, T, P), and the state after each sentence.
 
-        The state is that of each direction after its last real step.
+        The state is taken in each direction after its last real step.
         """
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
@@ -189,7 +189,7 @@ class BiLM(nn.Module):
 
 
 def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
-    """Return a layer's outputs, plus its inputs where it has a skip connection: in every layer but the first."""
+    """Return a layer's outputs, plus its inputs if it has a skip connection, as every layer but the first does."""
     return outputs + inputs if layer > 0 and shape.skip_connections else outputs
 
 
@@ -210,7 +210,7 @@ def drop(values: Tensor, fraction: float) -> Tensor:
     """Return the values with a fraction of them set to zero and the others scaled up to keep the mean.
 
     On a processor torch draws its masks one number at a time; here 16 bits of a fast generator decide on each value, so
-    the fraction is exact to 1/65,536. The generator is seeded from torch's, whose seed therefore fixes the masks.
+    the fraction is exact to 1/65,536. That generator is seeded from torch's, so torch's seed fixes the masks.
     """
     if fraction == 0:
         return values

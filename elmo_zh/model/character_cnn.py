@@ -42,14 +42,14 @@ class CharacterShape:
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: not if the filters already match the width of the output."""
+        """Return whether a projection follows; it does not if the filters already match the output width."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 
 class Highway(nn.Module):
     """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).
 
-    Parameters have the published names, though the gate of "carry" lets in the transformed x.
+    Parameters have the published names, though the "carry" gate admits the transformed x.
     """
 
     def __init__(self, num_filters: int) -> None:
@@ -61,7 +61,7 @@ class Highway(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights with deviation 1/sqrt(N) and a bias that passes most of x at first, as bilm-tf does."""
+        """Draw weights with standard deviation 1/sqrt(N) and a bias that first passes most of x, as bilm-tf does."""
         for weight in (self.carry_weight, self.transform_weight):
             weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
         self.carry_bias.fill_(-2.0)

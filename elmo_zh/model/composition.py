@@ -1,9 +1,9 @@
-"""Rows for words outside a vocabulary, composed of the rows of the known words in them.
+"""Rows for words outside a vocabulary, composed from the rows of the known words in them.
 
-The mean of these rows is a poor guess: on average the mean of all rows is nearer to a word's row. So a linear map from
-the one to the other is learned from the words of the vocabulary that have known words in them, as Lazaridou, Marelli,
-Zamparelli and Baroni (2013) compose words of morphemes. Unknown words are rarer than those, and rarer words are more
-like their parts; so a share of the mean is added to what the map gives (docs/log.md, 2026-11-23).
+The mean of these rows is a poor estimate: on average, the mean of all rows is closer to a word's row. So a linear map
+from the mean to the row is learned from vocabulary words that contain other known words, as Lazaridou, Marelli,
+Zamparelli and Baroni (2013) compose words from morphemes. Unknown words are rarer, and rarer words are more like their
+parts, so a share of the mean is added to the map's output (docs/log.md, 2026-11-23).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -27,7 +27,7 @@ _DECIMALS = 6
 
 
 def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
-    """Return for each word the rows of the known words in it (`Vocabulary.find_subwords`); without words with none."""
+    """Return the rows of the known words in each word (`Vocabulary.find_subwords`); omit words with none."""
     found = {word: known.encode(known.find_subwords(word)) for word in words}
     return {word: parts for word, parts in found.items() if parts}
 

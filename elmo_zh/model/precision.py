@@ -21,7 +21,7 @@ class Precision:
     is_quantised: bool = False
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
-        """Return the dtype of products with a weight: for float32 the one of an enclosing torch.autocast or its own."""
+        """Return the dtype of products with a weight; for float32, an enclosing torch.autocast decides."""
         if self.dtype != torch.float32:
             return self.dtype
         kind = weight.device.type
@@ -32,7 +32,7 @@ class Precision:
         return computed_dtype(self.dtype, device).itemsize
 
     def runs_on(self, device: torch.device) -> bool:
-        """Return whether a device offers it."""
+        """Return whether a device supports this precision."""
         return not self.is_quantised or device.type == "cpu"
 
 
@@ -48,7 +48,7 @@ _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU's.
+    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU.
 
     They may be slower than those for float32 (`model.precision_choice`).
     """

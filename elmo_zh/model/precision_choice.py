@@ -1,7 +1,6 @@
-"""The faster precision of training, by measuring products of the run's own shapes.
+"""Choose the faster training precision by measuring products of the run's own shapes.
 
-That a processor has instructions for bfloat16 does not say that they are fast: on some they reach half the rate of
-float32.
+Having bfloat16 instructions does not make a processor fast at them: on some they reach half the rate of float32.
 """
 
 import functools
@@ -26,7 +25,7 @@ _MOST_FLOPS = 5e8
 
 @dataclass(frozen=True)
 class PrecisionChoice:
-    """A precision, and how many times as fast as float32 products are in bfloat16; None if that was not measured."""
+    """A precision, and the speed of bfloat16 products relative to float32; None if not measured."""
 
     precision: Precision
     speedup: float | None = None
@@ -44,8 +43,8 @@ class PrecisionChoice:
 def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
     """Return the faster precision for an LSTM whose steps multiply (num_rows, width) with (width, num_columns).
 
-    Takes less than half a second, once for each shape. It is float32, without measuring, where a device has no
-    instructions for bfloat16.
+    Takes less than half a second, once for each shape. Devices without bfloat16 instructions get float32 without
+    measuring.
     """
     if not has_bfloat16(device):
         return PrecisionChoice(FLOAT32)
@@ -67,7 +66,7 @@ def advise_against(precision: Precision, device: torch.device, shape: BiLMShape,
 def _products(
     precision: Precision, device: torch.device, num_rows: int, width: int, num_columns: int
 ) -> Callable[[], object]:
-    """Return what computes the products of a step: forward, back to the inputs, and of the weights' gradient."""
+    """Return a function that computes the products of a step: forward, back to the inputs, and for the weights."""
     rows, d_z = (torch.ones(num_rows, size, device=device).to(precision.dtype) for size in (width, num_columns))
     matrix = torch.ones(width, num_columns, device=device).to(precision.dtype)
     is_packed = can_pack(torch.empty(0, device=device), precision.dtype)

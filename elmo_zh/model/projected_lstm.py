@@ -1,6 +1,6 @@
 """One LSTM layer with projection and clipping, for both directions at once.
 
-The cell is that of `kernels.cells`, run over time by `kernels.recurrence`; `torch.nn.LSTM` cannot clip.
+The cell comes from `kernels.cells`, and `kernels.recurrence` runs it over time; `torch.nn.LSTM` cannot clip.
 
 The forward and the backward LM have the same shapes and never interact, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.
@@ -18,7 +18,7 @@ _INFERENCE_STEPS = 256
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer of both directions; the bias is without the forget gate's 1, and P = D needs no projection."""
+    """One layer of both directions; the bias excludes the forget gate's 1, and P = D needs no projection."""
 
     def __init__(
         self, input_dim: int, cell_dim: int, projection_dim: int, cell_clip: float, projection_clip: float
@@ -61,8 +61,8 @@ class ProjectedLSTM(nn.Module):
         """Return the outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
 
         `inputs` have shape (2, T, B, I), float32, the backward LM's already reversed. `keep` is 0 where a sentence
-        starts, so that nothing of the state reaches that step, else 1; shape (T, B, 1), None keeps all. `lengths`
-        counts the real steps of each stream, at least 1, shape (B,); None counts all.
+        starts, so that no state reaches that step, else 1; shape (T, B, 1), None keeps all. `lengths` counts the real
+        steps of each stream, at least 1, shape (B,); None counts all.
         """
         read = inputs.to(precision.product_dtype(self.bias))
         # Without a gradient only some steps are computed at a time, and memory stays bounded.

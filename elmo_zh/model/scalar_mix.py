@@ -31,10 +31,10 @@ class ScalarMix(nn.Module):
         initial_scalar_parameters: Sequence[float] | None = None,
         trainable: bool = True,
     ) -> None:
-        """Start from given weights w before the softmax, else from equal ones.
+        """Start from the given weights w (before the softmax), or from equal weights.
 
         Raises:
-            ValueError: If there is not one initial weight for each layer.
+            ValueError: If the number of initial weights is not the number of layers.
         """
         super().__init__()
         initial = [0.0] * mixture_size if initial_scalar_parameters is None else list(initial_scalar_parameters)
@@ -93,7 +93,7 @@ class ScalarMix(nn.Module):
 def mix_parameter_groups(
     model: nn.Module, learning_rate: float, mix_learning_rate: float = MIX_LEARNING_RATE
 ) -> list[dict[str, Any]]:
-    """Return a model's parameters in two groups for an optimiser: those of its scalar mixes learn at their own rate.
+    """Return two parameter groups for an optimiser, so that scalar mixes learn at their own rate.
 
         optimizer = torch.optim.Adam(mix_parameter_groups(model, 1e-3))
 

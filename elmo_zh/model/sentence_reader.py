@@ -1,8 +1,8 @@
 """Inference with a biLM over whole sentences, on a processor: weights prepared once, no step spent on padding.
 
-Sentences of a batch come longest first, and rows are packed by time step: first the first token of every sentence,
-then the second one of every sentence that has two, and so on. The two directions never interact, so each runs through
-all its layers on its own half of the cores.
+Sentences of a batch come longest first, and rows are packed by time step: first every sentence's first token, then the
+second tokens, and so on. The two directions never interact, so each runs through all its layers on its own half of the
+cores.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ BLOCK_STEPS = 2048
 
 @dataclass(frozen=True, eq=False)
 class PackedSentences:
-    """Sentences of a batch, packed by time step; N rows, as many as they have tokens, marks included."""
+    """Sentences of a batch, packed by time step; N rows, one per token, marks included."""
 
     counts: list[int]  # Number of sentences that have a token at each step
     # The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
@@ -39,7 +39,7 @@ class PackedSentences:
 
     @classmethod
     def pack(cls, sentences: Sequence[NDArray[np.int64]]) -> "PackedSentences":
-        """Pack sentences of word numbers, each with its marks at the ends, longest first."""
+        """Pack sentences of word numbers, with marks at both ends, longest first."""
         lengths = np.array([len(sentence) for sentence in sentences])
         assert (np.diff(lengths) <= 0).all(), "the longest sentence comes first"
         counts = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
@@ -68,7 +68,7 @@ class SentenceReader:
         """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
         The token layer comes first, written twice; then the LSTM layers upward, forward LM first in the last axis.
-        Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry a layer, each for
+        Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry per layer, each for
         all B sentences.
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)

@@ -28,7 +28,7 @@ class Negatives:
     log_expected: Tensor  # Log of each vocabulary row's expected count in a draw, float32, shape (V,)
 
     def to(self, device: torch.device) -> "Negatives":
-        """Return the same on another device."""
+        """Return these samples on another device."""
         return Negatives(self.ids.to(device), self.log_expected.to(device))
 
 
@@ -65,7 +65,7 @@ class LogUniformSampler:
 
 
 class Softmax(nn.Module):
-    """Scores of the vocabulary's rows, with weights shared by both directions; tied, they are the token table's own."""
+    """Scores the vocabulary's rows with weights shared by both directions; if tied, these are the token table."""
 
     def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Softmax(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights normally with deviation 1/sqrt(P), as the published recipe does."""
+        """Draw normal weights with standard deviation 1/sqrt(P), as the published recipe does."""
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
         self.bias.zero_()
 
@@ -103,7 +103,7 @@ class Softmax(nn.Module):
 
     @property
     def rows_at_a_time(self) -> int:
-        """Predictions that evaluation scores together, so that their scores take bounded memory."""
+        """Number of predictions that evaluation scores together, which bounds the memory for scores."""
         return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
 
     @torch.no_grad()

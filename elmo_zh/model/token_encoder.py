@@ -47,7 +47,7 @@ class TokenTable(nn.Module):
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Put vectors, shape (n, P), n > 0, into rows of a table; draw others normally with the same mean and deviation."""
+    """Copy vectors, shape (n, P), n > 0, into rows of a table; draw the rest normally with their mean and deviation."""
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
     table[rows] = vectors

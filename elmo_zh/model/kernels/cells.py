@@ -1,6 +1,6 @@
-"""The LSTM cell and its loops over time: training forward and backward, and inference. All is TorchScript-compatible.
+"""The LSTM cell and its loops over time: training forward and backward, and inference; TorchScript-compatible.
 
-Shapes are those of one direction; for both at once each begins with 2.
+Shapes are for one direction; for both at once, each begins with 2.
 
 The cell follows TensorFlow 1's LSTMCell with num_proj, as the published biLM uses it: gates in the order input,
 candidate, forget, output; 1 added to the forget gate (here by the caller, with the bias); the cell state clipped before
@@ -69,7 +69,7 @@ def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Te
 def fill_tanh(values: Tensor, out: Tensor) -> None:
     """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: torch's own tanh takes six times as long on processors.
 
-    The absolute error stays that of one or two roundings.
+    The absolute error is at most one or two rounding errors.
     """
     torch.mul(values, 2, out=out).sigmoid_().mul_(2).sub_(1)
 
@@ -86,8 +86,8 @@ def step_backward(
 ) -> Tensor:
     """Return the gradient of the cell state before the step.
 
-    `d_output` (of m) and `d_cell` (from the following step) are overwritten, `d_z` is filled. The others are values of
-    the step forward: gates, the clipped cell state, its tanh, and the cell state that the step started from.
+    `d_output` (of m) and `d_cell` (from the following step) are overwritten, `d_z` is filled. The others are values
+    from the forward step: gates, the clipped cell state, its tanh, and the cell state that the step started from.
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
@@ -172,10 +172,10 @@ def loop_backward(
     trace: Trace,
     gradients: StepGradients,
 ) -> None:
-    """Run back over time with the transposed weights, and compute the gradients of inputs, of bias and of z.
+    """Run back over time with the transposed weights, and compute the gradients of the inputs, the bias and z.
 
     `d_outputs`, in the dtype of products, is replaced by the gradient of each h before its clip. `first_cell` is the
-    state carried in, shape (B, D). The gradient of the bias is added to, the others are filled.
+    state carried in, shape (B, D). The bias gradient is added to; the others are filled.
     """
     d_inputs, d_z, gates, keep = gradients.inputs, gradients.z, trace.gates, starts.keep
     width, P = d_inputs.size(-1), d_outputs.size(-1)
@@ -228,7 +228,7 @@ def infer_layer(
 
     `inputs`, float32, shape (N, I), has the sentences' first tokens, then their second ones and so on, longest sentence
     first; `counts` says how many sentences have a token at each step. `outputs`, shape (N, P), is filled; the state,
-    shapes (B, P) and (B, D), is replaced by what each sentence carries out.
+    shapes (B, P) and (B, D), is replaced by each sentence's final state.
     """
     output, cell = state.output, state.cell
     width, P = inputs.size(1), output.size(1)

@@ -7,8 +7,8 @@ distinct characters are multiplied, and windows look up the resulting rows. The 
     m(x) = max(r(x), m(x without its first character)),    m(nothing) = -infinity,
 
 which starts from the last character. Words share endings (Chinese characters of three bytes, empty slots), and each
-distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, else to the shorter ending; that
-of T_k[c] is the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
+distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, else to the shorter ending;
+T_k[c] gets the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
 results depend neither on threads nor on the rest of the batch.
 
 This is for processors. On a GPU `model.character_cnn` multiplies all windows: more work in fewer and larger steps.
@@ -37,7 +37,7 @@ def largest_responses(
     """Return each filter's largest response to words, without a bias, shape (W, N), in the embedding's dtype.
 
     `character_ids` are spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K; `embedding` has one
-    row a character, shape (number of characters, c); each kernel has shape (width, c, filters). Products are in
+    row per character, shape (number of characters, c); each kernel has shape (width, c, filters). Products are in
     `dtype`.
     """
     widest = max(len(kernel) for kernel in kernels)

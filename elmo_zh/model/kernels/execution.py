@@ -1,4 +1,4 @@
-"""Run kernels on a processor: two tasks, or the two halves of some rows, on half of the cores each."""
+"""Run kernels on a processor: two tasks, or two halves of some rows, each on half of the cores."""
 
 import os
 import threading
@@ -30,9 +30,9 @@ _share = _Share()
 def with_half_of_the_threads() -> Iterator[None]:
     """Let this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
 
-    Between its calls a training step is hundreds of short operations. If they ran on all threads, each would wait for
-    the slowest one: for milliseconds, if another program has that one's core. On two cores, half of the threads are no
-    slower for them.
+    Between its calls, a training step consists of hundreds of short operations. On all threads, each would wait for the
+    slowest thread: for milliseconds, if another program occupies its core. On two cores, half of the threads are no
+    slower.
     """
     threads = _share.both or torch.get_num_threads()  # within another call of this function nothing changes
     with _computing_with(max(1, threads // 2), both=threads):
@@ -41,7 +41,7 @@ def with_half_of_the_threads() -> Iterator[None]:
 
 @contextmanager
 def _computing_with(threads: int, both: int) -> Iterator[None]:
-    """Set this thread's number of torch's threads, and what `side_by_side` may use, for a while."""
+    """Set torch's thread count for this thread, and for `side_by_side`, within the block."""
     threads_before, both_before = torch.get_num_threads(), _share.both
     torch.set_num_threads(threads)
     _share.both = both
@@ -105,9 +105,9 @@ RowFunction = Callable[[slice], Tensor]
 def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence[Tensor]) -> Tensor:
     """Return function(all rows), with each half of the rows on half of the cores, forward and backward.
 
-    One product of all rows would share each operation out among the cores, which then wait for each other at every one.
-    The rows are always divided, so that results depend neither on the number of threads nor on which computes what.
-    `function` returns the results of a slice of the rows, each of its row alone. Only `parameters` receive its
+    A single product of all rows would split each operation among the cores, which would wait for each other each time.
+    The rows are always divided, so that results depend neither on the number of threads nor on which thread computes
+    what. `function` returns the results of a slice of the rows, each from its row alone. Only `parameters` receive its
     gradient.
     """
     if num_rows < 2:
@@ -125,7 +125,7 @@ def _rows_of(half: int, num_rows: int) -> slice:
 
 
 class _Halves(torch.autograd.Function):
-    """Each half has an autograd graph of its own, on which its thread goes back alone."""
+    """Each half has its own autograd graph, and its own thread runs the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, function: RowFunction, num_rows: int, *parameters: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""The next-token loss and its gradient, computed together, some predictions at a time.
+"""The next-token loss and its gradient, computed together for a chunk of predictions at a time.
 
 With scores s and p = exp(s) / sum exp(s), a prediction costs -log p(target), and the gradient of its scores is p less 1
 at the target. Both are available as soon as the scores are, so nothing the size of predictions x words is ever kept.
-Products run in one dtype (float32 or bfloat16), sums in that of the weights.
+Products run in one dtype (float32 or bfloat16), sums in the dtype of the weights.
 """
 
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class SpanResults(NamedTuple):
 def _differentiate(
     hidden: Tensor, words: ScoredWords, targets: Targets, dtype: torch.dtype, max_scores: int
 ) -> _Gradients:
-    """Return cost and gradients for outputs of shape (N, P); on a processor each half of its cores takes half of them.
+    """Return cost and gradients for outputs of shape (N, P); on a processor, each half of the cores takes half.
 
     The gradients that flow through the targets' own weights are left to the caller.
     """
@@ -113,7 +113,7 @@ def _differentiate(
 def _differentiate_span(
     hidden: Tensor, span: slice, words: ScoredWords, targets: Targets, found: _Gradients, d_bias: Tensor
 ) -> Tensor:
-    """Fill the gradients of a span of the outputs, add to that of the bias, and return that of the words' weights."""
+    """Fill the gradients of a span of the outputs, add to the bias gradient, and return the words' weight gradient."""
     rows, num_words = hidden[span], len(words.bias)
     probable = hidden.new_empty(len(rows), num_words)
     results = SpanResults(
@@ -128,7 +128,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Compute what depends on every score, a row chunk at a time, while it is in the cache; TorchScript-compatible."""
+    """Compute all that depends on every score, by chunks of rows that stay in the cache; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))

@@ -1,13 +1,13 @@
-"""Products of many rows with one matrix, which is prepared once and used at every time step, or used as it is.
+"""Products of many rows with one matrix, prepared once for use at every time step, or used as is.
 
-On a processor, oneDNN's own blocked layout is up to half as fast again as torch's plain product at the shapes of an
-LSTM step, in float32 and in bfloat16 (`kernels.torch_internals`). Both sum in float32.
+On a processor, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
+step, in float32 and in bfloat16 (`kernels.torch_internals`). Both sum in float32.
 
 A processor without instructions for bfloat16 multiplies bfloat16 numbers as float32 (`precision.computed_dtype`).
 
-Inference also has int8, by dynamic quantisation: each column of a matrix has its scale, determined once, and each row
-that is multiplied with it has its own, determined on the fly, so that neighbouring rows change nothing. Sums are whole
-numbers and exact; results are float32.
+Inference also has int8, by dynamic quantisation: each matrix column has a scale, determined once, and each input row
+has its own, determined on the fly, so that neighbouring rows have no effect. Sums are integers and exact; results are
+float32.
 """
 
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
 
 
 def unpacked(matrix: Tensor) -> Tensor:
-    """Return a matrix, shape (I, O), as `multiply` takes it with `is_packed`, but not packed: for a single product.
+    """Return an unpacked matrix, shape (I, O), as `multiply` takes it with `is_packed`, for a single product.
 
     That is nearly as fast, and packing would take longer than it saves.
     """
@@ -139,7 +139,7 @@ def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Prec
 
 
 def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return whole numbers from -127 to 127, int8, shape (I, O), and the value of 1 in each column, shape (O,)."""
+    """Return integers from -127 to 127, int8, shape (I, O), and the scale of each column, shape (O,)."""
     scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / LARGEST_INT8
     return (matrix / scales).round().to(torch.int8), scales
 

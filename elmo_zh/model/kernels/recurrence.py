@@ -4,9 +4,9 @@ With z = [x, h_before] W + b, split into i, j, f, o:
     c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
 Writing the gradient by hand lets each weight's gradient be one product over all steps. On a processor the two
 directions run side by side, each on its own cores with packed matrices; elsewhere every operation computes both. Input
-and previous output go through one product a step: batching the input's over time is no faster once matrices are packed,
-and its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells, gates and sums
-in that of the bias.
+and previous output go through one product per step: batching the input products over time is no faster once matrices
+are packed, and its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells,
+gates and sums in the dtype of the bias.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
-    """Return the trace, its tensors beginning with the direction.
+    """Return the trace; the first axis of its tensors is the direction.
 
     Without `is_traced`, `read`, `tanh_cells` and `gates` are only one step long.
     """
@@ -103,7 +103,7 @@ def _empty_trace(call: Call, num_traced: int) -> Trace:
 
 
 def run_backward(d_outputs: Tensor, saved: Sequence[Any], clips: Clips) -> tuple[Tensor, LayerWeights]:
-    """Return the gradients of the inputs and the weights from that of the outputs and what the run forward saved."""
+    """Return the gradients of the inputs and the weights, from the outputs' gradient and the saved forward run."""
     weights, first_cell, keep, trace = _unpack(saved)
     d_inputs, d_weights = _empty_gradients(saved)
     d_weights.bias.zero_()
@@ -120,7 +120,7 @@ def run_backward(d_outputs: Tensor, saved: Sequence[Any], clips: Clips) -> tuple
 
 
 def _unpack(saved: Sequence[Any]) -> tuple[LayerWeights, Tensor, Tensor | None, Trace]:
-    """Return the weights, the cell state carried in, `keep` and the trace, saved flat for the run backward."""
+    """Return the weights, the cell state carried in, `keep` and the trace, saved flat for the backward run."""
     return LayerWeights(*saved[:4]), saved[4], saved[5], Trace(*saved[6:])
 
 
@@ -189,7 +189,7 @@ def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_w
 
 
 def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = False) -> PreparedWeights:
-    """Return the weights as the loops take them, with W, shape (..., I + P, 4D); for the run backward transposed."""
+    """Return the weights as the loops take them, with W, shape (..., I + P, 4D); transposed for the backward run."""
     is_packed = can_pack(weights.bias, dtype)
 
     def prepare(matrix: Tensor) -> Tensor:

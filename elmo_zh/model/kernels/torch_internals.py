@@ -1,7 +1,7 @@
-"""Everything in torch that is private or deprecated and that the kernels use all the same, with the reasons.
+"""The private and deprecated parts of torch that the kernels use, with the reasons.
 
 Measured with torch 2.13 (docs/log.md, 2026-11-24). `make bench` shows the rates of packed and of torch's own products.
-Measure again when constraints.txt has another torch, and remove what a public call does as fast.
+Measure again when constraints.txt has another torch, and remove whatever a public call does as fast.
 
 - `mkldnn._reorder_linear_weight` and `mkldnn._linear_pointwise`, which torch's compiler calls: oneDNN's own layout of a
   matrix. A product of few rows takes a third of the time of the public `torch.utils.mkldnn.to_mkldnn`, which computes
@@ -76,7 +76,7 @@ def tanh_gradient(d_output: Tensor, output: Tensor) -> Tensor:
 
 
 def clip_gradient(d_output: Tensor, value: Tensor, clip: float) -> Tensor:
-    """Return the gradient of a value before its clip: none where the value is at the bound."""
+    """Return the gradient of a value before its clip: zero where the value is at the bound."""
     result: Tensor = torch.ops.aten.hardtanh_backward(d_output, value, -clip, clip)
     return result
 
@@ -108,8 +108,8 @@ def packing_works(dtype: torch.dtype) -> bool:
 def int8_product_works() -> bool:
     """Return whether products of 8-bit numbers give the right results.
 
-    Processors without instructions for them (VNNI) add neighbouring ones in 16 bits, and oneDNN saturates a sum that
-    does not fit: so the largest numbers are among those tried.
+    Processors without VNNI instructions add neighbouring products in 16 bits, and oneDNN saturates a sum that does not
+    fit, so the trial includes the largest numbers.
     """
     matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
     matrix[:, 0], matrix[:, 1] = LARGEST_INT8, -LARGEST_INT8
@@ -141,7 +141,7 @@ _CPU = torch.device("cpu")
 
 
 def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Callable[..., Any]:
-    """Return the function compiled by TorchScript for a processor; for other devices, which wait for nothing, as it is.
+    """Return the function compiled by TorchScript for a processor; for other devices, return it unchanged.
 
     Both directions ask at the same time: one compiles, and no other thread's warning filters change meanwhile.
     """
