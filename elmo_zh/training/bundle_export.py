@@ -85,7 +85,7 @@ def export_checkpoint(
 
 
 def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:
-    """Load a checkpoint and all that a bundle holds beside its weights."""
+    """Load a checkpoint and everything else that a bundle holds."""
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
@@ -121,7 +121,7 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
-    """Return the word2vec vectors of the run, else of the model that it started from; None if neither exist."""
+    """Return the word2vec vectors of the run, else of the model that it started from; None if neither exists."""
     if run.word2vec.is_file():
         return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
@@ -134,7 +134,7 @@ def _history(run: RunDir) -> History:
 
 
 def _epoch_tokens(counts: Sequence[int]) -> int:
-    """Return the number of predictions in one pass over the training text: its words, and the end of each sentence."""
+    """Return the number of predictions in one pass over the training text: one per word and sentence end."""
     return sum(counts[2:]) + counts[0]
 
 
@@ -273,7 +273,7 @@ def _describe_figures(train: Mapping[str, Any], training: Mapping[str, Any]) -> 
 
 
 def _describe_making(segment: Mapping[str, Any]) -> str:
-    """Return the command, and the digests of the files that it needs."""
+    """Return the command that trains the model, and the digests of its input files."""
     files = sorted((segment.get("inputs") or {}).items())
     listed = [f"{found['digest']}  {visible(name)}" for name, found in files[:_MOST_SOURCES]]
     if len(files) > _MOST_SOURCES:

@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 def _on_rank_0(
     method: Callable[Concatenate["CheckpointFolder", Arguments], Result],
 ) -> Callable[Concatenate["CheckpointFolder", Arguments], Result]:
-    """Let only rank 0 run a method; it returns the same on all ranks, which have to call it in the same order."""
+    """Run a method on rank 0 only and return its result on all ranks, which must call it in the same order."""
 
     @functools.wraps(method)
     def run(folder: "CheckpointFolder", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -100,7 +100,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def best_step(self) -> int | None:
-        """Return the step with the lowest perplexity of the held-out sample, the later one of equals.
+        """Return the step with the lowest perplexity of the held-out sample; ties go to the later step.
 
         Only checkpoints scored on the same sample as the latest one are compared: the sample size is a setting that may
         change during a run.

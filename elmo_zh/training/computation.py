@@ -54,7 +54,7 @@ def predict_memory(
     num_train_tokens: int,
     num_other_words: int = 0,
 ) -> int:
-    """Return the peak memory of a process in bytes, in counting bigrams for the baseline or in training."""
+    """Return the peak memory of a process in bytes, over training and the baseline's bigram counts."""
     shape = build_shape(model, num_tokens)
     needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
@@ -151,8 +151,8 @@ def choose_computation(
 ) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
-    What the settings leave open is chosen as in `previous`, the description of the run's computation so far, or else to
-    suit the machine, by measuring products of the model's shapes; `note` receives a line about that.
+    Settings left open follow `previous`, the description of the run's computation so far, or else suit the machine,
+    measured on products of the model's shapes; `note` receives a line about the choice.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)

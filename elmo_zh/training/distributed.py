@@ -50,7 +50,7 @@ Value = TypeVar("Value")
 
 
 class ProcessGroup:
-    """The ranks of a training; they count from 0, which alone prints and writes files, and `size` is their number.
+    """The `size` ranks of a training run, counted from 0; only rank 0 prints and writes files.
 
     Several ranks have joined torch's default process group. One rank needs none: its operations return at once.
     """
@@ -69,7 +69,7 @@ class ProcessGroup:
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:
-        """Return this rank's device for auto, cpu or cuda; of several GPUs the one whose number is its local rank."""
+        """Return this rank's device for auto, cpu or cuda; its local rank selects among several GPUs."""
         device = choose_device(name)
         if self.size == 1:
             return device
@@ -90,13 +90,13 @@ class ProcessGroup:
         return torch.device("cuda", self._local_rank)
 
     def start_training(self, description: Any) -> None:
-        """Send the waiting ranks, from rank 0, the description of the training that starts now."""
+        """Send the description of the training that starts now from rank 0 to the waiting ranks."""
         self._has_started = True
         self.broadcast_value({"training": description})
 
     @contextmanager
     def release_waiting_ranks(self) -> Iterator[None]:
-        """Let the waiting ranks exit if the block, on rank 0, ends before `start_training`; with its exit status."""
+        """Let the waiting ranks exit, with its status, if the block on rank 0 ends before `start_training`."""
         status = 1
         try:
             yield
@@ -209,7 +209,7 @@ def _settle() -> None:
 
 @contextmanager
 def _connection_errors_as(message: str) -> Iterator[None]:
-    """Turn connection errors into a RunError; those of gloo have no class of their own."""
+    """Turn connection errors into a RunError; gloo's have no class of their own."""
     try:
         yield
     except RuntimeError as error:
@@ -262,8 +262,8 @@ def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Netw
 def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
     """Replace the gradient of each table by its mean over the ranks.
 
-    If it is sparse on all ranks, they send each other the rows that they have touched, which are summed in the order
-    of the ranks. Otherwise the whole gradient is all-reduced.
+    If it is sparse on all ranks, they exchange the rows that they have touched, and sum them in rank order. Otherwise
+    the whole gradient is all-reduced.
     """
     if group.size == 1:
         return

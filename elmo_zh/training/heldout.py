@@ -1,4 +1,4 @@
-"""How well held-out text is predicted: by the model, on a fixed sample in training, and by n-gram baselines."""
+"""Measure how well held-out text is predicted: by the model, on a fixed sample in training, and by n-gram baselines."""
 
 from typing import Any
 
@@ -94,8 +94,8 @@ MAX_TRAIN_TOKENS = 20_000_000
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
     """Return the cost of the held-out text under a unigram and an interpolated Kneser-Ney bigram model, by name.
 
-    It is the cost of all held-out text in nats, the mean of the two directions. A random sample of at most
-    MAX_TRAIN_TOKENS training tokens is counted.
+    Each cost is in nats for all held-out text, averaged over both directions. Counts come from a random sample of at
+    most MAX_TRAIN_TOKENS training tokens.
     """
     num_tokens = len(store.lexicon.vocabulary)
     train_pairs = pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)

@@ -58,21 +58,21 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
 
 
 def unigram_bias(counts: Sequence[int]) -> Tensor:
-    """Return the log of each row's share of all tokens, float32, shape (V,), less the mean of these logs.
+    """Return the log of each row's share of all tokens, float32, shape (V,), minus the mean of these logs.
 
     With this bias the softmax starts near the unigram model instead of near equal probabilities. A row with count 0
-    has the share of half a token. The mean makes no difference to the probabilities.
+    counts as half a token. Subtracting the mean does not change the probabilities.
     """
     logs = np.log(np.maximum(np.asarray(counts, dtype=np.float64), 0.5))
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
 
 
 def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Return vectors less their mean, each with the root mean square `scale`; shape (n, P).
+    """Return vectors minus their mean, each scaled to root mean square `scale`; shape (n, P).
 
     word2vec gives frequent words vectors up to ten times as long as those of rare words. As rows of the softmax these
     predict worse than chance, and Adagrad hardly changes the length of a rare word's row. So only directions are kept.
-    A vector that equals the mean has none, and becomes zero.
+    A vector that equals the mean has no direction and becomes zero.
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
@@ -127,11 +127,11 @@ _SAMPLE_PREDICTIONS, _SAMPLE_SEED = 2000, 20_180_215
 def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new: Tensor) -> None:
     """Add to the softmax's bias the log of each row's share of the text over the share that the model expects.
 
-    Follows the fast marginal adaptation of Kneser, Peters and Klakow (1997), with an exponent of 1. What the model
-    expects is the mean of its predictions on a sample of the text. The share of a known word is that of Witten and Bell
-    (1991): with T different rows among N counted tokens, the model's expectation counts as T more tokens, so that words
-    which a small text happens to lack keep some probability. For a new word only its count is used: what the model
-    expects of it means nothing. `counts`, float64, and `is_new` have one entry for each row.
+    Follows the fast marginal adaptation of Kneser, Peters and Klakow (1997), with an exponent of 1. The model's
+    expectation is its mean prediction on a sample of the text. Shares of known words follow Witten and Bell (1991):
+    with T different rows among N counted tokens, the model's expectation counts as T more tokens, so that words absent
+    from a small text by chance keep some probability. For a new word only its count is used, because the model's
+    expectation for it is meaningless. `counts`, float64, and `is_new` have one entry for each row.
     """
     # Not zero, so that its log is finite.
     expected = expected_shares(model, store).clamp(min=torch.finfo(torch.float64).tiny)
@@ -161,7 +161,7 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
 
 
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
-    """Return random training sentences with enough predictions, always the same of one text."""
+    """Return random training sentences with enough predictions, always the same ones for a given text."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(store.train))
     found: list[np.ndarray[Any, Any]] = []
     missing = _SAMPLE_PREDICTIONS

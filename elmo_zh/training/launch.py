@@ -1,6 +1,6 @@
 """The environment variables by which torchrun, or another launcher, tells a process its rank.
 
-Without torch, so that a command that trains in one process finds that out immediately.
+Does not import torch, so that a command that trains in one process finds that out immediately.
 """
 
 from collections.abc import Mapping

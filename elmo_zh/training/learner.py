@@ -72,7 +72,7 @@ class Learner:
         self._state = self.model.bilm.zero_state(len(own_streams))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore what `tensors` and `save_position` have put into a checkpoint."""
+        """Restore the values that `tensors` and `save_position` saved in a checkpoint."""
         self.start_over()
         self.model.load_named_tensors(checkpoint.model)
         self._optimizers.load_state_tensors(
@@ -105,7 +105,7 @@ class Learner:
         """Train one step, counted from 0; return its loss and the gradient norm before clipping.
 
         If one of them is not finite, raise NotFiniteError; only the position of the streams has changed then.
-        `average_loss` returns the mean of all ranks' losses, given this rank's.
+        `average_loss` returns the mean of all ranks' losses, given this rank's loss.
         """
         config = self._config
         batch = self._streams.next_batch()

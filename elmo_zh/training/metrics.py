@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetricsFile:
-    """One JSON object a line, appended during training; ranks other than 0 neither read nor write it."""
+    """One JSON object per line, appended during training; ranks other than 0 neither read nor write it."""
 
     def __init__(self, path: Path, *, is_used: bool = True) -> None:
         self.path, self._is_used = path, is_used

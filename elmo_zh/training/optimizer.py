@@ -1,4 +1,4 @@
-"""Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping, also of sparse gradients."""
+"""Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping, including sparse gradients."""
 
 import math
 from collections.abc import Iterable

@@ -67,7 +67,7 @@ class PackedStreams:
         *,
         by_document: bool = False,
     ) -> None:
-        """Start the streams; `own_streams` are those that this rank's batches hold, None for all."""
+        """Start the streams; this rank's batches hold only `own_streams`, or all if None."""
         self._sentences = sentences
         self._unroll_steps = unroll_steps
         self._own_streams = range(batch_size) if own_streams is None else own_streams

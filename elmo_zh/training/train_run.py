@@ -56,7 +56,7 @@ class _Context:
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
     """Train a run's model to the end of its budget, from the start or from the last checkpoint.
 
-    All ranks of a process group call this. Only rank 0 reports and writes; the result of the others is empty.
+    All ranks of a process group call this. Only rank 0 reports and writes; the other ranks return an empty result.
     """
     vocabulary = load_vocabulary(run.vocab)
     # Raises RunError unless words are sorted by descending count, as drawing negatives requires.

@@ -30,7 +30,7 @@ _MAX_ROLLBACKS = 8
 
 @dataclass
 class _Pace:
-    """Steps and seconds since the last training line in metrics.jsonl, without evaluations and checkpoints."""
+    """Steps and seconds since the last training line in metrics.jsonl, excluding evaluations and checkpoints."""
 
     steps: int = 0
     seconds: float = 0.0
@@ -307,13 +307,13 @@ class StopSignals:
                 signal.signal(number, previous[number])
 
     def average_loss(self, loss: float) -> float:
-        """Return the mean of all ranks' losses; with the same operation, tell all ranks of a signal to any of them."""
+        """Return the mean of all ranks' losses; the same operation tells all ranks of a signal to any rank."""
         gathered = self._group.all_gather_numbers(loss, self._received[0] if self._received else 0)
         self._agreed_signal = int(max(number for _, number in gathered))
         return sum(each for each, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
-        """Return the signal to stop at, 0 if there is none; with several ranks, one that all ranks know of."""
+        """Return the signal to stop at, or 0; with several ranks, one that all ranks know of."""
         if self._group.size > 1:
             return self._agreed_signal
         return self._received[0] if self._received else 0

@@ -1,4 +1,4 @@
-"""Trial training on random words, to measure how long a step takes, and what training takes with it."""
+"""Trial training on random words, to measure the time per step and forecast the cost of training."""
 
 import sys
 import time
@@ -28,7 +28,7 @@ _TEXT_STEPS = 8
 
 
 def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return random vocabulary rows that are as frequent as words in text, by the Zipf-Mandelbrot law.
+    """Return random vocabulary rows, distributed like words in text by the Zipf-Mandelbrot law.
 
     With small.toml a batch has as many distinct rows as a batch of news text: about a thousand.
     """
@@ -60,7 +60,7 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
 
 
 def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
-    """Return a training text of at least `num_tokens` random words, in sentences of equal length; nothing held out."""
+    """Return a training text of at least `num_tokens` random words, in sentences of equal length, none held out."""
     num_sentences = -(-num_tokens // SENTENCE_TOKENS)
     words = draw_words(len(lexicon.vocabulary), (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)
@@ -79,10 +79,10 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 def forecast_training(
     configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
 ) -> dict[str, dict[str, Any]]:
-    """Return what training takes with each configuration; the first one is tried, the others follow from its products.
+    """Return the cost of training with each configuration; the first is tried, the others are extrapolated from it.
 
     Each has rows of the vocabulary; tokens to train on, in one direction; epochs; seconds of all steps and evaluations;
-    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured, whether its own steps
+    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured: whether its own steps
     were tried. `predictions` counts tokens and ends of sentences to train on, `frequent_words` those that are frequent
     enough for the vocabulary.
     """
@@ -103,7 +103,7 @@ def forecast_training(
 
 
 def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
-    """Return rows, and how many numbers are multiplied for an evaluated word and in a training step.
+    """Return the rows, the products per evaluated word, and the products per training step.
 
     The backward pass takes twice as many products as the forward pass.
     """
@@ -118,7 +118,7 @@ def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
 def _forecast(
     config: Config, predictions: int, heldout_tokens: int, frequent_words: int, rate: float
 ) -> dict[str, Any]:
-    """Return what training takes at a rate of so many products per second."""
+    """Return the cost of training at this rate of products per second."""
     train, model = config.train, config.model
     rows, word_products, step_products = _products(config, frequent_words)
     network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)

@@ -54,7 +54,7 @@ class Trend(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """Figures of a training that its verdict is based on."""
+    """The figures on which the verdict on a training is based."""
 
     train_tokens: int  # Number of tokens of the training text
     perplexity: float | None  # Perplexity of all held-out text, or None if no text is held out
@@ -90,7 +90,7 @@ class TrainingFigures:
 
     @property
     def flattery(self) -> str:
-        """Why the perplexity says little about new text; "" if nothing shows that."""
+        """Why the perplexity says little about new text; "" if there is no sign of that."""
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
@@ -218,7 +218,7 @@ def _use(figures: TrainingFigures) -> tuple[str, str]:
 
 
 def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
-    """Return the advice to train twice as long, with the limits that have to rise for it."""
+    """Return the advice to train twice as long, with the limits that must be raised for it."""
     train, changes = figures.config.train, []
     limits = [limit for limit in (train.max_tokens, train.epochs * figures.train_tokens) if limit]
     if 0 < train.max_tokens < 2 * min(limits):
