@@ -11,7 +11,7 @@ _CHARACTERS_ONLY = "character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
-    """Return, for each other program, the reasons why it cannot load such a model; none if it can.
+    """Return, for each other program, the reasons why it cannot load such a model; an empty list if it can.
 
     The files always say `n_characters` 262 and have both clip keys, null for no clipping.
     """

@@ -52,7 +52,7 @@ def _load_installed(name: str) -> Path:
 
 
 def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
-    """Return the folder of the bundle that is given to a Python call; raise TypeError if it is not a path."""
+    """Return the folder of the bundle given to a Python call; raise TypeError if it is not a path."""
     return find_bundle(check_path(model, call, name, "a bundle or the name of an installed model"))
 
 
@@ -76,7 +76,7 @@ def installed_name(path: Path) -> str | None:
 
 
 def _iter_installed() -> Iterator[tuple[str, Path]]:
-    """Yield name and folder of each installed model; one of a broken package is only an error if it is named."""
+    """Yield name and folder of each installed model; a broken package is an error only if it is named."""
     for name in MODELS.names():
         with suppress(BundleError):
             yield name, _load_installed(name)
@@ -85,8 +85,8 @@ def _iter_installed() -> Iterator[tuple[str, Path]]:
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
     """Return the folder of the model with a digest that a task or an index (`owner`) names; None if it is not found.
 
-    It is looked for at the end of its path from each folder that holds the owner, so that both can be moved; among the
-    installed models; then where it was. The path may be a stranger's: nothing there is used without the right digest.
+    Each folder above the owner is searched for every ending of the path, so that both can be moved together; then the
+    installed models; then the path itself. The path is not trusted: nothing there is used without the right digest.
     """
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
@@ -153,7 +153,7 @@ def explain_no_bundle(path: Path) -> str:
 
 
 def next_step_of_run(path: Path) -> str:
-    """Return what to do to use the model of a run."""
+    """Return the next step towards using the model of a run."""
     run, typed = RunDir(path), shlex.quote(str(path))
     if BundleLayout(run.model).info.is_file():
         return f"Its model is {run.model}"
@@ -163,7 +163,7 @@ def next_step_of_run(path: Path) -> str:
 
 
 def _suggest_model(path: Path) -> str:
-    """Return which bundle was probably meant; else those that exist; else how to train one."""
+    """Return the bundle that was probably meant, else the existing bundles, else how to train one."""
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
     if names := get_close_matches(path.name, MODELS, 1):

@@ -1,4 +1,4 @@
-"""The golden sentences of a bundle with their vectors, to check on any machine that the same vectors come out.
+"""The golden sentences of a bundle with their vectors, to check that any machine computes the same vectors.
 
 `read_golden` runs in the process that reads foreign files, so nothing here imports torch.
 """
@@ -31,7 +31,7 @@ class Golden:
 
 
 def load_golden(path: Path) -> Golden:
-    """Load golden.hdf5; its claims are checked before memory is taken."""
+    """Load golden.hdf5; its sizes are checked before memory is allocated."""
     found = read_foreign(read_golden, path)
     sentences = found.fields["sentences"]
     return Golden(
@@ -75,7 +75,7 @@ def _names(file: Any) -> list[str]:
 
 
 def _read_tokens(dataset: Any) -> list[str]:
-    """Return the tokens of a sentence; one by one, as all of them may claim the same long text."""
+    """Return the tokens of a sentence, read one by one, because all of them may refer to the same long text."""
     if dataset.ndim != 1 or not 0 < len(dataset) <= _MOST_TOKENS:
         raise ValueError(f"the tokens of a sentence have shape {dataset.shape}")
     tokens: list[str] = []

@@ -38,7 +38,7 @@ TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
 
 
 def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
-    """Return the published options; without char_cnn in token mode, by which readers recognise it."""
+    """Return the published options; token mode has no char_cnn, which is how readers recognise it."""
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:
         options["n_tokens_vocab"] = num_tokens

@@ -32,7 +32,7 @@ _MOST_NAMES = 3
 class History:
     """The run, the first sources as the user named them and the date (ISO 8601) of a training, empty if unknown.
 
-    It has a file without a digest, since the date would make every bundle of the same weights different.
+    It is kept in a file without a digest, because the date would make bundles of the same weights differ.
     """
 
     run: str = ""
@@ -78,7 +78,7 @@ class Bundle:
         return build_lexicon(self.bilm, self.vocabulary, self.alphabet)
 
     def needs_warm_state(self) -> bool:
-        """Return whether the model was trained with carried state, but has no warm state for sentences to start in."""
+        """Return whether the model was trained with carried state, but has no warm state for sentences."""
         return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
     def require_probabilities(self) -> tuple[Softmax, Vocabulary]:
@@ -135,7 +135,7 @@ class Bundle:
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Read the bundle of a model of which only the folder and the digest were kept."""
+    """Read the bundle of a model that was recorded only by folder and digest."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
         raise BundleError(f"{path} has changed since it was loaded: found digest {bundle.digest}, expected {digest}.")
@@ -176,7 +176,7 @@ def load_bundle(path: Path) -> Bundle:
 
 
 def _parse_text_settings(recorded: dict[str, Any], source: str) -> TextConfig:
-    """Return the recorded settings, also with a segmenter that is not installed: only raw text needs it."""
+    """Return the recorded settings, even if the segmenter is not installed: only raw text needs it."""
     segmenter = recorded.get("segmenter")
     known = {name: value for name, value in recorded.items() if name != "segmenter" or not isinstance(value, str)}
     text = parse_section(TextConfig(), known, "text", source)
@@ -237,7 +237,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
 
 
 def _find_problem(info: Any) -> str:
-    """Return what is wrong with the types in bundle.json, or an empty text; add the entries that may be left out."""
+    """Return what is wrong with the types in bundle.json, or an empty string; add missing optional entries."""
     if not isinstance(info, dict):
         return "it is not an object"
     info.update({name: info.get(name, {}) for name in ("training", "origin")})

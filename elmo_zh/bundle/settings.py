@@ -42,8 +42,9 @@ def adopt_bundle(
 ) -> Config:
     """Return the settings of a run that starts from a bundle, with section model taken from the bundle.
 
-    If vocab.size leaves no space besides the bundle's rows, it is added to their number. Settings that the user named,
-    as section.key, are kept and must equal the bundle's; `text_settings` decide how the run's text becomes tokens.
+    If vocab.size leaves no room for rows besides the bundle's, their number is added to it. Settings that the user
+    named, as section.key, are kept and must equal the bundle's; `text_settings` decide how the run's text becomes
+    tokens.
     """
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
@@ -82,9 +83,9 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
 
 
 def take_text_settings(config: TextConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> TextConfig:
-    """Return the settings of section text, with those that decide how text becomes tokens replaced by the bundle's.
+    """Return section text, with the settings that decide how text becomes tokens replaced by the bundle's.
 
-    Those that the user `named` and the user dictionary stay as they are: `require_same_text` compares them.
+    Settings that the user `named` and the user dictionary stay unchanged: `require_same_text` compares them.
     """
     if bundle.text is None:
         return config

@@ -1,4 +1,4 @@
-"""The warm state: the start of every sentence for a model trained with carried state, so that order does not matter.
+"""The warm state: the start of every sentence for a model trained with carried state, so order does not matter.
 
 Such a model has learned to start a sentence from the state in which the one before it ended, never from zeros. The mean
 of the states at many sentence ends is a start of this kind, and the same for every sentence.

@@ -130,12 +130,12 @@ def is_tied(bilm: BiLM, softmax: Softmax | None) -> bool:
 
 
 def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
-    """Return how many numbers the published layout holds; the softmax of a tied model is a copy of the token table."""
+    """Return how many numbers the published layout holds; a tied softmax counts as a copy of the token table."""
     return sum(math.prod(entry.shape) for entry in weight_table(shape, has_softmax=has_softmax))
 
 
 def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
-    """Return the number of parameters of a model; those that a tied softmax shares with the token table count once."""
+    """Return the number of parameters of a model; numbers shared by a tied softmax and the token table count once."""
     shared = softmax.weight.numel() if softmax is not None and is_tied(bilm, softmax) else 0
     return num_parameters(bilm.shape, has_softmax=softmax is not None) - shared
 

@@ -1,6 +1,6 @@
-"""The word2vec vectors that a model's token layer started from: one vector a word, whatever its context.
+"""The word2vec vectors that a model's token layer started from: one vector per word, whatever its context.
 
-A model that started from another one has the vectors of that one.
+A model that started from another model has that model's vectors.
 
 In word2vec.hdf5 the dataset `vectors` is float16, shape (V, P): a row for each line of vocab.data, zeros for special
 tokens and for words without a vector.
@@ -82,14 +82,14 @@ class Word2Vec:
     def with_words(self, words: Iterable[str]) -> "Word2Vec":
         """Return these vectors with further words, each with the mean vector of the known words in it.
 
-        That is how word2vec reads words outside the vocabulary where `embed.unknown` is backoff. A word without a part
-        in the vocabulary gets no vector.
+        This is how words outside the vocabulary are embedded if `embed.unknown` is backoff. A word that contains no
+        known word gets no vector.
 
         Args:
             words: Strings; those that have a row keep it.
 
         Raises:
-            TypeError: If it is a single string, or an item is no string.
+            TypeError: If it is a single string, or an item is not a string.
         """
         added = self._composed(check_tokens(words, "with_words", "words"))
         if not added:
@@ -99,12 +99,12 @@ class Word2Vec:
         )
 
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return the vectors of these words alone, the same as in `with_words`; the table is as long as they are many.
+        """Return the vectors of these words alone, the same as in `with_words`; the table has no other words.
 
         In its vocabulary the special tokens come first, then the words, each once, in their order.
 
         Raises:
-            TypeError: If it is a single string, or an item is no string.
+            TypeError: If it is a single string, or an item is not a string.
         """
         distinct = tuple(check_tokens(words if isinstance(words, str) else dict.fromkeys(words), "of_words", "words"))
         added = self._composed(distinct)
@@ -133,7 +133,7 @@ class Word2Vec:
         """Return each token's row in `table`; words outside the vocabulary get the row of <UNK>, which is zero.
 
         Raises:
-            TypeError: If it is a single string, or an item is no string.
+            TypeError: If it is a single string, or an item is not a string.
         """
         return np.array(self.vocabulary.encode(check_tokens(tokens, "rows", "tokens")), np.int64)
 
@@ -154,7 +154,7 @@ class Word2Vec:
 
 
 def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
-    """Read word2vec.txt of a run; its first line tells how long the vectors are."""
+    """Read word2vec.txt of a run; its first line gives their length."""
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
         raise RunError(
@@ -165,7 +165,7 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 
 
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
-    """Return vectors as a row for each token of the vocabulary, float16, shape (V, P); numbers beyond it are cut."""
+    """Return one row for each token of the vocabulary, float16, shape (V, P); numbers out of range are clipped."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
     most = np.finfo(np.float16).max
     table[vectors.rows] = vectors.vectors.clip(-most, most)
@@ -173,7 +173,7 @@ def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
 
 
 def write_table(path: Path, table: NDArray[np.float16]) -> None:
-    """Write word2vec.hdf5, compressed: it is read whole, and becomes a seventh smaller."""
+    """Write word2vec.hdf5, compressed: it is always read whole, and this saves a seventh of its size."""
     with create_hdf5(path) as file:
         file.create_dataset(_DATASET, data=table, compression="gzip", shuffle=True)
 

@@ -74,7 +74,7 @@ class BundleSource:
 
 
 def source_of(bundle: Bundle) -> BundleSource:
-    """Return everything that a bundle is written from, of one that was read."""
+    """Return everything needed to write a loaded bundle again."""
     layout, vocabulary = BundleLayout(bundle.path), bundle.vocabulary
     options = load_options(layout.options)
     word2vec = None
@@ -151,7 +151,7 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
 
 
 def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
-    """Write a bundle of a biLM that was trained further with another network; it predicts no words any more."""
+    """Write a bundle of a biLM that was trained further with another network; it no longer predicts words."""
     start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
     origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
     write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
@@ -204,7 +204,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _compute_golden(source: BundleSource) -> Golden:
-    """Return the golden sentences under a model.
+    """Return the golden sentences with a model's vectors.
 
     If it is unknown how the model's text was segmented, each character is a token.
     """
