@@ -32,7 +32,7 @@ class ConvertSettings:
     """Settings of a conversion.
 
     Attributes:
-        warm_on: Text from whose sentence ends the warm state is computed, or None.
+        warm_on: Text whose sentence ends give the warm state, or None.
         segmented: That text is one sentence per line, with tokens split at U+0020.
         swapped_marks: For ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
     """

@@ -1,4 +1,4 @@
-"""The files of another program's model, in a folder or a zip archive; what is in a file counts, not its name.
+"""The files of another program's model, in a folder or a zip archive, recognised by content rather than name.
 
 No code is run, no path inside a file is followed, and sizes are checked before anything is unpacked.
 """
@@ -108,7 +108,7 @@ def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, s
 
 
 def require_sane_gzip(path: Path) -> None:
-    """Raise BundleError if a .gz file expands as no word list does; damage is reported when the file is read."""
+    """Raise BundleError if a .gz file expands beyond any word list's size; damage is reported when the file is read."""
     if path.suffix != ".gz":
         return
     allowed = _COPY_BYTES + _MOST_COMPRESSION * path.stat().st_size
