@@ -18,7 +18,7 @@ def coverage_of(counts: Iterable[int], num_tokens: int = 0) -> NDArray[np.float6
 
 
 def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    """Yield the lines of a table of numbers of words and the share of tokens that they cover."""
+    """Yield the lines of a table: numbers of words, and the share of tokens that they cover."""
     if curve:
         rows = [(f"{each['words']:,}", f"{each['share']:.1%}") for each in curve]
         yield from aligned(rows, header=("most frequent words", "tokens covered"))

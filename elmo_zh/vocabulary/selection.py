@@ -81,7 +81,7 @@ class _Scan:
         self.num_distinct = self.num_frequent = self.num_refused = 0
 
     def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
-        """Yield minus the count and the word for each word that is frequent enough and not given."""
+        """Yield the negated count and the word for each word that is frequent enough and not given."""
         for encoded, count in counted.iter_words():
             self.num_distinct += 1
             is_frequent = count >= self._min_count

@@ -58,7 +58,7 @@ class Vocabulary:
         return f"sha256:{hashlib.sha256(content.encode('utf-8')).hexdigest()}"
 
     def save(self, path: Path) -> None:
-        """Write vocab.data: one token a line."""
+        """Write vocab.data: one token per line."""
         with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{token}\n" for token in self.tokens)
 
@@ -79,7 +79,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def load_words(path: Path) -> list[str]:
-    """Read a list of words, one a line; duplicates, special tokens and empty lines are ignored."""
+    """Read a list of words, one per line; duplicates, special tokens and empty lines are ignored."""
     words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
     if not words:
         raise RunError(f"{path} contains no words. Give a file with one word a line.")
@@ -87,7 +87,7 @@ def load_words(path: Path) -> list[str]:
 
 
 def is_word(token: str) -> bool:
-    """Return whether a token has a letter, a digit or a Han character: it is no punctuation, symbol or emoji."""
+    """Return whether a token has a letter, a digit or a Han character: it is not punctuation, a symbol or an emoji."""
     return any(character.isalnum() for character in token)
 
 
@@ -103,7 +103,7 @@ _MOST_DIGITS = 18
 
 
 def is_count(text: str) -> bool:
-    """Return whether a text is a number of at most 18 digits; Python refuses to read one of thousands."""
+    """Return whether a text is a number of at most 18 digits; Python refuses to parse thousands of digits."""
     return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
