@@ -21,8 +21,8 @@ from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 class _CountedSentences:
     """Restartable sentences for gensim that move a progress count.
 
-    gensim reads them in a thread of its own, and would wait forever for one that ends with an error. So they end early
-    instead, and the error is kept.
+    gensim reads them in its own thread, and would wait forever if reading failed. So on an error they end early, and
+    the error is kept.
     """
 
     files: Sequence[Path]
@@ -74,7 +74,7 @@ def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
 
     With 15 epochs instead of 5, training from scratch on 1 MB of news ends at a perplexity of 89.0 instead of 95.9, and
     on 8.3 million tokens stands at 66.0 instead of 72.8 after 3 million (docs/log.md, 2026-11-23). Text of up to 8.3
-    million tokens has 15, of 25 million and more 5.
+    million tokens gets 15 epochs; from 25 million tokens on, it gets 5.
     """
     if config.epochs:
         return config
@@ -105,9 +105,9 @@ def train_word2vec(
 ) -> WordVectors:
     """Train vectors for the vocabulary's words on segmented files.
 
-    The result is the same every time with the torch implementation, and with gensim if it has one worker. Specials and
-    words that the text lacks get no vector. `counts` says how often each row occurs in the text; for <S> the number of
-    sentences.
+    The result is the same every time with the torch implementation, and with gensim if it has one worker. Special
+    tokens and words that the text lacks get no vector. `counts` says how often each row occurs in the text; for <S> the
+    number of sentences.
     """
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":

@@ -1,17 +1,17 @@
 """CBOW and skip-gram with negative sampling in torch, on all cores and without a compiler.
 
 It follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words, random
-window widths, noise distribution and linear decay of the learning rate. Unlike gensim it changes the tables once for a
+window widths, noise distribution and linear decay of the learning rate. Unlike gensim, it changes the tables once per
 batch of words, and the words of a block share their negative samples.
 
 A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
 negative / M, so that the expected gradient equals `negative` samples for each prediction (after Ji et al. 2016,
-"Parallelizing Word2Vec in Shared and Distributed Memory"). Which words are context of which is a band matrix for each
-block: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
-written once for each word, not once for each pair of words.
+"Parallelizing Word2Vec in Shared and Distributed Memory"). A band matrix for each block says which words are context of
+which: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
+written once per word, not once per pair of words.
 
 All steps of a batch come from the tables as they were before it, so that threads can compute its parts side by side.
-Every operation runs on one thread and has a size that does not depend on their number; nor does the result.
+Every operation runs on one thread; neither its size nor the result depends on the number of threads.
 
 Memory: two tables of V x dimension float32, and buffers for one chunk of text. The same machine gives the same vectors.
 """
@@ -119,8 +119,8 @@ class Steps:
 class NegativeSampling:
     """The two tables of word2vec, each (V, P), and how a batch changes them.
 
-    `inputs`, changed in place, are the vectors of words as context, which word2vec is after; `outputs` are those of
-    words as predictions, zero at the start.
+    `inputs`, changed in place, are the vectors of words as context, the result of word2vec; `outputs` are the vectors
+    of words as predictions, zero at the start.
     """
 
     def __init__(self, inputs: Tensor, window: int, negative: int) -> None:
@@ -234,7 +234,7 @@ class NegativeSampling:
 
 
 def _distances(num_words: int, window: int) -> Tensor:
-    """Return how far a block's words are from its neighbours, shape (K, X); a word from itself beyond any window."""
+    """Return how far a block's words are from its neighbours, shape (K, X); from itself, beyond any window."""
     distances = torch.arange(num_words, dtype=torch.int32)[:, None] - torch.arange(-window, num_words + window)
     return distances.abs_().masked_fill_(distances == 0, torch.iinfo(torch.int32).max).int()
 
@@ -299,10 +299,10 @@ _Compute = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 @contextmanager
 def _single_threads() -> Iterator[_Compute]:
-    """Yield what applies a function to items on as many threads as torch has, each operation on one thread.
+    """Yield a function that maps another over items on as many threads as torch has, one per operation.
 
-    Operations are too small to be split: threads that wait for each other after each one lose more than they gain, on a
-    busy machine many times over.
+    Operations are too small to be split: threads that wait for each other after each one lose more than they gain, and
+    far more on a busy machine.
     """
     num_threads = torch.get_num_threads()
 
