@@ -1,1 +1,1 @@
-"""Create HDF5 files so that a full disk is no crash; read those that may be a stranger's in another process."""
+"""Create HDF5 files without crashing on a full disk; read untrusted ones in another process."""

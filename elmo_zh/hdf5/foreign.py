@@ -1,8 +1,8 @@
-"""Read HDF5 files that may be a stranger's in a process of their own, as they can corrupt memory in the HDF5 library.
+"""Read untrusted HDF5 files in a separate process, because they can corrupt memory in the HDF5 library.
 
-Every file that came with a model counts as a stranger's, also an installed model's: no record beside a file proves
-where it comes from. Only files in the work folders of this program are read directly. For each file a process starts,
-sends what it has read as safetensors, and ends (`reader_process.py`).
+Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
+comes from. Only files in the work folders of this program are read directly. For each file a process starts, sends what
+it has read as safetensors, and ends (`reader_process.py`).
 """
 
 import json
@@ -65,7 +65,7 @@ class Found:
 
 
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
-    """Return what a reader of HDF5 files finds, which runs in another process.
+    """Return the findings of a reader of HDF5 files that runs in another process.
 
     Each piece may take `seconds`; the arguments are values that JSON can hold.
 
@@ -95,7 +95,7 @@ def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, *
 
 
 def _fields(kept: Path, path: Path) -> dict[str, Any]:
-    """Return the fields of what the process has sent; raise UnsafeFileError if it is anything else."""
+    """Return the fields that the process has sent; raise UnsafeFileError if it sent anything else."""
     try:
         with safe_open(kept, "np") as tensors:
             return dict(json.loads(tensors.metadata()["fields"]))
@@ -104,7 +104,7 @@ def _fields(kept: Path, path: Path) -> dict[str, Any]:
 
 
 def _run(request: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, str]:
-    """Start the process and keep what it sends; return its exit status and what it says of an error."""
+    """Start the process and keep its output; return its exit status and its error report."""
     allowed = _ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * (path.stat().st_size if path.is_file() else 0)
     utf8 = ["-X", "utf8"] if sys.flags.utf8_mode else []
     process = subprocess.Popen(  # noqa: S603 - the same Python, and no words of a user

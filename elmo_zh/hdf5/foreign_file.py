@@ -1,4 +1,4 @@
-"""A foreign HDF5 file as its users see it: what it holds, and its arrays of floats."""
+"""A foreign HDF5 file as its users see it: its structure, and its arrays of floats."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ _MOST_NAMES = 2
 
 @dataclass(frozen=True, eq=False)
 class ForeignFile:
-    """An HDF5 file that may be a stranger's.
+    """An HDF5 file that is not trusted.
 
         file = ForeignFile.open(path, {"softmax/b": (30_000,)})
         bias = file.read_array("softmax/b", (30_000,))
 
     Attributes:
-        members: Names of what is at the top of the file.
+        members: Names at the top level of the file.
         names: Names of all its datasets, with bytes that are not UTF-8 escaped.
-        datasets: By name, what is known of each dataset that can be read.
+        datasets: Descriptions of the datasets that can be read, by name.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class ForeignFile:
 
     @classmethod
     def open(cls, path: Path, arrays: Mapping[str, Sequence[int | None]] | None = None) -> "ForeignFile":
-        """Read what a file holds, and the numbers of datasets of these shapes, in which None is any size."""
+        """Read a file's structure, and the numbers of datasets with these shapes; None matches any size."""
         found = read_foreign(describe, path, arrays=dict(arrays or {}))
         fields = found.fields
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
@@ -74,7 +74,7 @@ class ForeignFile:
             raise BundleError(f"{self.path}: {name} has {stored} of {found['num_bytes']} bytes in this file.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Read one dataset of a known shape, as `read_arrays`."""
+        """Read one dataset of a known shape, like `read_arrays`."""
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:

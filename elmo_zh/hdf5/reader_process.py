@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def described(error: Exception) -> str:
-    """Return how this process reports an error: JSON, or the traceback of a fault of this program."""
+    """Return an error as this process reports it: as JSON, or as a traceback if this program is at fault."""
     if isinstance(error, ElmoZhError):
         return json.dumps({"kind": "refused", "error": type(error).__name__, "messages": error.messages})
     if isinstance(error, MemoryError):
@@ -101,6 +101,6 @@ def _limit() -> None:
 
 
 def _set_alarm(seconds: float) -> None:
-    """Let the kernel end this process after some time, whatever it does then; 0 for never."""
+    """Let the kernel end this process after some time, whatever it is doing; 0 for never."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,6 +1,6 @@
 """The readers of datasets, which run in the process that reads foreign files.
 
-Nothing outside a file is touched, and sizes are known before memory is taken.
+Nothing outside a file is touched, and sizes are known before memory is allocated.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
     """Yield the names at the top of a file, the datasets in it, and some arrays of floats by their addresses.
 
-    A dataset of another shape than wanted is left out; None is any size.
+    A dataset whose shape differs is left out; None matches any size.
     """
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
@@ -48,7 +48,7 @@ def name_attributes(path: Path) -> Answer:
 
 
 def _describe(file: Any, name: str) -> dict[str, Any] | None:
-    """Return what is known of a dataset; None for one with a name or a type that h5py cannot express."""
+    """Return a dataset's description; None if h5py cannot express its name or type."""
     try:
         dataset = own_dataset(file, name)
         dtype = dataset.dtype
@@ -118,7 +118,7 @@ def own_dataset(file: Any, name: str) -> Any:
 
 
 def holds_its_data(dataset: Any) -> bool:
-    """Return whether the data of a dataset is in the file itself, and as much as its shape says."""
+    """Return whether the file itself holds all the data that a dataset's shape requires."""
     stored = dataset.id.get_storage_size()
     held = stored if dataset.compression is None else max(stored * MOST_COMPRESSION, _SMALL_BYTES)
     return not dataset.external and not dataset.is_virtual and held >= dataset.nbytes
