@@ -13,7 +13,7 @@ file becomes one shard; shards are numbered from 0 in the order of the files. Th
 
 Files for all shards together:
 
-- `other_words.txt`: in character mode, the words outside the vocabulary, one a line, in order of first occurrence,
+- `other_words.txt`: in character mode, the words outside the vocabulary, one per line, in order of first occurrence,
   training text before held-out text; the first has id V.
 - `store.json`: `format` (2), `id_dtype` (<u2 or <u4), `vocabulary_digest`, totals, and under `train` and `heldout` the
   numbers of `tokens`, `sentences`, `unknown` words and (for training text) `documents` of each shard.

@@ -35,7 +35,7 @@ _DTYPES = {"offsets": "<u8", "documents": "<u8", "characters": "<u4", "spelling"
 
 
 def shard_name(kind: str, number: int) -> str:
-    """Return the name that the files of a shard have before their suffixes."""
+    """Return the file name of a shard, without a suffix."""
     return f"{kind}-{number:05d}"
 
 
@@ -168,7 +168,7 @@ class _Shards:
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
     def require_sound(self, num_words: int) -> None:
-        """Raise RunError unless all ids belong to words, and offsets rise from 0 to what they divide."""
+        """Raise RunError unless all ids belong to words, and offsets rise from 0 to the size of what they divide."""
         for number in range(len(self.counts)):
             arrays = self.open(number)
             bounds = {"offsets": (arrays.offsets, len(arrays.ids))}
