@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def is_finite(self) -> bool:
-        """Whether each perplexity is a number and not too large for one, as it is unless the model has diverged."""
+        """Whether each perplexity is finite, as it is unless the model has diverged."""
         perplexities = (self.perplexity, self.forward_perplexity, self.backward_perplexity)
         return all(perplexity < math.exp(_MOST_NATS) for perplexity in perplexities)
 
@@ -122,8 +122,8 @@ def costs_from(
 ) -> tuple[NDArray[np.float64], State]:
     """Return the costs of one sentence from a state, as `sentence_costs` does, and the state at its end.
 
-    That is the state after the last token that each LM reads. As in training with carried state, the last sentence mark
-    is predicted but not read.
+    The end state is the one after the last token that each LM reads. As in training with carried state, the last
+    sentence mark is predicted but not read.
     """
     predicted = _predict(bilm, softmax, lexicon, [sentence], state)
     [costs] = predicted.by_sentence()
