@@ -25,12 +25,12 @@ def option(
     Args:
         default: Its default; ... for an option that must be given.
         help: Its help.
-        choices: The names that it may be.
+        choices: The allowed names.
         least: The smallest number allowed.
         most: The largest number allowed.
-        above: What a number must be above, in place of `least`.
-        attributes: What else click.option takes, such as metavar; names=("--seeds",) if it is not named like the field;
-            path={"exists": True, "dir_okay": False} for what click.Path takes.
+        above: The exclusive lower limit of a number, in place of `least`.
+        attributes: Further arguments of click.option, such as metavar; names=("--seeds",) if it is not named like the
+            field; path={"exists": True, "dir_okay": False} for the arguments of click.Path.
     """
     limits = {"choices": choices, "least": least, "most": most, "above": above}
     metadata = {**limits, "option": {"help": help, **attributes}}
@@ -54,7 +54,7 @@ def number(default: float, least: float | None = None, most: float | None = None
 
 
 def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
-    """Yield a line for each field that holds none of its choices, or a number out of its range."""
+    """Yield a line for each field whose value is not one of its choices, or out of range."""
     prefix = f"{section}." if section else ""
     for each in fields(group):
         name, value = prefix + each.name, getattr(group, each.name)

@@ -29,8 +29,8 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
     """Return `base` changed by a TOML file and then by assignments such as "train.batch_size=32".
 
-    A path without a file that names a shipped configuration, such as small or configs/small.toml, means that one.
-    Problems become a ConfigError, or an OptionError if the file is right and the assignments are wrong.
+    If no file is there, the path may name a shipped configuration, such as small or configs/small.toml. Problems become
+    a ConfigError, or an OptionError if the file is right and the assignments are wrong.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
@@ -204,7 +204,7 @@ def describe_setting(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as it is written in TOML and JSON."""
+    """Return a value as TOML and JSON write it."""
     return [list(pair) for pair in value] if isinstance(value, tuple) else value
 
 
@@ -224,7 +224,7 @@ def _render_section(name: str, section: Any) -> str:
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
     """Return the settings that decide how a line becomes tokens, by name, without those for reading a corpus.
 
-    Those that were added after the first release are left out at their default, so that older records stay equal.
+    Settings added after the first release are left out at their default, so that older records stay equal.
     """
     settings = result_settings(config, without=(*without, *CORPUS))
     return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}

@@ -6,7 +6,7 @@ _is_private = False
 
 
 def set_private(is_private: bool) -> None:
-    """Say for this process whether tokens and lines of the text are kept out of what people read."""
+    """Set whether this process keeps tokens and lines of the text out of what people read."""
     global _is_private
     _is_private = is_private
 
