@@ -14,7 +14,7 @@ The main classes, each imported when it is first used:
 - Word2Vec: the vectors that the token layer started from.
 
 Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need the
-packages after which they are named.
+packages that they are named after.
 """
 
 import importlib
@@ -89,5 +89,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the module, also those that are not imported yet, for completion."""
+    """Return the names of the module, including names not imported yet, for completion."""
     return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""Checks of the arguments of Python calls. A wrong argument raises an error of one line.
+"""Checks of the arguments of Python calls. A wrong argument raises a one-line error.
 
 Every message has the same form: "embed: sentences[1] is None, expected a string". Its first word is the function that
 the user called, its second the name of the argument.
@@ -121,7 +121,7 @@ def check_path(value: object, call: str, name: str, what: str) -> Path:
 
 
 def check_paths(values: object, call: str, name: str) -> list[str]:
-    """Return one path, or several, as strings; of none, raise ValueError."""
+    """Return one path, or several, as strings; raise ValueError if there are none."""
     given = [values] if isinstance(values, str | PathLike) else check_list(values, call, name, "a path or several")
     paths = [str(check_path(value, call, f"{name}[{place}]", "a text")) for place, value in enumerate(given)]
     if not paths:
@@ -230,7 +230,7 @@ def _check_pair(pair: Any, call: str, name: str) -> Place:
 
 
 def check_place(tokens: object, position: Any, call: str) -> Place:
-    """Return tokens and the position of one of them; the search itself looks whether it is in the sentence."""
+    """Return tokens and the position of one of them; the search itself checks that it is in the sentence."""
     checked = check_tokens(tokens, call, "tokens")
     if not is_whole_number(position):
         raise refusal(TypeError, call, "position", position, "the place of a token, a whole number from 0")

@@ -14,7 +14,7 @@ class ConfigError(ElmoZhError):
 
 
 class OptionError(ConfigError):
-    """An option of the command line has a value that it cannot have, or two options contradict each other."""
+    """A command-line option has an invalid value, or two options contradict each other."""
 
 
 class CorpusError(ElmoZhError):

@@ -1,4 +1,4 @@
-"""Commands and paths as the user types them, also to install extras, for next steps that work as they are printed."""
+"""Commands and paths as the user types them, including install commands, so that printed next steps work."""
 
 import os
 import shlex

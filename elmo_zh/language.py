@@ -45,7 +45,7 @@ def read_catalogue(path: Path) -> dict[str, str]:
     """Return the messages of a compiled catalogue with their translations (the MO format of GNU gettext).
 
     Raises:
-        ValueError: If the file is no catalogue.
+        ValueError: If the file is not a catalogue.
     """
     data = path.read_bytes()
     magic, _, number, originals, translations = struct.unpack_from("<5I", data)
@@ -84,12 +84,12 @@ class _Template:
         return re.compile(pattern, re.DOTALL)
 
     def match(self, line: str) -> dict[str, str] | None:
-        """Return what fills the gaps if a line was made from this template."""
+        """Return the text in each gap if a line was made from this template."""
         found = self._pattern.fullmatch(line) if self.anchor in line and self._may_match(line) else None
         return found.groupdict() if found else None
 
     def _may_match(self, line: str) -> bool:
-        """Return whether a line has all literals in order, which is much faster to see than what fills the gaps."""
+        """Return whether a line has all literals in order, a much faster check than finding the gaps."""
         (first, _), (last, name) = self._parts[0], self._parts[-1]
         if not line.startswith(first) or (name is None and not line.endswith(last)):
             return False
@@ -126,7 +126,7 @@ class Translator:
     def translate(self, line: str) -> str:
         """Return a message in the other language, or unchanged: as a whole or sentence by sentence.
 
-        Of all ways to divide it, the one counts whose templates have the most characters of their own.
+        Among all ways to divide it, the one with the most characters from templates wins.
         """
         if line.startswith("| ") and line.endswith(" |"):  # a row of a table
             return f"| {' | '.join(self._best(cell)[1] for cell in line[2:-2].split(' | '))} |"
@@ -176,7 +176,7 @@ class Translator:
                 yield template, gaps
 
     def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[float, int, str] | None:
-        """Return how many characters are templates', minus where the outer one begins, and the translation."""
+        """Return the number of characters from templates, minus the start of the outer one, and the translation."""
         # Names of files and settings have no space; what has one may be a message of its own.
         filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
         if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):

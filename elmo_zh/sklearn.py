@@ -37,7 +37,7 @@ def list_strings(X: object, call: str) -> list[str]:
 
     Raises:
         ValueError: If it is a single string, as scikit-learn's own vectorizers do.
-        TypeError: If it is anything else but strings.
+        TypeError: If it is anything but strings.
     """
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
@@ -84,7 +84,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
     Nothing is learned, except the weights of `layers="mix"`: otherwise `fit` loads the model and checks the settings,
     and `transform` works without it. The model is loaded when it is first needed, once for all estimators of a
     process that read the same one, and left out of pickles: a copy in another process loads it from its folder, and
-    refuses any other model there than the one it was fitted with.
+    refuses any model other than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
@@ -136,8 +136,8 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         Raises:
             BundleError: If the folder is not a sound bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts or not
-                one label for each.
+            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts, or
+            not one label per text.
         """
         _refuse_single_string(X, "fit")
         embedder = self._load()
@@ -232,7 +232,7 @@ def label_column(y: Any) -> NDArray[Any]:
     """Return the labels of texts as an array with one axis.
 
     Raises:
-        ValueError: If they are not one label for each text, or one is missing.
+        ValueError: If there is not one label per text, or one is missing.
     """
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")

@@ -30,7 +30,7 @@ except ImportError:
 
 
 class ElmoComponent:
-    """Gives the tokens of a document the vectors of a bundle, whatever has made the tokens.
+    """Gives the tokens of a document the vectors of a bundle, however they were tokenised.
 
         nlp = spacy.blank("zh")
         nlp.add_pipe("elmo_zh", config={"model": "runs/latest/model", "layer": "average"})
@@ -167,8 +167,8 @@ def _token_layers(token: Token) -> NDArray[np.float32] | None:
     """Return all layers of a token, float32, shape (L + 1, 2P); None before the component has run.
 
     Raises:
-        ValueError: If the token was merged, split or moved since then: spaCy changes `doc.tensor` with it, but cannot
-            know of the layers.
+        ValueError: If the token was merged, split or moved since then: spaCy updates `doc.tensor`, but does not know
+        about the layers.
     """
     layers: NDArray[np.float32] | None = token.doc._.elmo_layers
     if layers is None:
