@@ -1,4 +1,4 @@
-"""Every name that a setting or an option takes: what can be chosen, and where the code behind it is.
+"""Every name that a setting or an option takes, and where the code behind it is.
 
 Settings, help texts and errors read these tables and repeat none of them. To add a segmenter or a format, write its
 file and one line here (docs/adding.md). Other packages add theirs through entry points. Nothing is imported before it
@@ -21,7 +21,7 @@ class Registry:
     Iterating gives all names that can be chosen.
 
     Args:
-        kind: What is registered, for messages.
+        kind: Kind of the registered things, for messages.
         group: Entry point group through which other packages add names; empty if they cannot.
         built_in: From a name to "package.module" or "package.module:object".
         also: Names that can be chosen and have no code of their own, such as "auto".

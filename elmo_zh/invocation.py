@@ -50,7 +50,7 @@ def train_command(corpus: str = "my-texts/", *options: str) -> str:
 
 
 def train_option(name: str, value: str = "") -> str:
-    """Return an option of `pipeline` as it is typed here: where make works, also as its variable."""
+    """Return an option of `pipeline` as it is typed here; where make works, also as its variable of make."""
     option = f"{name} {value}".rstrip()
     variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
     return f"{option}, or {variable} for make train" if _can_make() else option

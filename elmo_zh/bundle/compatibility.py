@@ -1,4 +1,4 @@
-"""Tell which other programs can load the files of a model, and why others cannot.
+"""List the programs that can load the files of a model, and why others cannot.
 
 Sources: the loading code of these programs; each rule was tried with the program itself (docs/interop.md).
 """

@@ -1,4 +1,4 @@
-"""Find a bundle by its folder or by the name of an installed model; tell what is there instead."""
+"""Find a bundle by its folder or by the name of an installed model; explain what is there instead."""
 
 import os
 import shlex
@@ -98,7 +98,7 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 
 def starter_advice(config: Config, num_tokens: float) -> list[str]:
-    """Return the advice to start from the installed starter model where it has seen far more text than a corpus has."""
+    """Return the advice to start from the installed starter model if it has read far more text than a corpus has."""
     starter = dict(_iter_installed()).get(STARTER)
     if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
         return []

@@ -1,7 +1,7 @@
 """The warm state: the start of every sentence for a model trained with carried state, so order does not matter.
 
-Such a model has learned to start a sentence from the state in which the one before it ended, never from zeros. The mean
-of the states at many sentence ends is a start of this kind, and the same for every sentence.
+Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean of the
+states at many sentence ends is a start of this kind, and the same for every sentence.
 
 In warm_state.hdf5 the datasets are `output` (L, 2, P) and `cell` (L, 2, D), float32; the second axis is the direction,
 forward LM first.

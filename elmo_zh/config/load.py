@@ -156,7 +156,7 @@ def sections_with(key: str) -> list[str]:
 
 
 def _nearest_section(name: str, values: Any) -> str:
-    """Return the advice on an unknown section: the only one with such a key, else the one with the nearest name."""
+    """Return the advice on an unknown section: the only section with such a key, else the nearest name."""
     for key in values if isinstance(values, Mapping) else ():
         if len(sections := sections_with(key)) == 1:
             return f"Did you mean {sections[0]}.{key}?"
@@ -196,7 +196,7 @@ def _field_docs() -> dict[str, dict[str, str]]:
 
 
 def describe_setting(name: str) -> str:
-    """Return the help of an option that sets a setting: what the setting means, and its default."""
+    """Return the help of an option that sets a setting: its meaning and its default."""
     section, _, key = name.partition(".")
     owner = getattr(Config(), section)
     text, default = _field_docs()[type(owner).__name__][key], getattr(owner, key)

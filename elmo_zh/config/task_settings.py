@@ -89,7 +89,7 @@ class Reading:
         return (*texts, self.label_column) if with_label else texts
 
     def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the wanted columns: those that are named, else those of the task that a file with these names has."""
+        """Return the wanted columns: the named ones, else the columns of the task that a file has."""
         wanted = self.columns(with_label=with_label)
         own = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
         return tuple(name or (known if known in names else "") for name, known in zip(wanted, own, strict=False))

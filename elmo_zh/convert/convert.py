@@ -53,7 +53,7 @@ class ConvertSettings:
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
 ) -> BundleSource:
-    """Read a model of another program, or a bundle, and write it as a bundle; return what was read.
+    """Read a model of another program, or a bundle, write it as a bundle, and return everything that was read.
 
     The source is a folder or a zip archive; with `force` an existing bundle is replaced.
     """

@@ -63,7 +63,7 @@ def described(error: Exception) -> str:
 
 
 def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
-    """Write fields and arrays of floats as safetensors; a dataset of h5py is read some rows at a time.
+    """Write fields and arrays of floats as safetensors; an h5py dataset is read a few rows at a time.
 
     Each piece may take `seconds`; 0 is no limit.
     """

@@ -65,7 +65,7 @@ class Description:
 
 
 def remedy(folder: Path) -> str:
-    """Return what the user should do about a store that cannot be used."""
+    """Return the advice for a store that cannot be used."""
     return f"Make it again with: {command('encode', '--run', folder.parent, '--force')}"
 
 

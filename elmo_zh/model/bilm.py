@@ -164,7 +164,7 @@ class BiLM(nn.Module):
 
         Returns:
             Shape (L + 1, B, T, 2P), float32. The token layer comes first, written twice so that all layers have
-            one width; then the LSTM layers upward, forward LM first in the last axis. Padded positions are zero.
+            one width; then the LSTM layers from the bottom up, forward LM first in the last axis. Padding is zero.
         """
         token_vectors, state = self.encode_tokens(inputs), self.start_state(len(mask))
         return self.read_sentences(token_vectors, mask, state)[0]

@@ -1,8 +1,8 @@
 """The token layer of character mode: convolutions over a word's spelling, highway layers, a projection.
 
 Follows Peters et al. (2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published
-file: y = x W + b. Shape letters in addition to those of `model.bilm`: W distinct words, c width of a character's
-embedding, N filters of all widths.
+file: y = x W + b. Shape letters in addition to `model.bilm`: W distinct words, c width of a character's embedding, N
+filters of all widths.
 """
 
 from dataclasses import dataclass

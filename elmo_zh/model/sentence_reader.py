@@ -67,9 +67,9 @@ class SentenceReader:
     def read(self, word_vectors: Tensor, sentences: PackedSentences, state: State) -> tuple[Tensor, State]:
         """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
-        The token layer comes first, written twice; then the LSTM layers upward, forward LM first in the last axis.
-        Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry per layer, each for
-        all B sentences.
+        The token layer comes first, written twice; then the LSTM layers from the bottom up, forward LM first in the
+        last axis. Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry per
+        layer, each for all B sentences.
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)
@@ -102,7 +102,7 @@ class SentenceReader:
 
 
 def _step_blocks(counts: list[int]) -> Iterator[tuple[list[int], int, int]]:
-    """Yield the steps in blocks, each as its counts, its first row and the one after its last."""
+    """Yield blocks of steps: the counts, the first row, and the row after the last."""
     first = 0
     for start in range(0, len(counts), BLOCK_STEPS):
         block = counts[start : start + BLOCK_STEPS]

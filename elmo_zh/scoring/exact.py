@@ -26,7 +26,7 @@ _MOST_NATS = 700.0
 
 @dataclass(frozen=True, kw_only=True)
 class TextMeasure:
-    """The counts of a text that its perplexity and bits per character are computed from."""
+    """The counts of a text from which its perplexity and bits per character are computed."""
 
     num_predictions: int  # Number of predictions in one direction: words and sentence ends
     num_tokens: int  # Number of words
@@ -196,7 +196,7 @@ def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]],
 def _iter_outputs(
     bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State, block_steps: int
 ) -> Iterator[TopOutputs]:
-    """Yield what `top_outputs` returns in blocks of steps; each starts from the state after the one before."""
+    """Yield the outputs of `top_outputs` in blocks of steps; each starts from the state after the previous block."""
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = bilm.lstm_layers()[0].bias.device
     # (2, T, B): the backward LM reads each sentence from its end.

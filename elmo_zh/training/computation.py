@@ -40,7 +40,7 @@ def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
 
 
 def _character_values(shape: CharacterShape) -> int:
-    """Return how many numbers the character CNN keeps for a typical word, one as long as the widest filter."""
+    """Return how many numbers the character CNN keeps for a typical word, as long as the widest filter."""
     # For each ending that the word shares with no other word: the maximal responses and their gradient.
     endings = min(shape.num_slots, max(width for width, _ in shape.filters))
     return (2 * endings + 4 * shape.num_highways) * shape.num_filters
@@ -134,7 +134,7 @@ class Computation:
         return asdict(self)
 
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
-        """Return, for users, what has changed since an earlier description."""
+        """Return the changes since an earlier description, for users."""
         return [
             f"{name} changed from {previous[name]} to {value}"
             for name, value in self.describe().items()

@@ -70,9 +70,9 @@ def unigram_bias(counts: Sequence[int]) -> Tensor:
 def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     """Return vectors minus their mean, each scaled to root mean square `scale`; shape (n, P).
 
-    word2vec gives frequent words vectors up to ten times as long as those of rare words. As rows of the softmax these
-    predict worse than chance, and Adagrad hardly changes the length of a rare word's row. So only directions are kept.
-    A vector that equals the mean has no direction and becomes zero.
+    word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax
+    these predict worse than chance, and Adagrad hardly changes the length of a rare word's row. So only directions are
+    kept. A vector that equals the mean has no direction and becomes zero.
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))

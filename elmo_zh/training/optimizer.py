@@ -50,7 +50,7 @@ class Schedule:
 
 
 def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
-    """Return the number of predictions in one direction that training stops after."""
+    """Return the number of predictions in one direction after which training stops."""
     return min(limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0)
 
 
@@ -81,7 +81,7 @@ class Optimizers:
     """Two optimisers that step together: one for the LSTMs and the character CNN, one for the tables.
 
     The tables (token embeddings, softmax) always use Adagrad: a row is updated only when its word occurs, and Adam's
-    steps of uniform size would move the rows of rare words as far as those of frequent ones. Together with AdamW,
+    steps of uniform size would move the rows of rare words as far as the rows of frequent words. Together with AdamW,
     Adagrad keeps one number per row; in the published recipe it keeps one per table entry.
     """
 

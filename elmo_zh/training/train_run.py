@@ -157,7 +157,7 @@ def _open_metrics(context: _Context) -> MetricsFile:
 
 
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
-    """Return how to compute; what the settings leave open stays as it was before an interruption."""
+    """Return how to compute; settings left open keep their values from before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     config = context.config
@@ -213,7 +213,7 @@ def _build_trainer(
 
 
 def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | None) -> None:
-    """Report what the first step starts from: a bundle, or word vectors, which have to fit the vocabulary."""
+    """Report what the first step starts from: a bundle, or word vectors, which must fit the vocabulary."""
     if start:
         start.report(context.reporter)
         start.measure(trainer, context.store, context.reporter)

@@ -263,7 +263,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
-    """Report what was trained, what it took, and how well the model predicts compared with the baselines."""
+    """Report the training, its cost, and how well the model predicts compared with the baselines."""
     reporter.note(
         f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"

@@ -222,7 +222,7 @@ class NegativeSampling:
         return blocks if blocks.ndim == 2 else blocks.mT
 
     def _sums_over_blocks(self, values: Tensor) -> Tensor:
-        """Return, for each word, the sum of what blocks and their neighbours have for it: (G, X, P) to (G * K, P)."""
+        """Return, for each word, the sum over its entries in blocks and their neighbours: (G, X, P) to (G * K, P)."""
         num_blocks, num_neighbours, dimension = values.shape
         num_words = num_neighbours - 2 * self._window
         sums = values.new_zeros(num_blocks * num_words + 2 * self._window, dimension)

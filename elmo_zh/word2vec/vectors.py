@@ -1,4 +1,4 @@
-"""Vectors of a vocabulary's words: what they are trained on, and word2vec's text format, matched by word."""
+"""Vectors of a vocabulary's words, their training text, and word2vec's text format, matched by word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -203,7 +203,7 @@ class SampledLoss(torch.autograd.Function):
 
 
 def _find_hits(of_target: Tensor, of_negative: Tensor, num_touched: int) -> tuple[Tensor, Tensor]:
-    """Return the rows whose target was drawn as a negative too, and the columns of those negatives."""
+    """Return the rows whose target was also drawn as a negative, and the columns of these negatives."""
     column = of_negative.new_full((num_touched,), -1)
     column[of_negative] = torch.arange(len(of_negative), device=of_negative.device)
     drawn = column[of_target]
