@@ -1,4 +1,4 @@
-"""The members of zip and tar archives and the sheets of Excel files as contents; no path in them is ever written to."""
+"""Read members of zip and tar archives and sheets of Excel files; nothing is written to the paths that they give."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ _MOST_HEADER_BYTES = 2**20
 def is_tar(head: bytes) -> bool:
     """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its checksum.
 
-    Archives of old programs have no other mark.
+    Archives from old programs have no other mark.
     """
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
@@ -77,7 +77,7 @@ _MOST_COLUMNS = 1000
 
 
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
-    """Yield the sheets of a file that hold cells; each can be read until the next one is requested."""
+    """Yield the non-empty sheets of a file; each can be read until the next one is requested."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
         advice = "Save its sheets as CSV and give those files."
         raise UnsuitableError(name, f"an Excel file of more than {_MOST_EXCEL_BYTES // 2**20} MB when unpacked", advice)

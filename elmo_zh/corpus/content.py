@@ -19,8 +19,8 @@ class Content:
     """Bytes that can be read more than once.
 
     Attributes:
-        is_named: Whether the user named this file, not a folder or an archive that holds it.
-        member: Its path in its archive, in one line; empty if it is in none.
+        is_named: Whether the user named this file rather than a folder or an archive that holds it.
+        member: Its path within its archive, on one line; empty outside archives.
     """
 
     name: str
@@ -58,7 +58,7 @@ _FOREIGN = {
 
 
 def refuse_foreign(content: Content) -> None:
-    """Raise UnsuitableError for a file whose first bytes show that it is no text, whatever its name."""
+    """Raise UnsuitableError for a file whose first bytes show that it is not text, whatever its name."""
     with content.open() as stream:
         head = stream.read(64)
     found = next((told for starts, told in _FOREIGN.items() if head.startswith(starts)), None)
@@ -72,7 +72,7 @@ def refuse_foreign(content: Content) -> None:
 
 
 def import_extra(module: str, what: str) -> Any:
-    """Return a module of the extra `corpus`, without which `what` cannot be read."""
+    """Return a module of the extra `corpus`, which is needed to read `what`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -41,7 +41,7 @@ class DecodedText:
         """Yield the text in chunks of any length, without the byte order mark; `MARK` replaces undecodable bytes.
 
         Raises:
-            CorpusError: If bytes do not decode that did when the encoding was detected.
+            CorpusError: If bytes do not decode although they did when the encoding was detected.
         """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
@@ -63,7 +63,7 @@ class DecodedText:
         return lines_of_chunks(self.chunks())
 
     def exact_lines(self) -> Iterator[str]:
-        """Yield the lines, which end at LF or CR LF only; none is split."""
+        """Yield unsplit lines, which end only at LF or CR LF."""
         advice = "Put each paragraph on a line of its own."
         lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
         return (line.removesuffix("\r") for line in lines)

@@ -65,9 +65,9 @@ class Encoding:
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
     """Return the encoding of a file after decoding all of it.
 
-    A byte order mark decides. Else it is UTF-8 if the whole file is valid, or enough of the non-ASCII text in samples;
-    else the encoding that chardet finds in most samples, if that is a variant of GB18030 or Big5. With `trusts_head`
-    a start in UTF-8 is enough, for estimates that do not read the whole file.
+    A byte order mark decides. Without one, it is UTF-8 if the whole file is valid UTF-8, or enough of the non-ASCII
+    text in samples; otherwise the encoding that chardet finds in most samples, if it is a variant of GB18030 or Big5.
+    With `trusts_head`, a start in UTF-8 is enough; estimates need not read the whole file.
     """
     refuse_foreign(content)
     if wanted != "auto":
@@ -119,7 +119,7 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
 
 
 def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
-    """Raise CorpusError if many lines do not decode and another encoding, which is named, decodes more."""
+    """Raise CorpusError if many lines do not decode, and name the other encoding that decodes more."""
     fraction = _bad_lines_fraction(content, wanted.name)
     if fraction <= _MOST_BAD_LINES_FRACTION:
         return
@@ -135,7 +135,7 @@ def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
 
 
 def _bad_lines_fraction(content: Content, encoding: str) -> float:
-    """Return the fraction of lines with undecodable bytes, of those that are not ASCII; the others tell nothing."""
+    """Return the fraction of non-ASCII lines with undecodable bytes; ASCII lines tell nothing."""
     num_bad = num_lines = 0
     for line in lines_of_chunks(_decoded(content, encoding)):
         if not line.isascii():
@@ -145,7 +145,7 @@ def _bad_lines_fraction(content: Content, encoding: str) -> float:
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Return whether more of a sample decodes as UTF-8 than by chance; a short sample needs more of it."""
+    """Return whether more of a sample decodes as UTF-8 than by chance; short samples need a larger share."""
     text = sample.decode("utf-8", MARKING)
     good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
     return good >= (_LEAST_UTF8_FRACTION if good > _MANY else 0.5) * (good + bad)
@@ -221,7 +221,7 @@ def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
 
 
 def _samples(content: Content) -> Iterator[bytes]:
-    """Yield the first lines of a file that are not ASCII, some together; very long lines are split."""
+    """Yield the first non-ASCII lines of a file in groups; very long lines are split."""
     num_samples = 0
     sample = b""
     with content.open() as stream:

@@ -27,7 +27,7 @@ from elmo_zh.run.reporter import Reporter, counted
 
 @dataclass
 class Members:
-    """The members of an archive that have been read; lines are numbered from 0 through all members."""
+    """The members of an archive that have been read; lines are numbered from 0 across all members."""
 
     names: list[str] = field(default_factory=list)
     first_lines: list[int] = field(default_factory=list)
@@ -83,9 +83,9 @@ class InputText:
     A line is a line of a text file or the text of one record. No line is left out: what cannot be read is an error.
 
     Attributes:
-        from_name: Pattern of names of files, such as {year}_{author}.txt, which gives all lines columns.
-        tally: How the file was read: formats, encodings, records without text; of the last reading.
-        passed_over: Members of an archive that are no text; of the last reading.
+        from_name: Pattern of file names, such as {year}_{author}.txt, that gives all lines columns.
+        tally: How the file was last read: formats, encodings, records without text.
+        passed_over: Members of an archive that the last reading skipped because they are not text.
         members: The files of an archive that have been read, and where their lines begin; of the last reading.
     """
 
@@ -148,24 +148,24 @@ class InputText:
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
-        """Yield the lines; a file that was found in a folder and is no text gives none and a warning."""
+        """Yield the lines; for a file that was found in a folder and is not text, only warn."""
         return (record.line for record in self.records_if_text(reporter))
 
     def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
-        """Yield what `records` yields; a file that was found in a folder and is no text gives none and a warning."""
+        """Yield the records; for a file that was found in a folder and is not text, only warn."""
         try:
             yield from self.records(reporter)
         except UnsuitableError as error:
             self.skip(error, reporter)
 
     def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
-        """Warn that the file is skipped; raise the error if the user named the file, as it should be text then."""
+        """Warn that the file is skipped; raise the error if the user named the file, which should then be text."""
         if self.source.is_named:
             raise error
         reporter.warn(f"Skipped: {error}")
 
     def _require_fields(self) -> None:
-        """Raise CorpusError if a field is wanted of a file that was named and has none."""
+        """Raise CorpusError if a field is wanted from a file that the user named and that has no fields."""
         [(kind, _, _)] = self.tally.forms or [("", "", "")]
         if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
             raise CorpusError(

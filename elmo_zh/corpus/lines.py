@@ -40,14 +40,14 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def as_one_line(text: str) -> str:
-    """Return a block of markup (HTML, Markdown) as one line; a line break between Chinese characters is no space."""
+    """Return a block of markup (HTML, Markdown) as one line; line breaks between Chinese characters vanish."""
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number.
 
-    They end at LF only, or with `keeps_ends` at LF, CR and CR LF, which stay.
+    They end at LF only, or with `keeps_ends` at LF, CR and CR LF, which are kept.
     """
     # The unfinished line, joined only once.
     fragments: list[str] = []

@@ -17,7 +17,7 @@ _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
 
 
 def columns_of_name(pattern: str, name: str) -> dict[str, str]:
-    """Return what a file's name says by a pattern such as {year}_{author}.txt; CorpusError if the two do not fit.
+    """Return a file name's values for a pattern such as {year}_{author}.txt; raise CorpusError if it does not fit.
 
     >>> columns_of_name("{year}_{author}.txt", "texts/1921_鲁迅.txt")
     {'year': '1921', 'author': '鲁迅'}
@@ -46,7 +46,7 @@ def _format_of_suffix() -> dict[str, str]:
 
 
 def format_of_name(name: str) -> str | None:
-    """Return the corpus format that the suffix of a file's name tells, compression aside; None if it tells none."""
+    """Return the corpus format that a file's suffix indicates, compression aside; None if it indicates none."""
     return _format_of_suffix().get(suffix_of(name))
 
 
@@ -86,7 +86,7 @@ def is_archive_name(name: str) -> bool:
 
 
 def is_other_name(name: str) -> bool:
-    """Return whether a name belongs to a known kind of file that is no corpus: an image, a program, an office file."""
+    """Return whether a name belongs to a known kind of file, but no corpus: an image, a program, an office file."""
     if is_corpus_name(name):
         return False
     # Python's own table, not the machine's, so that the result is the same everywhere.

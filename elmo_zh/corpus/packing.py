@@ -79,7 +79,7 @@ class Allowance:
         self._member_bytes = 0
 
     def start(self, member: object, packed_bytes: int) -> None:
-        """Begin to unpack a member; one that is unpacked again counts once."""
+        """Begin to unpack a member; one that is unpacked twice counts once."""
         if member is not self._member:
             self._packed += packed_bytes
             self._unpacked += self._member_bytes
@@ -109,7 +109,7 @@ def _zstd() -> Any:
 class _GzipDecompressor:
     """One member of a gzip file, with the interface that bz2, lzma and zstd share; zlib checks its checksum and length.
 
-    A file may consist of several.
+    A file may consist of several members.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class _Unpacked(io.RawIOBase):
     """The streams of a compressed file one after the other, to its very end.
 
     The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
-    its content silently. Here only zeros may follow, with which some programs fill blocks.
+    its content silently. Here only zeros may follow, because some programs pad blocks with them.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """A range of bytes of a file, and what the start of the file says about all of it."""
+    """A range of bytes of a file, with the file's format, encoding and text fields as found at its start."""
 
     start: int
     end: int
@@ -44,10 +44,10 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Return ranges of about `range_bytes` that together are the file; none if it has to be read as a whole.
+    """Return ranges of about `range_bytes` that together make up the file; none if it has to be read as a whole.
 
-    Lines and pages belong to the range that they start in. The only packed files that are split are dumps in many
-    streams of bz2.
+    Lines and pages belong to the range that they start in. The only compressed files that are split are multistream bz2
+    dumps.
     """
     size = source.path.stat().st_size
     if size <= range_bytes or config.bad_bytes == "strict":
@@ -65,7 +65,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
     """Return ranges of about `range_bytes` that begin after the given places; none if the file cannot be split.
 
-    If two ranges would overlap, the second is left out. A start in UTF-8 is enough to detect that.
+    If two ranges would overlap, the second is left out. A file whose start is UTF-8 counts as UTF-8.
     """
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
@@ -201,7 +201,7 @@ def _next_bytes(file: BinaryIO, num_bytes: int) -> Iterator[bytes]:
 
 
 class _Pieces:
-    """Pieces, none of them empty, as a stream; each call reads the next one, of any length."""
+    """A stream over non-empty pieces; each read returns the next one, whatever its length."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -49,11 +49,11 @@ def read_source(
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield the records of each file of a source, and leave none out, with the file's path in its archive.
+    """Yield every record of each file of a source, with the file's path in its archive.
 
-    A record is a line of a text file, or a record of a table or of JSON, in which its own line ends are spaces; one
-    without text is an empty line. The records must be read before the next file. The path is empty for a source that is
-    no archive. A source that is no text raises UnsuitableError.
+    A record is a line of a text file, or a table row or JSON record whose line ends become spaces; a record without
+    text is an empty line. The records must be read before the next file. The path is empty for a source that is not an
+    archive. A source that is not text raises UnsuitableError.
     """
     return _read_contents(
         source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
@@ -137,7 +137,7 @@ def _checked(records: Iterator[Record], name: str) -> Iterator[Record]:
 
 
 def _begun(items: Iterator[Item], kind: str, text: DecodedText, tally: Tally) -> Iterator[Item]:
-    """Count the form of a file, which is known once its first document or record has been read; return all of them."""
+    """Count a file's format once its first document or record has been read; return all of them."""
     first = next(items, None)
     tally.forms[kind, text.encoding.name, tally.read_field] += 1
     return chain([] if first is None else [first], _rest(items))

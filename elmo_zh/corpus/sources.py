@@ -87,7 +87,7 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and what its folders hold besides.
+    """The sources of a corpus in reading order, and the other content of its folders.
 
     Attributes:
         passed_over: Files whose names do not suggest text.

@@ -26,7 +26,7 @@ class PassedOver:
             listed.append(name)
 
     def extend(self, other: "PassedOver") -> None:
-        """Add what was passed over later."""
+        """Add the counts of a later part."""
         for reason, names in other.names.items():
             listed = self.names.setdefault(reason, [])
             listed += names[: _MOST_NAMES - len(listed)]
@@ -53,7 +53,7 @@ class PassedOver:
 
 @dataclass
 class Tally:
-    """Counts of one source, in characters before any change; what was read is what was kept and what was dropped."""
+    """Counts of one source, in characters before any change; kept and dropped text is all that was read."""
 
     # Format, encoding and field of each file in it; one entry unless the source is an archive.
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)

@@ -79,9 +79,9 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence of lines, without the sentences that have none.
+    """Yield the tokens of each sentence of lines; sentences without tokens are skipped.
 
-    Without a preparation the lines are segmented text, one sentence a line, split at U+0020.
+    Without a preparation the lines are segmented text, one sentence per line, split at U+0020.
     """
     for line in lines:
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

@@ -102,7 +102,7 @@ def _without_markup(text: str, counts: LineCounts) -> str:
 def looks_garbled(line: str) -> bool:
     """Return whether a line looks as if it was decoded with the wrong encoding.
 
-    This is fast but no proof: a line about mojibake looks the same.
+    The test is fast but not certain: a line about mojibake looks the same.
     """
     return bool(_GARBLED.search(line)) or _LOST in line or _was_read_as_gb18030(line)
 

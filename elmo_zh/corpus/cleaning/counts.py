@@ -1,4 +1,4 @@
-"""Counts of changed, kept and dropped lines, which can be added up over shards of a corpus in order, with examples."""
+"""Counts of changed, kept and dropped lines, with examples; counts of consecutive shards can be added up."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +63,7 @@ class LineCounts:
     """Counts of the lines of a shard of a corpus, in order.
 
     Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
-    line are counted when the line is kept. `normalised_characters` are those of kept lines after all changes.
+    line are counted when the line is kept. `normalised_characters` counts the kept lines after all changes.
     """
 
     kept_lines: int = 0
@@ -127,14 +127,14 @@ class LineCounts:
                 mine.setdefault(reason, FoundLines()).add(found)
 
     def forget_examples(self) -> None:
-        """Keep the counts alone."""
+        """Drop the examples and keep the counts."""
         for change in self.steps.values():
             change.examples.clear()
         for found in (*self.dropped.values(), *self.noticed.values()):
             found.examples.clear()
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield the characters of kept text before and after each of the steps, in order; each reads the one before."""
+        """Yield the characters of kept text before and after each step; each step reads the previous output."""
         characters = self.kept_characters
         for step in steps:
             change = self.steps.get(step, StepCounts())
@@ -149,7 +149,7 @@ class LineCounts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
-        """Return the counts that `as_record` gave, also after a round trip through JSON."""
+        """Return the counts in a record from `as_record`, even after a round trip through JSON."""
         counts = cls(**{name: record[name] for name in ("kept_lines", "kept_characters", "normalised_characters")})
         for step, change in record["steps"].items():
             examples = [(before, after) for before, after in change["examples"]]

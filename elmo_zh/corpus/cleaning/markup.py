@@ -1,6 +1,6 @@
 """Remove remnants of HTML, wikitext and BBCode from plain text, but nothing that may be text or mathematics.
 
-Removed are tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. The time is
+It removes tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. The time is
 proportional to the length of a line, whatever it contains.
 """
 
@@ -96,7 +96,7 @@ def _comments(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _elements(line: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of elements that are removed with their content, none of them inside another."""
+    """Yield start and end of elements that are removed with their content; none is inside another."""
     open_name, start = "", 0
     for match in _ELEMENT_TAG.finditer(line):
         name = match[2].lower()
@@ -132,7 +132,7 @@ def _without_bbcode(line: str) -> str:
 
 
 def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
-    """Return whether this is a tag, not a word in brackets or an index (a[i]): it has or is an end, or has a value."""
+    """Return whether this is a tag, not a bracketed word or index (a[i]): it is or has an end tag, or has a value."""
     return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"
 
 
@@ -168,7 +168,7 @@ def without_wiki_marks(line: str) -> str:
 
 
 def _is_of_table(line: str) -> bool:
-    """Return whether a line starts, divides or ends a wiki table, or is the rule below the head of a Markdown table."""
+    """Return whether a line starts, divides or ends a wiki table, or is the rule under a Markdown table's header."""
     return bool(_TABLE_LINE.fullmatch(line)) or ("--" in line and _RULE_SIGNS.issuperset(line))
 
 
@@ -188,7 +188,7 @@ def _is_list(target: str) -> bool:
 
 
 def _without_templates(line: str) -> str:
-    """Return a line without templates, also nested ones; templates without an end stay."""
+    """Return a line without templates, including nested ones; unclosed templates stay."""
     kept: list[str] = []
     opened: list[int] = []
     end = 0

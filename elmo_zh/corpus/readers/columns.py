@@ -1,4 +1,4 @@
-"""Which column or field of a file's first records holds the text, which one the label, and which row names them."""
+"""Find the columns or fields of text and label in a file's first records, and whether the first row names them."""
 
 import math
 import re
@@ -77,7 +77,7 @@ def num_han_of(rows: Rows, column: int) -> int:
 def known_field(num_han: Mapping[str, int]) -> str | None:
     """Return the field whose last key is a known name and that has about as much text as any other field, else None.
 
-    The outermost comes first, then the first of the known names, then the one spelled exactly like it.
+    The outermost field takes precedence, then the first of the known names, then its exact spelling.
     """
     known = [path for path in num_han if _last_key(path) in KNOWN_NAMES]
     most_known = max((num_han[path] for path in known), default=0)
@@ -116,8 +116,8 @@ def text_column(sample: Rows) -> tuple[int | None, bool]:
 def has_header(sample: Rows, *, text: int | None = None, label: int | None = None) -> bool:
     """Return whether the first row certainly names the columns.
 
-    It does if its label is no number and all others are, or comes once and all others again; if its text has no Han
-    characters and all others have; or if any column but the text has only numbers below a cell that is no number.
+    It does if its label is not a number and all others are, or is unique while all others repeat; if its text has no
+    Han characters while all others do; or if any column other than the text has only numbers below a non-number.
     """
     first, rest = sample[0], sample[1:]
     if label is not None:
@@ -151,17 +151,17 @@ def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
 
 
 class Columns(NamedTuple):
-    """The columns of the texts, None for one that is not known, and all those that could hold the label."""
+    """The columns of the texts, None for an unknown one, and all columns that could hold the label."""
 
     texts: tuple[int | None, ...]
     labels: tuple[int, ...] = ()
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of the texts and the label by their names in the first row; None if none of these is known.
+    """Return the columns of the texts and the label by their names in the first row; None if no name is known.
 
-    Beside a known label the texts are the other columns with the most Chinese; beside known texts the label is one of
-    the others. Columns that number the rows are neither. With `numbers` labels are numbers.
+    With a known label, the texts are the other columns with the most Chinese; with known texts, the label is one of the
+    others. Columns of row numbers are neither. With `numbers`, labels are numbers.
     """
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
@@ -192,7 +192,7 @@ def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[
 
 
 def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of a table without known names: texts have the most Chinese, labels come again."""
+    """Return the columns of a table without known names: texts have the most Chinese, labels repeat."""
     width = max(map(len, sample))
     texts = _texts_among(sample, range(width), num_texts)
     if texts is None or width < num_texts + with_label:
@@ -203,7 +203,7 @@ def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: 
 
 
 def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns that may be labels; if there are several, those of numbers or with repeated values."""
+    """Return the columns that may be labels; if there are several, the ones with numbers or repeated values."""
     cells = {column: cells_of(rows, column) for column in columns}
     found = {column: each for column, each in cells.items() if _may_be_label(each)}
     if len(found) > 1:
@@ -232,14 +232,14 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def part_named(word: str) -> str:
-    """Return the part that a word in lower case stands for; "" if for none."""
+    """Return the part of the data that a lower-case word names; "" if it names none."""
     return next((part for part, words in PART_WORDS.items() if word in words), "")
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
     """Return the columns with the most Chinese, else the longest; those that are often empty or alike come last.
 
-    Columns of dates, numbers or identifiers are no texts; None if too few are left.
+    Columns of dates, numbers or identifiers are not texts; None if too few are left.
     """
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:

@@ -1,4 +1,4 @@
-"""Corpus formats: what each one is known by, and the format and the documents of one file."""
+"""Corpus formats: how each is recognised, and the format and the documents of a file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document.
 
-    The parser builds no tree, so a deep page takes no memory; a long one does, so the length is limited.
+    The parser builds no tree, so deep nesting takes no memory; length does, so it is limited.
     """
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")

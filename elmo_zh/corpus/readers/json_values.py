@@ -60,7 +60,7 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
 def read_json_records(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield each record, also those without text.
+    """Yield each record, including those without text.
 
     Records are the items of the outermost array that holds text of the field, wherever that array is.
     """
@@ -91,7 +91,7 @@ def read_json_records(
 
 
 def _is_item_with(around: list[str | None], paths: set[str]) -> bool:
-    """Return whether a value stands in an array, in no other array, and below or at one of the paths."""
+    """Return whether a value is an item of an array, is in no other array, and holds text at one of the paths."""
     if around[-1] is not None or around.count(None) > 1:
         return False
     array = ".".join(key for key in around if key is not None)
@@ -122,7 +122,7 @@ def _is_outermost_item(around: list[str | None]) -> bool:
 def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
     """Yield number of the record, path and value of every text and number, and (number, "", None) before each record.
 
-    `starts_record` says of a value inside objects (their current key) and arrays (None) whether it is a record.
+    `starts_record` says whether a value is a record, given the objects (current key) and arrays (None) around it.
     """
     # Imported here, so that a machine that only trains does not need it.
     import ijson

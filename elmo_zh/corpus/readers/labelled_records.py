@@ -1,4 +1,4 @@
-"""Texts and labels in tables and JSON: the columns or fields that hold them, and the part of the data of a record."""
+"""Texts and labels in tables and JSON: the columns or fields that hold them, and each record's part of the data."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,17 +55,17 @@ class LabelledRecord:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Its texts, if it has a label too."""
+        """The texts of a record with a label."""
         return self.cells[:-1]
 
     @property
     def label(self) -> str:
-        """Its label; "" if that is empty."""
+        """The label of a record; "" if it is empty."""
         return self.cells[-1].strip()
 
 
 class LabelledRecords(NamedTuple):
-    """The records of a file with the cells that are wanted, a note on which ones these are, and their columns."""
+    """The records of a file with the wanted cells, a note that says which these are, and their columns."""
 
     records: Iterator[LabelledRecord]
     note: str
@@ -73,7 +73,7 @@ class LabelledRecords(NamedTuple):
 
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
-    """Return the records of a table or of JSON, with the columns that the settings name, or those that are found."""
+    """Return the records of a table or of JSON, with the columns that the settings name or that are detected."""
     open_records = _open_objects if kind == "jsonl" else _open_table
     opened = open_records(text, kind, reading, with_label)
     part_field = opened.find_parts() if with_label else None
@@ -115,7 +115,7 @@ class _Opened:
     note: str
 
     def find_parts(self) -> str | None:
-        """Return an unused field that says train, dev or test in each record, or None."""
+        """Return an unused field whose value in each record is train, dev or test; None if there is none."""
         for place, field in enumerate(self.shown):
             cells = cells_of(self.sample[:_PART_RECORDS], place)
             if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):
@@ -123,7 +123,7 @@ class _Opened:
         return None
 
     def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts and the label of a record; raise CorpusError for one that is not as the others."""
+        """Return the texts and the label of a record; raise CorpusError if it differs in form from the others."""
         check = _cells_of_row if self.what == "row" else _cells_of_object
         return check(self, where, values)
 
@@ -225,7 +225,7 @@ def _shown_column(sample: Rows, column: int) -> str:
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
-    """Return the error for a text or label that no column or field is known to hold."""
+    """Return the error for a text or label whose column or field is unknown."""
     what = "label" if place == num_texts else "text"
     pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
     advice = f"Name it: --{what}-column NAME"

@@ -53,7 +53,7 @@ def _lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
 
 
 def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
-    """Yield the text of a paragraph, with U+0000, which Markdown cannot hold, for hard line breaks."""
+    """Yield the text of a paragraph, with U+0000, which Markdown cannot contain, for each hard line break."""
     if len(content) > _LONGEST_PARAGRAPH:
         yield content
         return

@@ -74,8 +74,7 @@ def shown_row(row: Sequence[str]) -> str:
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
     """Return the fields that the user named, else the one that is certainly the text, if there is one.
 
-    The tally receives them, and the other fields with Chinese text at the start of the file, unless the user has
-    chosen.
+    The tally receives them and, unless the user has chosen, the other fields with Chinese text at the file's start.
     """
     paths = list(parse_fields(named))
     if not paths:
@@ -108,13 +107,13 @@ def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
 
 
 def joined_line(texts: Sequence[str]) -> str:
-    """Return the texts of a record as one line: each line end becomes a space, so that places in a text stay."""
+    """Return the texts of a record as one line: each line end becomes a space, so that positions stay valid."""
     return " ".join(texts).replace("\n", " ").replace("\r", " ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """The records of a file, where their text is, and what is wrong if none has any."""
+    """The records of a file, where their text is, and the error if none has any."""
 
     records: Iterable[Any]
     paths: list[str]
@@ -122,7 +121,7 @@ class _Opened:
     no_text: CorpusError | None = None
 
     def texts(self, tally: Tally) -> Iterator[tuple[list[str], Any]]:
-        """Yield each record with its texts, also those without any, which are counted."""
+        """Yield each record with its texts; records without text are counted and yielded too."""
         found = False
         for record in self.records:
             texts = texts_at(record, self.paths)
@@ -229,7 +228,7 @@ def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
     """Return the columns that the user named, or the one that certainly holds the text; and whether there is a header.
 
-    A column that is given by its number is read from the first row on.
+    A column given by its number is read from the first row on.
     """
     names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
     if not names:

@@ -1,6 +1,6 @@
 """Files of records: rows of CSV and TSV and values of JSON lines, as one stream of dicts from names to values.
 
-All columns are kept, also those that a reader does not use. `columns.py` chooses the columns of text and label.
+All columns are kept, including those that a reader does not use. `columns.py` chooses the columns of text and label.
 """
 
 import csv
@@ -39,14 +39,14 @@ class Table:
         is_blank: Callable[[int, Row], bool] = lambda _, row: not row,
         num_sample_rows: int = _SAMPLE_ROWS,
     ) -> None:
-        """Read the first rows; a file that is not CSV is a CorpusError, here or when more is read."""
+        """Read the first rows; raise CorpusError if the file is not CSV, here or when more is read."""
         numbered = enumerate(_checked(text, rows), start=1)
         self._rest = ((number, row) for number, row in numbered if not is_blank(number, row))
         self.sample = list(islice(self._rest, num_sample_rows))
         self.width = max((len(row) for _, row in self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
-        """Return a name for each column: the one in the first row, where it has one of its own, or `column N`."""
+        """Return a name for each column: its unique name in the first row, or else `column N`."""
         found: list[str] = []
         for place in range(self.width):
             given = self.sample[0][1][place].strip() if has_header and place < len(self.sample[0][1]) else ""
@@ -54,7 +54,7 @@ class Table:
         return found
 
     def records(self, *, has_header: bool) -> Iterator[tuple[int, dict[str, str]]]:
-        """Yield the number and the cells by the name of their column of each row; short rows have fewer cells."""
+        """Yield each row's number and its cells by column name; short rows have fewer cells."""
         names = self.names(has_header=has_header)
         for number, row in chain(self.sample[has_header:], self._rest):
             record = dict(zip(names, row, strict=False))
@@ -74,7 +74,7 @@ def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
 
 
 def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
-    """Return the rows of a table with a separator such as _!_, equally often in each of the first lines; else None."""
+    """Return the rows of a table whose separator, such as _!_, is equally frequent in the first lines; else None."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return None
@@ -123,8 +123,8 @@ def json_records(
 ) -> Iterator[Any]:
     """Yield the record of each line that is not blank.
 
-    A line that is not JSON is counted in `bad`, else it is an error with the advice. Blank lines are counted in
-    `blank`.
+    A line that is not JSON is counted in `bad` if that is given; otherwise it is an error with the advice. Blank lines
+    are counted in `blank`.
     """
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
@@ -146,7 +146,7 @@ def json_records(
 
 
 def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; for a repeated key a list of all its values, so that none is lost."""
+    """Return an object in which a repeated key has a list of all its values, so that none is lost."""
     record = dict(pairs)
     if len(record) == len(pairs):
         return record
@@ -195,7 +195,7 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
 
 
 def first_object(text: DecodedText) -> dict[str, Any]:
-    """Return the first object of JSON lines or of a list of any length; an empty one if there is none."""
+    """Return the first object of JSON lines or of a list of any length; an empty dict if there is none."""
     start = text.head(_LONGEST_FIRST)
     found = _FIRST_OBJECT.match(start)
     try:

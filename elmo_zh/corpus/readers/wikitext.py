@@ -79,7 +79,7 @@ def _without_open_comment(source: str, tally: Tally) -> str:
 
 
 def num_unclosed(source: str) -> int:
-    """Return how often a page opens markup that is not closed in order, or is too deep; parsing it may take long."""
+    """Return how often a page opens markup that is too deep or not closed in order; parsing may then take long."""
     num_unclosed = 0
     opened: list[str] = []
     depths: Counter[str] = Counter()
@@ -170,7 +170,7 @@ def _tag(node: Any, tally: Tally) -> Iterator[str]:
 
 
 def _template(node: Any, tally: Tally) -> Iterator[str]:
-    """Yield the visible text of templates that are words of a sentence; other templates are not prose."""
+    """Yield the visible text of templates that are part of a sentence; other templates are not prose."""
     name = str(node.name).strip().lower()
     function, _, number = name.partition(":")
     shown = next((each for each in _shown_parameters(name) if node.has(each)), None)
