@@ -1,4 +1,4 @@
-"""Map tokens to characters of the raw line, also where normalisation has changed the characters."""
+"""Map tokens to characters of the raw line, even where normalisation has changed them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from elmo_zh.text.sentences import pieces, split_sentences
 
 
 class Edit(NamedTuple):
-    """A range of characters, never empty, that is replaced by `length` others."""
+    """A non-empty range of characters that is replaced by `length` others."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class TokenisedLine:
-    """The tokens of one line, none empty; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
+    """The non-empty tokens of one line; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
 
     tokens: list[str]
     offsets: NDArray[np.int32]
@@ -79,8 +79,8 @@ def align_sentences(
 ) -> Iterator[TokenisedLine]:
     """Yield the tokens of each sentence of a text, with their offsets in the whole text.
 
-    `prepare` returns the tokens of one sentence text, with their offsets in it. Without `split` the text is one.
-    Sentences are cut into `pieces` of at most `longest` characters, unless that is 0.
+    `prepare` returns the tokens of one sentence text, with their offsets in it. Without `split`, the whole text is one
+    sentence. Sentences are cut into `pieces` of at most `longest` characters, unless that is 0.
     """
     start = 0
     sentences = split_sentences(text) if split else [text]

@@ -33,13 +33,13 @@ def han_share(line: str) -> float:
 
 @cache
 def simplified_forms() -> frozenset[str]:
-    """Return the frequent characters in simplified text only: the characters of GB 2312's first level outside Big5."""
+    """Return frequent characters of simplified text only: GB 2312's first level without the characters of Big5."""
     return frozenset(_characters("gb2312", range(0xB0, 0xD8)) - _characters("big5", range(0xA4, 0xFA)))
 
 
 @cache
 def traditional_forms() -> frozenset[str]:
-    """Return the frequent characters in traditional text only: the characters of Big5's first level outside GB 2312."""
+    """Return frequent characters of traditional text only: Big5's first level without the characters of GB 2312."""
     return frozenset(_characters("big5", range(0xA4, 0xC7)) - _characters("gb2312", range(0xB0, 0xF8)))
 
 

@@ -54,7 +54,7 @@ def _invisible() -> re.Pattern[str]:
 class Normaliser:
     """Function from raw to normalised text, applied step by step; the white space step comes last.
 
-    Only that step can change a text that matches `stable`, as most texts do, and quickly.
+    Most texts match `stable`: only the last step can change them, and it is quick.
     """
 
     steps: tuple[Step, ...]
@@ -229,7 +229,7 @@ def _divide_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether there may be a run longer than 30: it would hold one of each 31 characters."""
+    """Return whether there may be a run longer than 30: it would include a character of every 31st position."""
     return not _marks().isdisjoint(text[_MOST_MARKS :: _MOST_MARKS + 1])
 
 

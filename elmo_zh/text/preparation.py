@@ -35,11 +35,11 @@ class TextPreparation:
     def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of one raw sentence text, and their positions in it before normalisation.
 
-        Each span to `keep`, its first character and the one after its last, becomes one token; what is between the
-        spans is segmented by itself. `check_spans` raises ValueError.
+        Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
+        between spans is segmented separately. `check_spans` raises ValueError.
 
         A token reaches from the first raw character behind its first character to the last raw character behind its
-        last one. Two tokens overlap in a raw character that became several, such as ㎏ in NFKC.
+        last one. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
 
         >>> preparation = TextPreparation.build(TextConfig())
         >>> line = preparation.prepare("今天１０度")
@@ -55,7 +55,7 @@ class TextPreparation:
         return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
 
     def _tokens_around(self, text: str, kept: Sequence[tuple[int, int]]) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the tokens of a normalised text, each kept span one of them, and their positions."""
+        """Return the tokens of a normalised text and their positions; each kept span is one token."""
         tokens: list[str] = []
         places = [np.zeros((0, 2), np.int32)]
         borders = [(0, 0), *kept, (len(text), len(text))]
@@ -71,17 +71,17 @@ class TextPreparation:
         return tokens, np.concatenate(places)
 
     def sentences(self, line: str) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line, without the sentences that have none."""
+        """Return the tokens of each sentence of a raw line; sentences without tokens are left out."""
         return [tokens for text in self.sentence_texts(line) if (tokens := self.segment(text))]
 
     def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
-        """Return the normalised sentence texts of a raw line, also those without a token."""
+        """Return the normalised sentence texts of a raw line, including those without tokens."""
         sentences = split_sentences(line) if self.split_at_sentence_ends else (line,)
         return self.normalise.sentence_texts(line, sentences, on_change)
 
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
-    """Return spans of characters in order; ValueError if one is empty, overlaps another, or exceeds the text."""
+    """Return character spans in order; raise ValueError if one is empty, overlaps another or exceeds the text."""
     ordered = sorted((int(start), int(end)) for start, end in spans)
     for start, end in ordered:
         if not 0 <= start < end <= num_characters:
@@ -93,7 +93,7 @@ def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[t
 
 
 def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Return the normalised characters of raw spans: those that come from any of their characters, none twice."""
+    """Return, for raw spans, the spans of the normalised characters that come from them, none twice."""
     places: list[tuple[int, int]] = []
     for start, end in kept:
         inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))

@@ -18,7 +18,7 @@ _HALVES = re.compile("([\ud800-\udfff]+)")
 def script_step(script: str) -> Step:
     """Return the step that converts a text to simplified or traditional characters.
 
-    OpenCC converts words (头发, 发展), so part of a text may convert differently than the whole text, and converting
+    OpenCC converts words (头发, 发展), so part of a text may convert differently from the whole text, and converting
     twice may change more: do not convert traditional text to traditional.
     """
     try:

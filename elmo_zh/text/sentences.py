@@ -24,13 +24,13 @@ LONGEST_SENTENCE = 2000
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Return the sentence texts of a paragraph; concatenated they are the paragraph.
+    """Return the sentence texts of a paragraph; concatenated, they give the paragraph.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
     the paragraph. Call it before normalising, which may replace these characters.
 
     Raises:
-        TypeError: If it is not a string.
+        TypeError: If the paragraph is not a string.
     """
     check_string(paragraph, "split_sentences", "paragraph")
     if '"' in paragraph or "'" in paragraph:
@@ -39,10 +39,10 @@ def split_sentences(paragraph: str) -> list[str]:
 
 
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
-    """Return a text in pieces of at most `longest` characters; concatenated they are the text.
+    """Return a text in pieces of at most `longest` characters; concatenated, they give the text.
 
     Each ends after the last sentence that surely ends before the limit, else after the last space, else at the limit.
-    In `segmented` text a sentence end may be in a token, so that only spaces count.
+    In `segmented` text a sentence end may be inside a token, so only spaces count.
     """
     found, start = [], 0
     while len(text) - start > longest:

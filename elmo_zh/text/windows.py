@@ -11,7 +11,7 @@ WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
 def iter_windows(
     items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
 ) -> Iterator[list[Item]]:
-    """Yield consecutive items in lists; the item with which a list reaches a limit is its last one.
+    """Yield consecutive items in lists; the item that reaches a limit ends its list.
 
     `size` returns the tokens of an item, for example; a limit of 0 is WINDOW_ITEMS or WINDOW_TOKENS.
     """

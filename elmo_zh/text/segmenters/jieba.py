@@ -20,7 +20,7 @@ _in_use: WeakValueDictionary[str, Words] = WeakValueDictionary()
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return jieba with a dictionary of its own, which other uses of jieba in the same process do not change.
+    """Return jieba with its own dictionary, unaffected by other uses of jieba in the same process.
 
     The words are jieba's, found in half the time (`elmo_zh.text.segmenters.jieba_cut`).
     """
@@ -62,7 +62,7 @@ def _with_words_of_user(words: Words, path: Path, never_found: set[str]) -> Word
 def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
     """Return what `jieba.Tokenizer.gen_pfdict` returns, in half the time: each word with its count, and the sum.
 
-    Beginnings of words that are no words themselves have the count 0. The file is closed.
+    Prefixes that are not words themselves have the count 0. The file is closed.
     """
     with file:
         fields = file.read().decode("utf-8").split()
@@ -78,7 +78,7 @@ def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
 
 
 def jieba_function_words() -> frozenset[str]:
-    """Return the words of jieba's dictionary that are no content words by their tags, such as 我们, 一个 and 因为."""
+    """Return the words of jieba's dictionary that are not content words by their tags, such as 我们, 一个 and 因为."""
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:

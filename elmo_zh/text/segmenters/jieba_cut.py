@@ -93,12 +93,12 @@ _CACHED_RUNS = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of a dictionary, to which no more are added.
+    """The words of a dictionary that no longer changes.
 
     Attributes:
-        counts: The count of each word; 0 for a beginning of words that is no word itself.
-        weights: The logarithm of each word's share of the total; None for such a beginning.
-        weight_of_others: That of a character that is no word.
+        counts: The count of each word; 0 for a prefix that is not a word itself.
+        weights: The logarithm of each word's share of the total; None for such a prefix.
+        weight_of_others: The weight of a character that is not a word.
     """
 
     counts: Mapping[str, int]
@@ -131,7 +131,7 @@ class JiebaCut:
         self._cut_run: Callable[[str, list[str]], None] = self._cut_with_hmm if use_hmm else self._cut_without_hmm
 
     def __call__(self, sentence: str) -> list[str]:
-        """Return the words of a sentence, including white space, each character of it as a word."""
+        """Return the words of a sentence; each white space character is a word."""
         words: list[str] = []
         # The pattern is a group, so the runs that words are made of have odd indices.
         for number, run in enumerate(self._runs.split(sentence)):

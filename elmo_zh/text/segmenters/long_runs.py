@@ -15,7 +15,7 @@ _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")
 
 
 def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a segmenter without spaces among its tokens that never gives `segment` more of a run than `RUN_LIMIT`.
+    """Return a segmenter that drops spaces and gives `segment` at most `RUN_LIMIT` characters of a run at once.
 
     Text without a longer run gets the tokens that `segment` gives to the whole text. A longer run is segmented in
     windows of `RUN_LIMIT` characters; the next window begins at the first token within `OVERLAP` characters of the end.

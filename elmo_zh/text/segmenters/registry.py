@@ -1,4 +1,4 @@
-"""Segmenters by name: from a normalised sentence to its tokens; the two that need no dictionary."""
+"""Segmenters by name, from a normalised sentence to tokens, and the two that need no dictionary."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class SegmenterModule(Protocol):
         """
 
     def describe(self) -> dict[str, str]:
-        """Return what has to be equal for equal tokens, such as "version" and the "dictionary"'s digest.
+        """Return everything that must match for equal tokens, such as "version" and the digest of the "dictionary".
 
         Bundles record it, and embedding compares it.
 
@@ -62,7 +62,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
 
 
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return name, version and dictionary digest: what has to be equal for equal tokens.
+    """Return name, version and dictionary digest: everything that must match for equal tokens.
 
     Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
     lacks it knows what to install. ConfigError says what is not installed.
@@ -104,7 +104,7 @@ def _load(name: str) -> SegmenterModule:
 
 
 def _checked(segment: Segmenter, name: str) -> Segmenter:
-    """Return a plug-in's segmenter with its tokens split at spaces, and refused where they are not the sentence."""
+    """Return a plug-in's segmenter with its tokens split at spaces, and refused unless they make up the sentence."""
 
     def segment_checked(sentence: str) -> list[str]:
         tokens = [part for token in segment(sentence) for part in split_tokens(token)]
