@@ -136,7 +136,6 @@ def test_killed_while_the_parts_are_joined(
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--output", output, *options)
     blocks = TextTokens.blocks
     with monkeypatch.context() as during:
-
         # The first reading counts unknown words, before any vector; the second one joins.
         num_read = count(1)
 
