@@ -25,7 +25,7 @@ _BUCKET_KEYS = 1_000_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
-    """Return which lines the settings require to be compared, or None if none."""
+    """Return the rule for lines that the settings require comparing; None if there are none."""
     if not config.drop_duplicates and not config.boilerplate_copies:
         return None
     least = config.duplicate_min_characters if config.drop_duplicates else 2**31
@@ -36,7 +36,7 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 class BucketTask:
     """Search the keys from `start` up to `end` (None: no upper limit) of all text shards, in the order of the corpus.
 
-    A line with more than `most_copies` is boilerplate; with 0 no line is.
+    A line with more than `most_copies` copies is boilerplate; with 0, no line is.
     """
 
     start: int
@@ -67,7 +67,7 @@ def find_repeated(
 ) -> RepeatedLines | None:
     """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
 
-    Without such settings, return None. The shards are all shards of the corpus, in its order.
+    Without such settings, return None. The shards are all shards of the corpus, in order.
     """
     if key_rule(config) is None:
         return None
@@ -84,7 +84,7 @@ def find_repeated(
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Write shard, line and reason of each line of a bucket that is left out, sorted by shard and line."""
+    """Write shard, number and reason of each line of a bucket to leave out, sorted by shard and line."""
     keys, shards, lines = _load_bucket(task)
     # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")
@@ -100,7 +100,7 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
 
 
 def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of the sorted keys are of duplicates, and which of boilerplate (none if `most_copies` is 0)."""
+    """Return which of the sorted keys belong to duplicates, and which to boilerplate (none if `most_copies` is 0)."""
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
     copies = np.diff(np.r_[starts, len(keys)])
     is_duplicate = keys & np.uint64(1) == 1

@@ -54,13 +54,13 @@ class HeldoutChoice:
     """Takes paragraphs one by one and then says which texts are held out.
 
     The paragraphs with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more
-    while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). Never held out
-    are more than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more
+    while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds
+    out more than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more
     than 200 sentences or a tenth of those tokens. All paragraphs of equal text are on the same side, and the order in
     which paragraphs are added does not matter. Only possible candidates stay in memory: different texts of up to twice
     the size that may be needed, since some may turn out to be repeated too often.
 
-    Texts with the key `bound` or a higher one are not kept.
+    Texts with keys of `bound` or above are not kept.
     """
 
     def __init__(self, config: TextConfig) -> None:
@@ -83,7 +83,7 @@ class HeldoutChoice:
             self._add_text(paragraph, 1)
 
     def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
-        """Add what a choice of another shard has kept, of all the `num_sentences` that were added to it.
+        """Add the candidates of another shard's choice, which saw `num_sentences` in all.
 
         The final choice is the same as if all paragraphs had been added to this one.
         """
@@ -150,13 +150,13 @@ class HeldoutChoice:
 
 
 def save_candidates(path: Path, choice: HeldoutChoice) -> None:
-    """Write what a choice has kept."""
+    """Write the bound and the candidates of a choice."""
     rows = [[each.key, each.num_sentences, each.num_tokens, copies] for each, copies in choice.candidates()]
     write_json(path, {"bound": choice.bound, "groups": rows})
 
 
 def load_candidates(path: Path) -> tuple[int, list[Candidate]]:
-    """Return the bound of a choice and what it has kept."""
+    """Return the bound and the candidates of a choice."""
     saved = read_json(path)
     return saved["bound"], [(Paragraph(*numbers), copies) for *numbers, copies in saved["groups"]]
 

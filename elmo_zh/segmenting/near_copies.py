@@ -46,7 +46,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
 
 
 def find_near_copies(keys: Sequence[int], shards: Sequence[Path]) -> set[int]:
-    """Return which of the paragraphs with these keys have a near copy of another key in the segmented shards.
+    """Return the keys whose paragraphs have a near copy under another key in the segmented shards.
 
     The shards are read twice. Memory grows with the largest shard and with the number of keys.
     """
@@ -76,7 +76,7 @@ def _iter_signed(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], S
 def _has_near_copy(
     keys: NDArray[np.uint64], ours: Signatures, other_keys: NDArray[np.uint64], others: Signatures
 ) -> NDArray[np.bool_]:
-    """Return which signatures agree with one of the others, of another key, in enough places."""
+    """Return which signatures agree in enough places with a signature of another key."""
     is_near = np.zeros(len(keys), np.bool_)
     # Signatures that agree in 9 of 16 places agree in both places of one of these 8 pairs.
     for our_pairs, other_pairs in zip(ours.view(np.uint64).T, others.view(np.uint64).T, strict=True):

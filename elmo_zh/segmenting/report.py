@@ -1,4 +1,4 @@
-"""Reports of the segment stage on the files that it read: printed, recorded, and for people RUN/corpus_report.md."""
+"""Reports of the segment stage on the files that it read: printed, recorded, and written to RUN/corpus_report.md."""
 
 import re
 from collections import Counter

@@ -1,10 +1,10 @@
-"""The segment stage: from a corpus to files of one segmented sentence a line, training and held-out text apart.
+"""The segment stage: from a corpus to files of one segmented sentence per line, training and held-out text apart.
 
 Its four steps are made of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
 repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
 among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
 
-How the corpus is cut depends on the corpus and the settings only, so the files do not depend on the workers. Each task
+How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
 """
 
@@ -45,7 +45,7 @@ _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
 class SegmentCounts:
     """Counts of the text that the segment stage read and wrote.
 
-    `characters` is all text that was read: `kept_characters` plus those `dropped`, by reason.
+    `characters` counts all text that was read: `kept_characters`, and the characters `dropped` by reason.
     """
 
     files: int = 0
@@ -184,7 +184,7 @@ def _extend_tallies(result: SegmentedCorpus, figures: Figures) -> None:
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
-    """Raise CorpusError if fields are wanted of a corpus in which no file has any."""
+    """Raise CorpusError if fields are wanted from a corpus in which no file has any."""
     kinds = {kind for tally in result.tallies for kind, _, _ in tally.forms}
     if field and kinds and kinds <= set(WITHOUT_FIELDS):
         names = ", ".join(source.name for source in corpus.sources[:3])

@@ -1,4 +1,4 @@
-"""Third step of the segment stage: clean and segment the lines of a text shard, and note what may be held out."""
+"""Third step of the segment stage: clean and segment the lines of a text shard, and note held-out candidates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class CorpusPreparation:
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line, none if it is dropped; count the line and its changes."""
+        """Return the tokens of each sentence of a raw line, empty if it is dropped; count the line and its changes."""
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:
             return []

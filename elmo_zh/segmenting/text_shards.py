@@ -56,7 +56,7 @@ class TextShard:
         return np.memmap(self.file("keys"), "<u8", "r"), np.memmap(self.file("places"), "<u4", "r")
 
     def remove_text(self) -> None:
-        """Remove the lines, which nothing reads any more once they are segmented; the keys stay."""
+        """Remove the lines, which are not needed once they are segmented; the keys stay."""
         for suffix in ("txt", "runs"):
             self.file(suffix).unlink(missing_ok=True)
 
@@ -116,7 +116,7 @@ class TextShardWriter:
         self._keys, self._places = array("Q"), array("I")
 
     def start_document(self, source: int, *, continues: bool = False) -> None:
-        """Start a document of a source, or with `continues` go on with one that started in an earlier shard."""
+        """Start a document of a source, or with `continues` continue one that started in an earlier shard."""
         self._source = source
         self._start_run(continues=continues)
 
