@@ -64,7 +64,7 @@ def _require_workers(client: "Client", scheduler: str) -> None:
         ) from None
 
     def find_version() -> str | None:
-        """Return the version of elmo-zh on the machine that calls this; sent as code, as it may not be installed."""
+        """Return the version of elmo-zh on the calling machine; sent as code, as it may not be installed there."""
         try:
             from elmo_zh.version import __version__ as found
         except ImportError:

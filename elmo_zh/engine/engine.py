@@ -1,6 +1,6 @@
 """Engines run tasks that do not depend on each other: in this process, or in worker processes on this machine.
 
-Large values, such as models, are brought to a worker by name, and it loads them once.
+Large values, such as models, are sent to workers by name, and each worker loads them once.
 """
 
 import atexit
@@ -27,9 +27,9 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """Runs tasks that do not depend on each other.
 
-    A task may run more than once, on this machine or another, even at the same time, if an engine takes a living worker
-    for dead. So a task must write the same files each time, and give each its name only when it is complete
-    (`files.written_once`).
+    A task may run more than once, on this machine or another, even at the same time, if an engine mistakes a living
+    worker for a dead one. So a task must write the same files each time, and give each its name only when it is
+    complete (`files.written_once`).
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
@@ -193,10 +193,10 @@ _turn = threading.RLock()
 
 
 class LoadedOnce(Generic[*Values]):
-    """Values that a worker loads when they are first used, and then keeps, however many tasks bring them.
+    """Values that a worker loads when they are first used and then keeps, however many tasks need them.
 
-    Tasks carry how each is made: what its `__reduce__` returns, such as a function and the folder and digest of a
-    model. The arguments must be hashable.
+    Tasks carry the recipe of each value: the result of its `__reduce__`, such as a function and the folder and digest
+    of a model. The arguments must be hashable.
     """
 
     def __init__(self, *values: *Values) -> None:
