@@ -37,7 +37,7 @@ _REPORTED_WORDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings(Reduction):
-    """Settings that turn lines into vectors, whatever the form in which these are written."""
+    """Settings that turn lines into vectors, whatever the output form."""
 
     segmented: bool  # Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented
     dtype: str
@@ -46,7 +46,7 @@ class DumpSettings(Reduction):
     split_sentences: bool = False
 
     def check(self, embedder: ElmoEmbedder) -> None:
-        """Raise OptionError for settings that do not go together, or with the model."""
+        """Raise OptionError for settings that contradict each other or the model."""
         check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
             raise OptionError(
@@ -122,7 +122,7 @@ class _Dump:
         return stamp
 
     def run(self, stamp: Stamp, hints: Hints, engine: Engine) -> DumpReport:
-        """Write the output; what is finished in the work folder is used."""
+        """Write the output, using the finished parts in the work folder."""
         settings = self._settings
         counts = self.tokens.write(
             self._embedder,
@@ -156,7 +156,7 @@ class _Dump:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the root attributes of an output; what is usual is left out."""
+        """Return the root attributes of an output; the usual values are left out."""
         settings = self._settings
         segmenter = "as given"
         if not settings.segmented:
@@ -281,7 +281,7 @@ class LineVectors(ArrayWork):
 
 
 def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
-    """Return the counts of the unknown words of a text; of very many distinct ones, those of the most frequent half."""
+    """Return the counts of the unknown words of a text; if there are very many, of the most frequent half."""
     unknown = UnknownWords[bytes]()
     for block in blocks:
         unknown.add(compress(block.tokens, block.unknown))

@@ -34,7 +34,7 @@ _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOTS) -> Tensor:
-    """Return the character ids of segmented sentences, like AllenNLP's function of this name.
+    """Return the character ids of segmented sentences, like AllenNLP's function of the same name.
 
         character_ids = batch_to_ids([["今天", "天气", "很", "好"], ["你好"]])  # (2, 4, 50)
 
@@ -42,7 +42,7 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
 
     Args:
         batch: B sentences, each a list of words; the words `<S>` and `</S>` are the sentence marks.
-        num_slots: Character slots of each word (C); AllenNLP supports only 50. Longer words are cut.
+        num_slots: Character slots of each word (C); AllenNLP supports only 50. Longer words are truncated.
 
     Returns:
         int64, shape (B, T, C), T being the length of the longest sentence: the published ids plus 1, words padded with
@@ -157,7 +157,7 @@ class Elmo(nn.Module):
 
         Raises:
             BundleError: If the folder is not a sound bundle.
-            TypeError: If the path is missing or no path.
+            TypeError: If the path is missing or is not a path.
             ValueError: If it was made from a model of ELMoForManyLangs with word embeddings: use ElmoEmbedder.
         """
         bundle = load_bundle(find_given_bundle(path, "Elmo.from_bundle"))
@@ -168,20 +168,20 @@ class Elmo(nn.Module):
         return elmo
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the biLM as it is now, such as fine-tuned, as a bundle, which `from_bundle` and all commands read.
+        """Write the current, perhaps fine-tuned biLM as a bundle, which `from_bundle` and all commands read.
 
         The scalar mixes are not in it: they belong to the downstream model and its `state_dict`. It has no softmax,
         since a biLM that was trained with another network predicts no words.
 
         Args:
-            path: The folder, which appears when it is complete.
+            path: The folder, which appears only when it is complete.
             force: Replace a bundle.
 
         Raises:
-            TypeError: If it is no path.
+            TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
             OutputError: If the folder exists and `force` is not given, or it holds something else.
-            BundleError: If the bundle that it was loaded from is gone, or another one is there.
+            BundleError: If the bundle that it was loaded from is gone or was replaced.
         """
         output = check_path(path, "save", "path", "a folder")
         if self._loaded is None:
@@ -245,7 +245,7 @@ class Elmo(nn.Module):
 
         Raises:
             TypeError: If the inputs are not tensors of integers.
-            ValueError: If they are not ids of this model: of the other mode, with another number of character slots,
+            ValueError: If they are not ids of this model: made for the other mode or another number of character slots,
                 or out of range.
         """
         self._check_ids(inputs, word_inputs)
@@ -273,7 +273,7 @@ class Elmo(nn.Module):
                 _check_rows(word_inputs, len(module.cached_words) - 3)
 
     def _shape(self) -> BiLMShape | None:
-        """Return the shape of the biLM; None for a module of other programs."""
+        """Return the shape of the biLM; None for another program's module."""
         bilm = getattr(self._elmo_lstm, "bilm", None)
         return bilm.shape if isinstance(bilm, BiLM) else None
 
@@ -305,14 +305,14 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
 
 
 def _check_rows(rows: Any, num_words: int) -> None:
-    """Check that `word_inputs` are rows of `vocab_to_cache`, which has so many words; errors as for ids."""
+    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; errors as for ids."""
     expected = "the index of each word in vocab_to_cache"
     _require_integers(rows, "word_inputs", expected)
     _require_range(rows, "word_inputs", num_words, expected)
 
 
 def _are_spelled(ids: Tensor) -> bool:
-    """Return whether ids are words spelled by `batch_to_ids`: each begins with the id of a word's beginning."""
+    """Return whether ids are words spelled by `batch_to_ids`: each starts with the begin-of-word id."""
     if torch.compiler.is_compiling() or not ids.numel():
         return False
     first = ids[..., 0]

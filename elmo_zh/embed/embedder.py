@@ -119,14 +119,14 @@ class ElmoEmbedder(SentenceTokens):
             precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
                 faster on newer processors and less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
-            unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it of the known
+            unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it from the known
                 words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
-            dtype: Number type of the vectors that are returned: float32; or float16, half the memory.
-            user_dictionary: Own words that the segmenter keeps whole, in jieba's format, for a model without any.
+            dtype: Number type of the returned vectors: float32; or float16, half the memory.
+            user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
         Raises:
             TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
-            ElmoZhError: If an argument has no allowed value, or int8 is asked for on a GPU.
+            ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
         """
         bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
         chosen: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
@@ -155,7 +155,7 @@ class ElmoEmbedder(SentenceTokens):
         return self._device.type
 
     def identity(self) -> dict[str, str]:
-        """Return what vectors depend on besides the text: the model's digest, the precision, `unknown`, own words."""
+        """Return what determines vectors besides the text: the model, precision, `unknown` and user words."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
 
@@ -193,7 +193,7 @@ class ElmoEmbedder(SentenceTokens):
         Raises:
             TypeError: If anything but strings is given, or a single string instead of a list.
             ValueError: If `keep` does not have one entry per sentence, or its spans do not fit.
-            BundleError: If the bundle's segmenter is not installed, or not known.
+            BundleError: If the bundle's segmenter is not installed or unknown.
 
         Warns:
             UnknownWordsWarning: If far more words are unknown than in the model's training.
@@ -270,7 +270,7 @@ class ElmoEmbedder(SentenceTokens):
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
         """Yield sentences with their vectors, in order and in bounded memory.
 
-        It reads ahead until it has 2,000 sentences or 20,000 tokens, and computes those together.
+        It reads ahead until it has 2,000 sentences or 20,000 tokens, and computes them together.
 
         Args:
             sentences: Raw sentences as strings, segmented ones as lists of tokens.
@@ -294,7 +294,7 @@ class ElmoEmbedder(SentenceTokens):
             yield from self._embed_lines(lines)
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:
-        """Yield sentences as tokens, and whether they were given so."""
+        """Yield each sentence as tokens, and whether it was given as tokens."""
         for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
             sentence = check_sentence(given, call, f"sentences[{place}]")
             if isinstance(sentence, str):
@@ -338,7 +338,7 @@ class ElmoEmbedder(SentenceTokens):
             ranking: pattern ranks words by how well they go with the token there, joined to it by a conjunction, and by
                 the cosine of their rows in the softmax; the token itself is left out. slot ranks words by how well they
                 fit into the place; the token is not read. `elmo_zh.embed.substitutes` has the formulas.
-            with_punctuation: Return punctuation too in the place of a word; in the place of punctuation it always is.
+            with_punctuation: Return punctuation for words too; for punctuation it is always returned.
 
         Returns:
             The candidates with their probabilities; by slot the token itself is among them.

@@ -30,8 +30,8 @@ def hub_outputs(
         dimension: 2P.
         sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may be
             padded with anything (signature "tokens").
-        sequence_len: The number of words of each list that count; default all.
-        layer_weights: Weights of the L + 1 layers in `elmo`; default equal weights that sum to 1.
+        sequence_len: How many words of each list count; default: all.
+        layer_weights: Weights of the L + 1 layers in `elmo`; default: equal weights that sum to 1.
 
     Returns:
         `word_emb` (B, T, P); `lstm_outputs1`, `lstm_outputs2`, ... (B, T, 2P); `elmo`, the weighted sum of all layers

@@ -28,8 +28,8 @@ def plan_jobs(
 ) -> list[Job]:
     """Return the jobs for files, folders and globs, or - for standard input, as typed; `sources` are their files.
 
-    `output` is a file for one text, else a folder, with the subfolders of the folders given; without it each output is
-    beside its text, that of standard input in the current folder.
+    `output` is a file for one text, else a folder, with the subfolders of the folders given; without it, each output is
+    beside its text, or in the current folder for standard input.
     """
     if is_single(arguments):
         [source] = sources.sources
@@ -52,7 +52,7 @@ def plan_jobs(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return the path in the folder of outputs that a source has below its argument."""
+    """Return a source's path in the output folder, which is its path below its argument."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

@@ -29,7 +29,7 @@ class Reduction:
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Reduce the activations of one line, float32, shape (L + 1, n, 2P).
 
-        All layers keep this shape, else it is (n, 2P); pooling takes the axis n away.
+        The result has this shape for all layers, else (n, 2P); pooling drops the axis n.
         """
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
@@ -100,7 +100,7 @@ _STEPS, _LEARNING_RATE, _MIX_LEARNING_RATE, _WEIGHT_DECAY, _MIX_PENALTY = 200, 0
 
 
 def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the factor of each layer with which a linear model tells the labels best, float32, shape (L + 1,).
+    """Return the factor of each layer with which a linear model predicts the labels best, float32, shape (L + 1,).
 
     The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, else classes.
     The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix and a
@@ -126,7 +126,7 @@ def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> N
 
 
 def _targets(labels: NDArray[Any]) -> tuple[Tensor, int]:
-    """Return what the linear model should give, and the number of its outputs."""
+    """Return the targets of the linear model, and the number of its outputs."""
     if labels.dtype.kind == "f":
         return torch.from_numpy((labels - labels.mean()) / max(float(labels.std()), 1e-6)).float(), 1
     classes, numbers = np.unique(labels, return_inverse=True)

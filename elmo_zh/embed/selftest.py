@@ -47,7 +47,7 @@ class Neighbours:
 
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
-    """Run all checks of a bundle; that its files match their digests was checked when it was loaded."""
+    """Run all checks of a bundle, except for the digests of its files, which are checked on loading."""
     embedder = ElmoEmbedder(bundle, device, unknown="unk")
     golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences
@@ -68,7 +68,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
 
 
 def _known_words(bundle: Bundle) -> list[str]:
-    """Return distinct words that the model can tell apart: of its vocabulary, or made of characters that it knows."""
+    """Return distinct words that the model can tell apart: from its vocabulary, or made of characters that it knows."""
     if bundle.vocabulary is not None and len(bundle.vocabulary) >= len(SPECIALS) + 2:
         return list(bundle.vocabulary.tokens[len(SPECIALS) :][:_NUM_WORDS])
     return list(bundle.alphabet.numbers or "今天气很好我们去")[:_NUM_WORDS]
@@ -107,7 +107,7 @@ def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Che
 
 
 def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
-    """Change the last word an LM reads: its vectors of all other words must not change, that of this word must."""
+    """Change the last word an LM reads: the vector of this word must change, and no other vector may."""
     tokens = [*words, *words]
     place = len(tokens) - 1 if forward else 0
     changed = list(tokens)
@@ -173,7 +173,7 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
 
 
 def _nearest(table: Tensor, row: int) -> list[int]:
-    """Return the rows most similar to a row by cosine, without that row and the specials."""
+    """Return the rows most similar to a row by cosine, without that row and the special tokens."""
     similar = functional.cosine_similarity(table, table[row][None], dim=1)
     similar[: len(SPECIALS)] = similar[row] = -2.0
     count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)

@@ -31,7 +31,7 @@ os.register_at_fork(after_in_child=_renew_locks)
 class SentenceTokens:
     """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors.
 
-    The segmenter is loaded when it is first needed; the lock is held then.
+    The segmenter is loaded on first use, while the lock is held.
     """
 
     def __init__(self, bundle: Bundle, user_dictionary: Path | None) -> None:
@@ -54,11 +54,11 @@ class SentenceTokens:
         Args:
             line: One sentence.
             segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
-            keep: Spans of characters, start and end, that each become one token, such as names that segmenters cut.
+            keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:
-            BundleError: If the bundle's segmenter is not installed, or not known.
-            TypeError: If it is not a string, or `keep` is not a list of spans.
+            BundleError: If the bundle's segmenter is not installed or unknown.
+            TypeError: If the line is not a string, or `keep` is not a list of spans.
             ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
         """
         check_string(line, "prepare", "line")
@@ -83,10 +83,10 @@ class SentenceTokens:
             tokens: The tokens of one sentence, looked up as they are.
 
         Returns:
-            True for each token outside the vocabulary, bool, shape (n,); none in character mode.
+            True for each token outside the vocabulary, bool, shape (n,); all False in character mode.
 
         Raises:
-            TypeError: If it is not a list of strings.
+            TypeError: If the tokens are not a list of strings.
         """
         tokens = check_tokens(tokens, "find_unknown", "tokens")
         if self.bundle.vocabulary is None or self.bundle.bilm.shape.characters is not None:

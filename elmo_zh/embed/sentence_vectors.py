@@ -1,7 +1,7 @@
 """Fast inference: from segmented sentences to their vectors.
 
 Each distinct sentence is computed once, and so is the token vector of each distinct word. Sentences of similar length
-are computed together, without influence on each other.
+are computed together, without affecting each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -107,9 +107,9 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 
 
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
-    """Return the state that `state_to_arrays` described, on the device of another of its model.
+    """Return the state that `state_to_arrays` described, on the device of `state`, another one of its model.
 
-    Raise ValueError if names or shapes do not fit that other state.
+    Raise ValueError if names or shapes do not fit `state`.
     """
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
     found = {name: np.shape(array) for name, array in arrays.items()}
@@ -125,7 +125,7 @@ def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
 
 
 def build_batch_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:
-    """Return what runs the LSTM layers on a batch."""
+    """Return the function that runs the LSTM layers on a batch."""
     if device.type != "cpu":
         return partial(_read_on_gpu, bilm, precision, device)
     reader = SentenceReader(bilm, precision)
@@ -157,11 +157,11 @@ _MOST_KEPT_WORDS = 50_000
 
 
 class TokenLayerVectors:
-    """Computes the token layer's vectors of words, preceded by those of <S> and </S>.
+    """Computes the token layer's vectors of <S> and </S>, then of words.
 
     In token mode the input for a word outside the vocabulary is the vector of <UNK>. With `unknown` = backoff it is
-    composed of those of the known words in it (`Composition`), if it has any. For int8 the products of a character CNN
-    are float32.
+    composed from the vectors of the known words in it (`Composition`), if it has any. For int8, the products of a
+    character CNN are float32.
     """
 
     def __init__(self, bilm: BiLM, lexicon: Lexicon, precision: Precision = FLOAT32, unknown: str = "unk") -> None:
@@ -180,7 +180,7 @@ class TokenLayerVectors:
         return torch.cat([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the vectors of all words, and each sentence, with its marks, as rows of those."""
+        """Return the vectors of all words, and each sentence, with its marks, as rows of them."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

@@ -1,14 +1,15 @@
-"""Substitutes of a word at a place, by what both language models predict: two rankings.
+"""Substitutes of a word at a place, from the predictions of both language models: two rankings.
 
-slot: what could stand there. Each LM predicts from its own side without reading the word: p_f(v | left) and
+slot: words that could stand there. Each LM predicts from its own side without reading the word: p_f(v | left) and
 p_b(v | right). If left and right were independent given v, p(v | left, right) would be proportional to p_f p_b / p(v),
-where p is how frequent v is. They are not, so p is raised to a power that was measured on held-out text.
+where p(v) is the frequency of v. They are not, so p is raised to a power that was measured on held-out text.
 
-pattern: what has a similar meaning there. Both LMs read the word as well, and a conjunction after it (for the backward
-LM, before it), and predict what is coordinated with it: p_f(v | left word and) and p_b(v | and word right). These are
-the symmetric patterns of Amrami and Goldberg (2018), "Word Sense Induction with Neural biLM and Symmetric Patterns".
-Several conjunctions, and with less weight the slot itself, are joined by their geometric mean, and the cosine of the
-words' rows in the softmax is added, as Arefyev et al. (2020), "Always Keep your Target in Mind", do with embeddings.
+pattern: words with a similar meaning there. Both LMs read the word as well, and a conjunction after it (for the
+backward LM, before it), and predict the word coordinated with it: p_f(v | left word and) and p_b(v | and word right).
+These are the symmetric patterns of Amrami and Goldberg (2018), "Word Sense Induction with Neural biLM and Symmetric
+Patterns". Several conjunctions, and with less weight the slot itself, are joined by their geometric mean, and the
+cosine of the words' rows in the softmax is added, as Arefyev et al. (2020), "Always Keep your Target in Mind", do with
+embeddings.
 
 benchmarks/substitutes.py measures both.
 """
@@ -52,7 +53,7 @@ class Substitute:
     Attributes:
         word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
-        probability: Its probability by everything that the ranking looks at; over all candidates it sums to 1.
+        probability: Its probability from all parts of the ranking; it sums to 1 over all candidates.
         forward_probability: Its probability under the forward LM, which reads what stands before the place; by pattern
             the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
         backward_probability: The same under the backward LM, which reads what stands after the place.
@@ -72,8 +73,8 @@ class Substitutes:
     Attributes:
         word: The token.
         own: The token among the substitutes; None if it is outside the vocabulary, and by pattern, which leaves it out.
-        best: The most probable candidates in order, by slot perhaps with the token itself. Special tokens are no
-            candidates; punctuation is one only for punctuation, or if it was asked for.
+        best: The most probable candidates in order, by slot possibly with the token itself. Special tokens are never
+            candidates; punctuation is one only for punctuation, or on request.
     """
 
     word: str
@@ -129,7 +130,7 @@ class SubstituteFinder:
 
     @torch.no_grad()
     def log_probabilities(self, places: Sequence[Place], ranking: str = "pattern") -> tuple[Tensor, Tensor]:
-        """Return what the forward LM and the backward LM predict for each place, log-probabilities, each (N, V)."""
+        """Return the log-probabilities of the forward LM and of the backward LM for each place, each (N, V)."""
         hidden, state = self._read(places)
         if ranking == "pattern" and len(self._patterns):
             # The log of a geometric mean of softmaxes is, up to a constant, the softmax of the mean output.
@@ -178,7 +179,7 @@ class SubstituteFinder:
         return cosines.index_select(0, torch.tensor([numbers[word] for word in words], device=self._device))
 
     def _row(self, word: str, centre: Tensor) -> Tensor:
-        """Return a word's row in the softmax; where it has none, the mean row, which is like no other."""
+        """Return a word's row in the softmax; if it has none, the mean row, which resembles no other."""
         [row] = self._vocabulary.encode([word])
         if row != UNKNOWN_ID:
             return self._softmax.weight[row]
@@ -189,7 +190,7 @@ class SubstituteFinder:
         return self._composition.row(parts).to(centre)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> Tensor:
-        """Return which rows are no candidates, bool, shape (N, V): punctuation for words, by pattern the word."""
+        """Return which rows are not candidates, bool, shape (N, V): punctuation for words; by pattern also the word."""
         replaces_word = torch.tensor([is_word(word) and not with_punctuation for word in words], device=self._device)
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":
@@ -216,7 +217,7 @@ class SubstituteFinder:
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     """Return at most `top` rows with the largest scores, descending, int64, shape (n,); never a row that scores -inf.
 
-    Rows are sorted by falling frequency, so of equally probable words the more frequent one comes first.
+    Rows are sorted by falling frequency, so ties go to the more frequent word.
     """
     count = min(top, int(np.count_nonzero(scores > -np.inf)))
     if not count:
@@ -230,7 +231,7 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 def zipf_log_prior(num_tokens: int) -> Tensor:
     """Return the log of each row's frequency by Zipf's law, float32, shape (V,).
 
-    The rows are sorted by count, and the law is that by which sampled softmax draws negatives: row k has
+    The rows are sorted by count. Sampled softmax draws negatives by the same law: row k has
     log((k + 2) / (k + 1)) / log(V + 1). Bundles hold no counts.
     """
     rows = torch.arange(num_tokens, dtype=torch.float64)
@@ -240,8 +241,8 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
     """Return the log-probabilities by both directions, shape (N, V): their sum less the penalty, special tokens never.
 
-    The penalty, shape (V,) or (N, V), is the log of the prior times its power, less what else speaks for a word; it is
-    infinite for what is no candidate.
+    The penalty, shape (V,) or (N, V), is the log of the prior times its power, less other evidence for a word; it is
+    infinite for words that are not candidates.
     """
     scores = forward + backward - penalty
     scores[:, : len(SPECIALS)] = -torch.inf

@@ -1,4 +1,4 @@
-"""The tokens of a text on disk: the first half of `embed` and `index`, all of them before the first vector."""
+"""The tokens of a text on disk: `embed` and `index` write all of them before the first vector."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ class _Row(NamedTuple):
     is_rest: bool = False  # Whether it is a piece of a long sentence, but not the first
 
     def cut(self, longest: int, *, segmented: bool) -> "Iterator[_Row]":
-        """Yield the row in pieces of at most so many characters."""
+        """Yield the row in pieces of at most `longest` characters."""
         start = self.start
         for piece in pieces(self.text, longest, segmented=segmented):
             yield self._replace(text=piece, start=start, is_rest=start > self.start)
@@ -75,7 +75,7 @@ def _reads_sentences(bundle: Bundle) -> bool:
 
 
 def require_sentences(bundle: Bundle) -> None:
-    """Raise BundleError if the model was trained on whole lines, or nobody knows on what."""
+    """Raise BundleError if the model was trained on whole lines, or if that is unknown."""
     if not _reads_sentences(bundle):
         known = "it does not say how its text was split" if bundle.text is None else "it was trained on whole lines"
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
@@ -83,7 +83,7 @@ def require_sentences(bundle: Bundle) -> None:
 
 @dataclass(kw_only=True)
 class TokenCounts:
-    """Counts of what a text holds; its lines are sentences if lines are split."""
+    """Counts of a text; if its lines are split, the sentences count as lines."""
 
     lines: int = 0
     empty_lines: int = 0  # Lines without a token
@@ -100,7 +100,7 @@ class TokenCounts:
             setattr(self, name, getattr(self, name) + value)
 
     def reported(self) -> dict[str, int]:
-        """Return the counts as results of commands have them."""
+        """Return the counts as commands report them."""
         return {name: count for name, count in asdict(self).items() if name not in ("long_lines", "cut_lines")}
 
 
@@ -121,11 +121,11 @@ class TextTokens:
         reporter: Reporter,
         longest: int = 0,
     ) -> TokenCounts:
-        """Write the tokens that are not there yet, and return the counts of all.
+        """Write the missing tokens, and return the counts of all.
 
         Lines, or with `split` sentences, are cut into pieces of at most `longest` characters, unless that is 0.
-        The stamp is that of the file before the digest of the work folder's manifest was taken: a text that changes
-        meanwhile is refused, and so is a NUL character in a token.
+        The stamp was taken before the digest in the work folder's manifest: a text that changes meanwhile is refused,
+        and so is a NUL character in a token.
         """
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():
@@ -185,7 +185,7 @@ class _PreparedRow(NamedTuple):
 def _block_of(
     embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
 ) -> TextBlock:
-    """Return rows as they are kept, with their places in the lines of the text if they are parts of these."""
+    """Return rows in the form kept on disk, with their positions in the text's lines if they are parts of these."""
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     rows = [prepared.row for prepared in part]
     has_columns = any(row.columns for row in rows)
@@ -249,7 +249,7 @@ def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
-    """Return the known words by which a word outside the vocabulary is read; none where it is read as <UNK>."""
+    """Return the known words by which a word outside the vocabulary is read; empty if it is read as <UNK>."""
     vocabulary = embedder.bundle.vocabulary
     is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
     return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []

@@ -65,7 +65,7 @@ def describe_unknown_rate(
 
 
 def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
-    """Return the fraction of unknown tokens in the held-out text of the training, as bundle.json has it, or None."""
+    """Return the fraction of unknown tokens in the training's held-out text, from bundle.json, or None."""
     heldout = info.get("training", {}).get("heldout")
     rate = heldout.get("oov_rate") if isinstance(heldout, dict) else None
     return float(rate) if isinstance(rate, int | float) and 0 <= rate <= 1 else None
@@ -91,7 +91,7 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     segmenter = (bundle.info["segmenter"] or {}).get("name", "another segmenter")
 
     def matching(condition: Callable[[str], object]) -> tuple[float, str]:
-        """Return which fraction of the unknown words meets a condition, and the most frequent ones that do."""
+        """Return the fraction of the unknown words that meet a condition, and the most frequent of these."""
         found = {word: count for word, count in unknown_words.items() if condition(word)}
         return sum(found.values()) / max(1, sum(unknown_words.values())), _show(found)
 
@@ -201,7 +201,7 @@ class TokenForms:
         self._is_warned = False
 
     def known_form(self, token: str) -> str:
-        """Return the token as the model's training text had it, or as it is if the model knows no form of it."""
+        """Return the token in the form that the model knows, or unchanged if it knows no form of it."""
         if token not in self._known:
             self._known[token] = self._find(token)
         return self._known[token]
@@ -214,7 +214,7 @@ class TokenForms:
         return next((form for form in forms if form in self._vocabulary), normalised)
 
     def warn_of_others(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Give a warning, once, if more than a few tokens are unknown only in the form in which they were given."""
+        """Warn once if more than a few tokens are unknown only in the form in which they were given."""
         if self._vocabulary is None or self._is_warned:
             return
         counts = Counter(token for tokens in sentences for token in tokens)

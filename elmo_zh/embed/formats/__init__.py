@@ -123,7 +123,7 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputForm:
-    """The form in which vectors are written; the vectors are the same in all of them."""
+    """The form in which vectors are written; the vectors are the same in every form."""
 
     format: str = "hdf5"  # A name in `elmo_zh.choices.OUTPUT_FORMATS`
     # Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
@@ -134,7 +134,7 @@ class OutputForm:
 
     @property
     def has_known_size(self) -> bool:
-        """Whether the size follows from the numbers of lines and tokens; word2vec has one vector a distinct word."""
+        """Whether the size follows from the numbers of lines and tokens; word2vec has one vector per distinct word."""
         return self.format != "word2vec"
 
 
@@ -180,7 +180,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 def is_output(path: Path, form: OutputForm) -> bool:
-    """Return whether what is at a path may be an output of embed; an empty file may be anything.
+    """Return whether a path may hold an output of embed, as an empty file always may.
 
     The format of a plug-in is recognised by its suffix.
     """

@@ -4,7 +4,7 @@
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
 `line` int64 (lines,) if lines were split: the line of the text that each sentence comes from;
 `text` (lines,): the raw line, or sentence, in which HDF5 needs U+FFFD in place of a NUL character.
-With pooling the table holds for the tokens only, and `vectors` has one row for each line.
+With pooling, the table applies to the tokens only, and `vectors` has one row for each line.
 """
 
 from collections.abc import Iterator, Mapping

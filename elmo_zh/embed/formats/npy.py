@@ -2,7 +2,7 @@
 
 vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
 (N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces; info.json.
-If lines were split, what is said of lines holds for sentences, and line.npy int64 has the line of each sentence.
+If lines were split, each "line" above is a sentence, and line.npy int64 has the line of each sentence.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Apache Parquet, for tables and viewers.
 
-One row per line: line, text, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all layers. By token
-one row per token: line, place, token, start and end (raw text), unknown, text, and the same vectors.
+One row per line: line, text, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all layers. By
+token, one row per token: line, place, token, start and end (raw text), unknown, text, and the same vectors.
 """
 
 import importlib.util
