@@ -67,7 +67,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
 
     A byte order mark decides. Without one, it is UTF-8 if the whole file is valid UTF-8, or enough of the non-ASCII
     text in samples; otherwise the encoding that chardet finds in most samples, if it is a variant of GB18030 or Big5.
-    With `trusts_head`, a start in UTF-8 is enough; estimates need not read the whole file.
+    With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
     """
     refuse_foreign(content)
     if wanted != "auto":

@@ -63,7 +63,7 @@ class LineCounts:
     """Counts of the lines of a shard of a corpus, in order.
 
     Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
-    line are counted when the line is kept. `normalised_characters` counts the kept lines after all changes.
+    line are counted when the line is kept. `normalised_characters` counts kept characters after all changes.
     """
 
     kept_lines: int = 0

@@ -213,7 +213,7 @@ def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tupl
 
 
 def _may_be_label(cells: Sequence[str]) -> bool:
-    """Return whether cells are numbers, or at most half as many labels as there are rows; no dates or parts of data."""
+    """Return whether cells may be labels: numbers or few distinct values, but not dates or parts of the data."""
     filled = [cell for cell in cells if cell]
     distinct = set(filled)
     if len(filled) < (1 - _MOST_EMPTY) * len(cells) or all(map(_DATE.fullmatch, distinct)):
