@@ -239,7 +239,7 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 
 
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
-    """Return the log-probabilities by both directions, shape (N, V): their sum less the penalty, special tokens never.
+    """Return the log-probabilities from both directions, shape (N, V): their sum less the penalty; special tokens -inf.
 
     The penalty, shape (V,) or (N, V), is the log of the prior times its power, less other evidence for a word; it is
     infinite for words that are not candidates.
