@@ -57,7 +57,7 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
 
 
 class ArrayWork:
-    """Work of parts (`PartWork`) whose values are arrays, kept as .npy files."""
+    """A `PartWork` whose values are arrays, kept as .npy files."""
 
     def save(self, value: NDArray[Any], path: Path) -> None:
         """Write an array."""
@@ -98,7 +98,7 @@ class ArrayWriter:
 
 
 class RowFile:
-    """An .npy file of known size, whose rows are written in place, so that a kill loses only the last ones."""
+    """An .npy file of known size, whose rows are written in place, so that a killed process loses only the last."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -108,7 +108,7 @@ class RowFile:
 
     @classmethod
     def create(cls, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        """Create the file with room for its rows; it takes up no disk space before they are written."""
+        """Create the file with room for its rows, which take up no disk space until they are written."""
         with path.open("wb") as file:
             write_header(file, dtype, shape)
             file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)

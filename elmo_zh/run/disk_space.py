@@ -1,4 +1,4 @@
-"""Full disks: recognise one in the errors of the system and of libraries, and say what did not fit."""
+"""Recognise full disks in the errors of the system and of libraries, and say what did not fit."""
 
 import errno
 import re
@@ -25,7 +25,7 @@ def system_error_number(error: Exception) -> int | None:
 
 
 def is_full_disk(error: Exception) -> bool:
-    """Return whether an exception says that the disk, or the user's quota of it, is full."""
+    """Return whether an exception says that the disk, or the user's quota on it, is full."""
     return isinstance(error, FullDiskError) or system_error_number(error) in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -51,7 +51,7 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Return how much disk space an output needs and how much is free, for people, before anything is computed.
+    """Return, as text, how much disk space an output needs and how much is free, before anything is computed.
 
     Only half of an estimate (not `is_exact`) has to be free. `advice` names the options that make the output smaller.
     """

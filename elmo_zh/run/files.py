@@ -32,7 +32,7 @@ def file_digest(path: Path) -> str:
 
 @contextmanager
 def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
-    """Let no output of the block replace what is read: the given files and folders, and those of `note_input`."""
+    """Keep the block's outputs from replacing inputs: the given paths, and the paths noted with `note_input`."""
     token = _NOTED.set((list(inputs), []))
     try:
         yield
@@ -41,7 +41,7 @@ def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
 
 
 def note_input(path: Path) -> None:
-    """Note that the running command reads a file or folder; raise OutputError if an output that it writes is there."""
+    """Note that the running command reads a file or folder; raise OutputError if it writes an output there."""
     inputs, outputs = _NOTED.get() or ([], [])
     inputs.append(path)
     for output in outputs:
@@ -51,8 +51,8 @@ def note_input(path: Path) -> None:
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
     """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
 
-    Inputs are those given and those that the running command has noted. The lock and the unfinished state are written
-    beside the output, and replace no input either.
+    Inputs are the given paths and those that the running command has noted. The lock and the unfinished state are
+    written beside the output, and must not replace an input either.
     """
     require_replaceable_kind(output)
     beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
@@ -78,13 +78,13 @@ def require_replaceable_kind(path: Path) -> None:
 
 
 def folder_bytes(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder, links not counted; 0 if there is none."""
+    """Return the bytes of a file, or of all files in a folder, not counting links; 0 if there is none."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, unless they exist; a power cut after that does not lose them."""
+    """Make a folder and its parents, unless they exist, so that a later power cut does not lose them."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -144,7 +144,7 @@ def written_once(path: Path) -> Iterator[Path]:
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
     """Turn the error of a full disk, from the system or a library, into one that names the output and its size.
 
-    The error of a file that grows too large gets the name of the output.
+    An error about a file that grows too large gets the name of the output too.
     """
     try:
         yield
@@ -222,7 +222,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8, or is nested too deep."""
+    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8, or is nested too deeply."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
@@ -230,9 +230,9 @@ def read_json(path: Path) -> Any:
 
 
 def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of all of a record but its own `digest`.
+    """Return the digest of a record without its own `digest`.
 
-    Raise ValueError if it is nested too deep: JSON can be read a little deeper than it can be written.
+    Raise ValueError if it is nested too deeply: JSON can be read a little deeper than it can be written.
     """
     content = {name: value for name, value in record.items() if name != "digest"}
     try:
@@ -243,7 +243,7 @@ def own_digest(record: Mapping[str, Any]) -> str:
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it is read again from JSON, with a digest of itself, so that damage is noticed."""
+    """Return a record as it reads back from JSON, with a digest of itself, so that damage is noticed."""
     record = json.loads(json.dumps(value))
     return {**record, "digest": own_digest(record)}
 
@@ -268,8 +268,8 @@ def claimed_output(
 ) -> Iterator[None]:
     """Reserve an output for this process; refuse one that is read or that exists, unless `force` may replace it.
 
-    Only an output for which `is_own` is true is replaced. For messages, `kind` says what that is, and `names` how the
-    caller gives the output and `force`.
+    Only an output for which `is_own` is true is replaced. In messages, `kind` describes such an output, and `names` are
+    the caller's names for the output and `force`.
     """
     other = f"Choose another {names[0]}"
     if output.is_dir() and not is_own(output):
@@ -336,7 +336,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _open_lock(path: Path) -> TextIO:
-    """Open a lock file for writing; a folder that refuses it would refuse the output too, so it is named instead."""
+    """Open a lock file for writing; an error names its folder, which would refuse the output too."""
     try:
         make_folder(path.parent)
         return path.open("w")

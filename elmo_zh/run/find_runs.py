@@ -27,7 +27,7 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its folders once, under its own name, not the name of a link such as `latest`."""
+    """Yield each run in a folder and its subfolders once, under its own name, never as a link such as `latest`."""
     found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
     seen = set()
@@ -45,7 +45,7 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is no run and holds other files, among which a run must not be written."""
+    """Raise RunError if a folder is not a run and holds other files, among which no run must be written."""
     if other := _other_content(path):
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
@@ -56,13 +56,13 @@ def require_run_or_room(path: Path) -> None:
 
 
 def _new_run(path: Path) -> Path:
-    """Return a path for a run that is not there yet, named after a folder that cannot become one."""
+    """Return an unused path for a run, named after a folder that cannot become one."""
     run = RUNS / path.resolve().name
     return RUNS / "new" if run.exists() else run
 
 
 def _other_content(path: Path) -> str:
-    """Return the name of a file in a folder that is no run, hidden files not counted; empty for a run or no files."""
+    """Return the name of a visible file in a folder that is not a run; empty for a run, or without such files."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
     # A run whose first command was killed may hold only config.toml.unfinished.
     marks = {*names, *(name.removesuffix(UNFINISHED) for name in names)}

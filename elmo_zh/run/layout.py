@@ -90,8 +90,8 @@ class RunDir:
     def config_kept_on_error(self) -> Iterator[None]:
         """Restore the settings file if the block fails with a known problem, such as a refused setting.
 
-        A first command that fails before a stage of the run has begun leaves no settings, so that its mistakes are not
-        those of the next one.
+        A first command that fails before a stage of the run has begun leaves no settings, so that the next one does not
+        inherit its mistakes.
         """
         before = self.config.read_bytes() if self.config.exists() else None
         try:

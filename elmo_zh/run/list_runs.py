@@ -14,7 +14,7 @@ from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
 def list_runs(folder: Path) -> dict[str, Any]:
-    """Return a description of each run in a folder and its folders, newest first; a missing folder has none.
+    """Return a description of each run in a folder and its subfolders, newest first; a missing folder has none.
 
     A run that is still training is listed with the figures it has so far. Damaged records are skipped; `inspect`
     reports them.

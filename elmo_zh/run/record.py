@@ -157,7 +157,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
 
 
 def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], described: Mapping[str, Any]) -> None:
-    """Raise RunError if a file, described by `describe_files`, is not as the stage that makes it has left it."""
+    """Raise RunError if a file, described by `describe_files`, is not as its stage left it."""
     made = load_record(run.stage_record(maker), damaged_is_none=True).get("outputs", {})
     for name, entry in made.items():
         if name in files and described[name]["digest"] != entry["digest"]:
@@ -170,7 +170,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
     """Return the digest of a file outside the run, for the settings of a stage that starts from it.
 
-    Once the stage has begun, the file may be removed: the digest that its setting `name` records is then returned, so
+    Once the stage has begun, the file may be removed: the recorded digest for its setting `name` is then returned, so
     nothing has changed. `explain` returns the message for a missing file; by default it names the path.
     """
     is_own = run.holds(path)
@@ -199,7 +199,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
 
 
 def _require_parts(record: Any) -> None:
-    """Raise ValueError unless a JSON value is a stage record of another format, or one of this format that is whole."""
+    """Raise ValueError unless a JSON value is a stage record of another format, or a complete one of this format."""
     if not isinstance(record, dict):
         raise ValueError(f"it holds a {type(record).__name__}, not an object")
     if record.get("format") != RECORD_FORMAT:
@@ -236,14 +236,14 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
 def corpus_names(run: RunDir) -> list[str]:
     """Return the files and folders of the run's corpus as the user named them; none if it was not segmented here.
 
-    Runs of earlier versions know the files alone.
+    Runs of earlier versions record only the files.
     """
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     return sorted(map(str, record.get("corpus") or record.get("inputs", {})))
 
 
 def unchanged_corpus(run: RunDir) -> list[Path]:
-    """Return the files of the run's corpus, if all are where they were, with the content that they had; else none."""
+    """Return the files of the run's corpus if all are still in place with the same content; else none."""
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     inputs, folder = record.get("inputs", {}), record.get("folder")
     if not inputs or not isinstance(folder, str):
@@ -257,7 +257,7 @@ def unchanged_corpus(run: RunDir) -> list[Path]:
 
 
 def ended_at(record: Mapping[str, Any]) -> str:
-    """Return when a recorded stage ended, in ISO 8601; the start of one that has not finished."""
+    """Return when a recorded stage ended, in ISO 8601; its start if it has not finished."""
     end = datetime.fromisoformat(record["started_at"]) + timedelta(seconds=record.get("seconds", 0))
     return end.isoformat(timespec="seconds")
 
@@ -271,7 +271,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return digest, size and time stamp of each file.
 
-    A file whose size and time stamp are those in `known` is not read again: its digest is taken from there. Only the
+    A file whose size and time stamp match `known` is not read again: its digest is taken from there. Only the
     digest says whether a file has changed.
     """
     described = {}
@@ -318,9 +318,9 @@ def later_stages(stage: str) -> tuple[str, ...]:
 
 
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError if settings were changed that have no effect on a stage, but decided what other stages made.
+    """Raise RunError for changed settings that do not affect a stage but decided the results of other stages.
 
-    Were they saved, those stages would no longer fit the run's settings, and later commands would refuse. Only stages
+    If they were saved, those stages would no longer fit the run's settings, and later commands would fail. Only stages
     that have begun count.
     """
     for other in others:

@@ -47,7 +47,7 @@ def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
 
 
 def report_steps(num_tokens: int) -> None:
-    """Tell whoever watches how many tokens of a very long line are read."""
+    """Report how many tokens of a very long line have been read to whoever watches."""
     if watch := _watch_steps.get():
         watch(num_tokens)
 
@@ -72,7 +72,7 @@ class SilentReporter:
 
 
 class WarningReporter(SilentReporter):
-    """A `Reporter` that gives what the user should look at as a warning of Python's, and shows nothing else."""
+    """A `Reporter` that turns warnings into Python warnings, and shows nothing else."""
 
     def warn(self, message: str) -> None:
         """Warn with a UserWarning."""
@@ -80,7 +80,7 @@ class WarningReporter(SilentReporter):
 
 
 class WarningsOnly(SilentReporter):
-    """Passes only what the user should look at to a reporter."""
+    """Passes only warnings to a reporter."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -141,7 +141,7 @@ def format_bytes(num_bytes: float) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
     """Yield the rows of a table in columns, two spaces apart; a Chinese character is two columns wide.
 
-    The columns of these numbers are aligned to the left, the others to the right. The header, if there is one, is
+    Columns whose numbers are in `left` are left-aligned, the others right-aligned. The header, if there is one, is
     translated.
     """
     rows = [[*map(translate, header)], *rows] if header else rows

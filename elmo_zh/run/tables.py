@@ -16,13 +16,13 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def require_suffix(output: Path, known: Collection[str]) -> None:
-    """Raise ConfigError if the name of an output does not say one of the known formats."""
+    """Raise ConfigError if the name of an output does not end in a known suffix."""
     if output.suffix not in known:
         raise ConfigError(f"--output {output}: the suffix is no known format. Use one of: {', '.join(known)}")
 
 
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
-    """Write rows, whose keys are the header, in the format of this suffix; default: that of the file's name."""
+    """Write rows, whose keys are the header, in the format of this suffix, by default the file's own."""
     kind = suffix or output.suffix
     encoding = _ENCODINGS.get(kind, "utf-8")
     with atomic_path(output) as unfinished, unfinished.open("w", encoding=encoding, newline="") as file:
@@ -64,7 +64,7 @@ def cell(value: Any) -> Any:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
-    """Return a table; whole numbers get separators of thousands."""
+    """Return a Markdown table; integers get thousands separators."""
     lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

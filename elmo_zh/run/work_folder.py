@@ -74,7 +74,7 @@ class _Written(NamedTuple):
         return num_bytes == self.num_bytes if self.start is None else num_bytes >= self.start + self.num_bytes
 
     def is_intact(self, folder: Path) -> bool:
-        """Return whether the bytes are also as they were written."""
+        """Return whether the bytes are also unchanged."""
         path = folder / self.file
         is_same = not path.exists() or Region(path, self.start or 0, self.num_bytes).digest() == self.digest
         return self.is_whole(folder) and is_same
@@ -117,7 +117,7 @@ class PartWork(Protocol[Given, Value]):
 
 
 class PartTask(NamedTuple, Generic[Task, Kept]):
-    """A value to compute: the name of its part, what a worker needs, and what comes back with the value."""
+    """A value to compute: the name of its part, the worker's input, and data to return with the value."""
 
     name: str
     task: Task
@@ -142,11 +142,11 @@ class WorkFolder:
 
     @property
     def manifest(self) -> Path:
-        """The file that says what the work depends on."""
+        """The file that records what the work depends on."""
         return self.path / "manifest.json"
 
     def is_of(self, manifest: Mapping[str, Any]) -> bool:
-        """Return whether the work in the folder depends on the same."""
+        """Return whether the work in the folder has this manifest."""
         try:
             return bool(read_json(self.manifest) == json.loads(json.dumps(manifest)))
         except (FileNotFoundError, ValueError):
@@ -161,15 +161,15 @@ class WorkFolder:
         work: str = "part-*.json",
         discard: Callable[[], object] | None = None,
     ) -> None:
-        """Make the folder; keep what is finished in it if that depends on the same, else start over.
+        """Make the folder; keep its finished work if that has the same manifest, else start over.
 
         Args:
             manifest: What the work depends on.
             force: Start over in any case.
-            refusal: What work of another manifest is ("an unfinished output of another text"), to refuse to discard it
-                without `force`; without it, it is discarded.
+            refusal: Name for work of another manifest ("an unfinished output of another text"), which is then discarded
+                only with `force`; without a name it is always discarded.
             work: Pattern of the files that would be lost.
-            discard: Removes what cannot be used; default the whole folder.
+            discard: Removes unusable work; default: the whole folder.
         """
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
@@ -215,7 +215,7 @@ class WorkFolder:
         return None
 
     def warn_of_damage(self, reporter: Reporter) -> None:
-        """Say that something in the folder is damaged, and done again."""
+        """Warn that damaged work in the folder is recreated."""
         reporter.warn(f"Some finished work in {self.path} is damaged, so it is computed again.")
 
     def finished(self, pattern: str = "part-*", reporter: Reporter | None = None) -> dict[str, Figures]:
@@ -292,7 +292,7 @@ class WorkFolder:
     def compute(
         self, engine: Engine, work: PartWork[Task, Value], tasks: Iterable[PartTask[Task, Kept]]
     ) -> Iterator[tuple[Kept, Value]]:
-        """Yield what is kept of each task with its value, in the order of the tasks.
+        """Yield each task's `kept` data with its value, in the order of the tasks.
 
         In this process a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave the
         values as files. A file is removed once its value has been used; those that an interrupted command has left are
@@ -301,7 +301,7 @@ class WorkFolder:
         Args:
             engine: Engine that runs the tasks.
             work: How values are computed, written and read.
-            tasks: The tasks, taken as workers become free; the same names each time.
+            tasks: The tasks, taken as workers become free, with the same names each time.
         """
         folder = WorkFolder(self.path.absolute())
         make_folder(folder.path)
