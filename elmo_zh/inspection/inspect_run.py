@@ -101,7 +101,7 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
 def _draw_coverage(
     curve: NDArray[np.float64], survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
 ) -> str:
-    """Draw coverage.png, of the text if there is some, since its curve goes on; return the path, or nothing."""
+    """Draw coverage.png, from the text if there is any, as its curve goes further; return the path, or ""."""
     if len(curve) < 2:
         return ""
     if not can_draw():
@@ -249,7 +249,7 @@ def find_oddities(
     *,
     is_vocabulary_full: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the oddities of a run: what, count (of them, or a fraction), example, advice.
+    """Return the oddities of a run, each with what, count (or a fraction), example and advice.
 
     The survey or the coverage is None where there is no training text or no vocabulary.
     """

@@ -41,7 +41,7 @@ class BoundedCounts:
     """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002); never too high."""
 
     def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
-        """Keep the `most` frequent things, for a while twice as many; call `on_drop` with others and their counts."""
+        """Keep the `most` frequent things, at times twice as many; call `on_drop` with the others and their counts."""
         self._most, self._on_drop = most, on_drop
         self._counts: Counter[str] = Counter()
 
@@ -87,7 +87,7 @@ class KindCounts:
     characters: Counter[str] = field(default_factory=Counter)
 
     def add(self, token: str, count: int) -> None:
-        """Count a token that occurs so often."""
+        """Count `count` occurrences of a token."""
         self.tokens[kind_of_token(token)] += count
         for character in token:
             self.characters[kind_of(character)] += count
@@ -106,7 +106,7 @@ class OddCounts:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, example: str) -> None:
-        """Count one."""
+        """Count one oddity."""
         self.counts[kind] += 1
         self.examples.setdefault(kind, shortened(example))
 
