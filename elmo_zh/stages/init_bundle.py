@@ -16,7 +16,7 @@ from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 
 
 def explain_missing(bundle: Path, file: Path) -> str:
-    """Return the message about a file that is missing in the bundle to start from, or about a missing bundle."""
+    """Return the message about a file that is missing from the bundle to start from, or about a missing bundle."""
     if BundleLayout(bundle).info.is_file():
         return f"{file} is missing. Export or copy the bundle again."
     return explain_no_bundle(bundle)
@@ -25,7 +25,7 @@ def explain_missing(bundle: Path, file: Path) -> str:
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
     """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere.
 
-    What the run already has in its settings may be gone; what else the sections name may not.
+    Paths already in the run's settings may be gone; other paths in these sections must exist.
     """
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
@@ -48,7 +48,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
     """Return the settings with the sections model and, for a new run, text that the bundle to start from determines.
 
-    Those `named` by the user as section.key stay.
+    Settings `named` by the user as section.key stay.
     """
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
@@ -82,7 +82,7 @@ def adopt_model(
 
 
 def adopt_text(run: RunDir, config: Config, init: str, named: Collection[str], reporter: Reporter) -> Config:
-    """Return the settings with section text as the bundle's text was prepared, except those `named`, of a new run."""
+    """Return a new run's settings with section text taken from the bundle, except those `named`."""
     if run.config.exists():
         return config
     from elmo_zh.bundle.read import load_bundle

@@ -88,7 +88,7 @@ def _settings(run: RunDir, config: Config) -> dict[str, Any]:
 
 
 def _model_settings(config: Config) -> dict[str, Any]:
-    """Return the settings that affect the model in its mode; token mode leaves out those of characters."""
+    """Return the settings that affect the model in its mode; token mode leaves out character settings."""
     settings = result_settings(config.model) | {"tie_softmax": config.model.is_tied}
     if config.model.mode == "character":
         return settings

@@ -15,7 +15,7 @@ from elmo_zh.word2vec.vectors import load_word_vectors, save_word_vectors
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Write word2vec.txt for the words of the vocabulary: trained vectors, or those of a given file."""
+    """Write word2vec.txt for the words of the vocabulary: trained vectors, or vectors from a given file."""
     dimension = config.model.projection_dim
     # "auto" is left out, so that finished runs stay finished: by a version without the setting, or moved to a machine
     # without gensim.
