@@ -1,7 +1,7 @@
 """The plan of a run: what the stages report of a sample, scaled to the corpus, and the lines that show it.
 
-Different words grow by a power of the text (Herdan 1960, Heaps 1978). A part of each count stands for words that the
-sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
+The number of distinct words grows as a power of the text's length (Herdan 1960, Heaps 1978). A part of each count
+stands for words that the sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
 """
 
 import math
@@ -87,7 +87,7 @@ class Words:
 
 
 def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
-    """Return the words of `factor` times as much text as a sample with these counts; with 1 those of the sample."""
+    """Return the words of `factor` times as much text as a sample with these counts; with 1, of the sample."""
     found = np.array(sorted(counts, reverse=True), np.int64)
     half = np.random.default_rng(1).binomial(found, 0.5)
 

@@ -38,7 +38,7 @@ _RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 
 @dataclass(kw_only=True)
 class Block:
-    """Consecutive lines of a file, some 16 kB, without copies; it stands for `weight` blocks of its file."""
+    """Consecutive lines of a file, about 16 kB, without copies; it stands for `weight` blocks of its file."""
 
     lines: list[str]
     num_bytes: int
@@ -47,7 +47,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class _WatchedSource(Source):
-    """A source that keeps its file on disk, opened last, whose position says how far reading has come."""
+    """A source that keeps its last opened file, whose position shows how far reading has come."""
 
     opened: list[BinaryIO]
 
@@ -105,14 +105,14 @@ class Sample:
         return whole, bytes_read / max(1, corpus_bytes) or 1.0
 
     def _choose(self, number: int) -> None:
-        """Leave the blocks that hold points at equal distances; each is as long as the text that it stands for."""
+        """Keep only blocks that contain equally spaced points; each block is as long as the text it represents."""
         ends = np.cumsum([block.weight * block.num_bytes for block in self.blocks] or [0.0])
         points = (np.arange(number) + self._random.random()) * ends[-1] / number
         places = np.unique(np.searchsorted(ends, points, side="right"))
         self.blocks = [self.blocks[place] for place in places if place < len(self.blocks)]
 
     def _read_source(self, source: Source, file_bytes: int, deadline: float) -> tuple[Counter[str], float]:
-        """Read a file as far as time allows; return the counts of that, and how many times as much the file holds."""
+        """Read a file as far as time allows; return the counts, and how many times as much the file holds."""
         counts, read_bytes = Counter[str](), 0
         for piece in self._pieces(source, file_bytes):
             if read_bytes and time.monotonic() > deadline:
@@ -199,7 +199,7 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What the stages report: counts, and seconds and bytes of each, seconds to start; and the words of the text."""
+    """Reports of the stages: counts; seconds, bytes and start-up seconds of each stage; and the words of the text."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]
