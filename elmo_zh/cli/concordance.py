@@ -1,4 +1,4 @@
-"""The command that shows words in their contexts, and how it and the commands that count read texts."""
+"""The command that shows words in their contexts, and the reading of texts that it shares with counting."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -156,7 +156,7 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
 
 
 def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    """Return the matches of one usage; those of which the index has no vectors are in none."""
+    """Return the matches of one usage; matches without vectors in the index are in none."""
     from elmo_zh.concordance.lines import match_usages
 
     index = require_index(read, "--usage")
@@ -167,7 +167,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
 
 
 def require_index(read: ReadTexts, option: str) -> "ContextIndex":
-    """Return the index that is read; raise UsageError if files are."""
+    """Return the index that is read; raise UsageError if files are read instead."""
     if read.index is None:
         raise click.UsageError(f"{option} needs the vectors of an index. Give --index INDEX instead of files.")
     return read.index

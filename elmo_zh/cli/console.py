@@ -35,17 +35,17 @@ class SteadyStream:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return anything else of the stream."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text if that is possible."""
+        """Write a text if possible."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered if that is possible."""
+        """Write buffered text if possible."""
         with suppress(OSError):
             self._stream.flush()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """The options of the command that are no settings of section embed."""
+    """The options of the command that are not settings of section embed."""
 
     output: Path | None = option(
         None,

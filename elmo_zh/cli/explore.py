@@ -1,4 +1,4 @@
-"""The command that shows a page on which the words of an index can be looked at."""
+"""The command that shows a page for exploring the words of an index."""
 
 import sys
 from collections.abc import Callable
@@ -119,9 +119,9 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels of a table, which for the sample text is that of its marked senses if none is given.
+    """Return the labels of a table; for the sample text, the default is the table of its marked senses.
 
-    An index of a part of the sample has the senses that are marked in this part.
+    An index of part of the sample has the senses that are marked in that part.
     """
     from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
@@ -181,7 +181,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
-    """Show the page and compute the rest of it, until Ctrl-C, which is how it should end."""
+    """Show the page and compute the rest of it, until Ctrl-C, the normal way to end it."""
     from elmo_zh.explore.page import build_page
 
     described = _described(content.overview)

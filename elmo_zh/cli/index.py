@@ -153,7 +153,7 @@ def neighbours(
 
 
 def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSentence") -> None:
-    """Say how the sentence is cut if the segmenter cuts it in another way, and that an unknown word is one."""
+    """Say how the sentence is cut if the segmenter cuts it differently, and whether the word is unknown."""
     if cut := asked.describe_cut():
         common.console.note(cut)
     warn_of_unknown(common, embedder, asked.word)

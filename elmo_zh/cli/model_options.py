@@ -97,7 +97,7 @@ def index_or_own(common: Common, given: Path | None) -> Path:
 
 
 def own_index_path(model: Path | None = None) -> Path | None:
-    """Return the folder of the index that `explore` has made of a model's own text; None if there is none."""
+    """Return the folder of the index that `explore` has made from a model's own text; None if there is none."""
     from elmo_zh.bundle.layout import BundleLayout
     from elmo_zh.contexts.index_files import is_index
     from elmo_zh.errors import BundleError
@@ -154,14 +154,14 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the model that is given or the default one, say which one it is, and warn of what makes it worse or slower.
+    """Load the given or the default model, say which it is, and warn of anything that makes it worse or slower.
 
     Args:
         common: The options that say which model, on which device, and whether state is carried.
-        path: Another model than these say.
+        path: Model to use instead of the one in `common`.
         precision: Precision of matrix products, in place of the setting.
         unknown: How unknown words are read, in place of the setting.
-        user_dictionary: The user dictionary where no option names one.
+        user_dictionary: The user dictionary if no option names one.
     """
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 

@@ -53,7 +53,7 @@ class RegisteredName(click.Choice[str]):
 
 @dataclass(kw_only=True)
 class Common:
-    """The values of the options that commands share; each command has those that it needs."""
+    """The values of the options that commands share; each command has the ones that it needs."""
 
     config_path: Path | None = option(
         None,
@@ -116,7 +116,7 @@ class Common:
 
     @property
     def chosen_assignments(self) -> list[str]:
-        """What options of their own set, as --set would."""
+        """Settings made with dedicated options, as --set would make them."""
         dictionary = {"text.user_dictionary": self.user_dictionary} if self.user_dictionary else {}
         return [f"{name}={value}" for name, value in {**self.chosen, **dictionary}.items()]
 
@@ -188,8 +188,7 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
     """Add the options that a dataclass declares with `config.fields.option`, in the order of its fields.
 
-    The command gets them as one value of that class, in the parameter that is named. Fields in `without` are no options
-    of this command.
+    The command gets them as one value of that class, in `parameter`. Fields in `without` do not become options.
     """
     declared = [each for each in fields(group) if "option" in each.metadata and each.name not in without]
 
@@ -252,7 +251,7 @@ class _SettingOption(click.Option):
         super().__init__([*names, setting.replace(".", "__")], **attributes)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return how the help lists the option; what it says is read from the source code only here."""
+        """Return the option's entry in the help; its text is read from the source code only here."""
         self.help = translate(describe_setting(self._setting))
         return super().get_help_record(ctx)
 
@@ -309,12 +308,12 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 
 
 def input_options(function: Function) -> Function:
-    """Add the options for how texts are read of which no line is left out."""
+    """Add the reading options of commands that leave out no line."""
     return with_options(function, [_format_option("--input-format"), _field_option, encoding_option])
 
 
 def reading_options(function: Function) -> Function:
-    """Add the options for how a corpus is read; each sets the setting of that name in section text."""
+    """Add the options for how a corpus is read; each sets the setting of the same name in section text."""
     shared = [_format_option("--format", "--input-format"), _field_option, encoding_option]
     return with_options(function, [*shared, setting_options("text.bad_bytes", "text.document")])
 

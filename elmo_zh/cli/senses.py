@@ -91,7 +91,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def _way_out_without_substitutes() -> Iterator[None]:
-    """Add to an error of the model that the command can do without it."""
+    """Add to a model's error that the command also works without the model."""
     try:
         yield
     except BundleError as error:

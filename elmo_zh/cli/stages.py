@@ -33,7 +33,7 @@ _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
 
 
 def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the path of a run; raise RunError for a model bundle and for a folder of anything else."""
+    """Return the path of a run; raise RunError for a model bundle or a folder of anything else."""
     from elmo_zh.bundle.find_bundle import require_no_bundle
     from elmo_zh.run.find_runs import require_run_or_room
 
@@ -57,7 +57,7 @@ def _init_option(description: str) -> Callable[[Function], Function]:
 
 
 def _from_option(name: str, description: str) -> Callable[[Function], Function]:
-    """Return the option --from, with a file in place of what the stage would compute."""
+    """Return the option --from, for a file to use instead of computing one."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option("--from", name, type=kind, metavar="FILE", help=description)
 
@@ -292,7 +292,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
 
 def starting_from(init: Path | None, *sections: str) -> Changes:
-    """Return the settings of sections that --init sets; the words of its model take the place of a list."""
+    """Return the settings of sections that --init sets; the words of its model replace a word list."""
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
 

@@ -132,7 +132,7 @@ def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) 
 
 
 def _rounded(substitute: "Substitute") -> dict[str, Any]:
-    """Return the values with four digits, which do not depend on what was computed together."""
+    """Return the values rounded to four digits, which do not depend on the batch."""
     return {
         name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in asdict(substitute).items()
     }

@@ -16,7 +16,7 @@ _NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 
 
 def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
-    """Return fractions above 0 and at most 1 that commas separate, the largest first."""
+    """Return comma-separated fractions above 0 and at most 1, the largest first."""
     try:
         shares = tuple(float(part) for part in value.split(","))
     except ValueError:

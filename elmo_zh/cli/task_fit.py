@@ -25,7 +25,7 @@ _MEMBERS = {
 
 
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Return names that commas separate, in the order of INPUTS."""
+    """Return comma-separated names in the order of INPUTS."""
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
         raise click.UsageError(f"--inputs {value}: expected some of {','.join(INPUTS)}, each once.")
@@ -125,7 +125,7 @@ def _described(report: "FitReport") -> list[str]:
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
-    """Return what a member of a mixture reached on held-out labels, and what it adds to those before it."""
+    """Return a mixture member's score on held-out labels, and its gain over the members before it."""
     name, reached = _MEMBERS[member["name"]], f"{metric} {member['score']:.4f}"
     labels = counted(member["num_labels"], "held-out label")
     if member["without"] is None:

@@ -1,4 +1,4 @@
-"""Options that several commands of labelled tasks share, the training that these ask for, and loading a model."""
+"""Options that commands for labelled tasks share, the training that these describe, and loading a model."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace

@@ -84,7 +84,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
 
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
-    """Return the columns that --text-column or --field, which mean the same, name for the texts."""
+    """Return the text columns that --text-column or its synonym --field names."""
     fields = tuple(filter(None, common.chosen.get("text.field", "").split(",")))
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same. Give one of them.")
