@@ -1,4 +1,4 @@
-"""Detect the encoding of a file: by its byte order mark, else by decoding all of it."""
+"""Detect the encoding of a file: by its byte order mark, or by decoding all of it."""
 
 import codecs
 import re

@@ -54,7 +54,7 @@ class Members:
 
     @classmethod
     def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
-        """Restore the members from what `described` returned; ValueError if it is something else."""
+        """Restore the members that `described` returned; raise ValueError for anything else."""
         members = cls()
         for member in described:
             name, line = member["name"], member["first_line"]
@@ -80,13 +80,13 @@ _PLAIN = ("text", "utf-8", "")
 class InputText:
     """A text of numbered lines, which can be read more than once.
 
-    A line is a line of a text file or the text of one record. No line is left out: what cannot be read is an error.
+    A line is a line of a text file or the text of one record. No line is left out: an unreadable one is an error.
 
     Attributes:
         from_name: Pattern of file names, such as {year}_{author}.txt, that gives all lines columns.
         tally: How the file was last read: formats, encodings, records without text.
         passed_over: Members of an archive that the last reading skipped because they are not text.
-        members: The files of an archive that have been read, and where their lines begin; of the last reading.
+        members: The files of an archive that the last reading read, and where their lines begin.
     """
 
     source: Source
@@ -103,7 +103,7 @@ class InputText:
 
     @property
     def reading(self) -> dict[str, str]:
-        """The settings for reading that are not the defaults, by name."""
+        """The reading settings that differ from the defaults, by name."""
         default = TextConfig()
         names = ("format", "field", "encoding")
         found = {
@@ -116,10 +116,10 @@ class InputText:
         return (record.line for record in self.records(reporter))
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
-        """Yield the lines from the first on, with the other columns of their records.
+        """Yield the lines from the start, with the other columns of their records.
 
         Raises:
-            UnsuitableError: If the file is no text.
+            UnsuitableError: If the file is not text.
             CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
         """
         self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
@@ -225,7 +225,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Yield the sources, by path, that files, folders, globs and - (standard input) name; no output may replace one."""
+    """Yield, by path, the sources that files, folders, globs and - (standard input) name; no output may replace one."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

@@ -49,7 +49,7 @@ def expansion_error(name: str) -> CorpusError:
 
 @contextmanager
 def damage_as_corpus_error(name: str) -> Iterator[None]:
-    """Turn what the unpacking libraries raise for damaged files into CorpusError."""
+    """Turn the errors that unpacking libraries raise for damaged files into CorpusError."""
     zstd = _zstd()
     try:
         yield
@@ -79,7 +79,7 @@ class Allowance:
         self._member_bytes = 0
 
     def start(self, member: object, packed_bytes: int) -> None:
-        """Begin to unpack a member; one that is unpacked twice counts once."""
+        """Begin to unpack a member; a member unpacked twice counts once."""
         if member is not self._member:
             self._packed += packed_bytes
             self._unpacked += self._member_bytes

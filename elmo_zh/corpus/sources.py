@@ -105,7 +105,7 @@ class Sources:
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
-        """Say what is not read."""
+        """Report the files that are not read."""
         # A file whose name begins with a text's name is most likely an earlier command's output for it.
         texts = {source.path for source in self.sources}
         others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]

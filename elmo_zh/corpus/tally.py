@@ -34,14 +34,14 @@ class PassedOver:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "PassedOver":
-        """Restore the counts from what `described` returned."""
+        """Restore the counts that `described` returned."""
         return cls(
             counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
             names={reason: list(entry["names"]) for reason, entry in described.items()},
         )
 
     def described(self) -> dict[str, Any]:
-        """Return it as it is stored in a record."""
+        """Return the counts as a record stores them."""
         return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
 
     def summary_lines(self) -> Iterator[str]:
@@ -95,7 +95,7 @@ class Tally:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "Tally":
-        """Restore the counts from what `described` returned."""
+        """Restore the counts that `described` returned."""
         dropped = described["dropped"]
         forms = {
             (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
@@ -111,7 +111,7 @@ class Tally:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return it as it is stored in a record."""
+        """Return the counts as a record stores them."""
         return {
             "read_as": [
                 {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}

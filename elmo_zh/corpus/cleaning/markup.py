@@ -173,7 +173,7 @@ def _is_of_table(line: str) -> bool:
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return the text that a link shows: after the last bar, else its target; files and categories show nothing."""
+    """Return the text that a link shows: after the last bar, or its target; nothing for files and categories."""
     target, others = match[1], match[2]
     if _NO_TEXT.match(target):
         return ""

@@ -65,7 +65,7 @@ def is_number(cell: str) -> bool:
 
 
 def cells_of(rows: Rows, column: int) -> list[str]:
-    """Return the cells of a column, without those of rows that are too short."""
+    """Return the cells of a column, skipping rows that are too short."""
     return [row[column].strip() for row in rows if column < len(row)]
 
 
@@ -75,7 +75,7 @@ def num_han_of(rows: Rows, column: int) -> int:
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
-    """Return the field whose last key is a known name and that has about as much text as any other field, else None.
+    """Return the field whose last key is a known name and that has about as much text as any other, or None.
 
     The outermost field takes precedence, then the first of the known names, then its exact spelling.
     """
@@ -184,7 +184,7 @@ def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bo
 
 
 def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns whose names say label most clearly, without those that cannot be labels."""
+    """Return the columns whose names say label most clearly, except columns that cannot be labels."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_of(rows, column)) for column in found))
@@ -237,7 +237,7 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the columns with the most Chinese, else the longest; those that are often empty or alike come last.
+    """Return the columns with the most Chinese, then the longest; columns that are often empty or alike come last.
 
     Columns of dates, numbers or identifiers are not texts; None if too few are left.
     """

@@ -28,7 +28,7 @@ RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[R
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFormat:
-    """A corpus format as it is registered in `elmo_zh.choices.CORPUS_FORMATS`."""
+    """A corpus format as registered in `elmo_zh.choices.CORPUS_FORMATS`."""
 
     # Returns the documents of a decoded file, each as its lines, which the caller reads before the next document. It
     # counts in the tally what it drops, and in `passed_over` what does not belong to the corpus.
@@ -48,7 +48,7 @@ def load_format(name: str) -> CorpusFormat:
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return the name of a file's format: the one wanted, else by its suffix, else by its start.
+    """Return the name of a file's format: the one wanted, or found by its suffix, or by its start.
 
     A .txt file is plain text whatever it holds. A .json file may hold JSON lines. A .xml file is tried as a dump.
     """

@@ -72,7 +72,7 @@ def shown_row(row: Sequence[str]) -> str:
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields that the user named, else the one that is certainly the text, if there is one.
+    """Return the fields that the user named, or the one field that is certainly the text, if any.
 
     The tally receives them and, unless the user has chosen, the other fields with Chinese text at the file's start.
     """

@@ -19,7 +19,7 @@ _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)
 
 
 def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
-    """Yield each article as a document; redirects, other namespaces and pages without wikitext are passed over."""
+    """Yield each article as a document; redirects, other namespaces and pages without wikitext are skipped."""
     for page in _pages(text):
         title = page.findtext("{*}title") or "(no title)"
         reason = _reason_to_pass_over(page)
