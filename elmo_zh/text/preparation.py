@@ -93,7 +93,7 @@ def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[t
 
 
 def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Return, for raw spans, the spans of the normalised characters that come from them, none twice."""
+    """Return the spans of normalised characters that come from raw spans, without overlap."""
     places: list[tuple[int, int]] = []
     for start, end in kept:
         inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))

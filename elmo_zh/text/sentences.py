@@ -41,7 +41,7 @@ def split_sentences(paragraph: str) -> list[str]:
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
     """Return a text in pieces of at most `longest` characters; concatenated, they give the text.
 
-    Each ends after the last sentence that surely ends before the limit, else after the last space, else at the limit.
+    Each ends after the last sentence that surely ends before the limit, or after the last space, or at the limit.
     In `segmented` text a sentence end may be inside a token, so only spaces count.
     """
     found, start = [], 0

@@ -15,7 +15,7 @@ Segmenter = Callable[[str], list[str]]
 
 
 class SegmenterModule(Protocol):
-    """A segmenter as it is registered in `elmo_zh.choices.SEGMENTERS`: a module or an object with these three names.
+    """A segmenter as registered in `elmo_zh.choices.SEGMENTERS`: a module or an object with these three names.
 
     Attributes:
         TAKES_USER_DICTIONARY: Whether it can use a user dictionary in jieba's format.
@@ -65,7 +65,7 @@ def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) 
     """Return name, version and dictionary digest: everything that must match for equal tokens.
 
     Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
-    lacks it knows what to install. ConfigError says what is not installed.
+    lacks it knows what to install. Raise ConfigError if something is not installed.
     """
     described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if package := SEGMENTERS.package_of(config.segmenter):

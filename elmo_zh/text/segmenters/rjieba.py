@@ -34,7 +34,7 @@ _LATIN_TOKEN = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return rjieba with a dictionary of its own."""
+    """Return rjieba with its own dictionary."""
     try:
         from rjieba import Jieba
     except ImportError:
