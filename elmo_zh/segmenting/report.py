@@ -54,7 +54,7 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
 
 
 def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
-    """Report what was read, changed, dropped and written, and warn of what the user should look at."""
+    """Report what was read, changed, dropped and written, and warn about anything that the user should check."""
     counts = result.counts
     _report_forms(result, reporter)
     for line in result.passed_over.summary_lines():

@@ -1,6 +1,6 @@
 """The segment stage: from a corpus to files of one segmented sentence per line, training and held-out text apart.
 
-Its four steps are made of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
+Its four steps consist of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
 repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
 among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
 
