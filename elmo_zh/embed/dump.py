@@ -205,7 +205,7 @@ class _Dump:
         )
 
     def _write_vectors(self, contents: Contents, engine: Engine) -> None:
-        """Compute the vectors of all parts that have none yet, each into a file of its own."""
+        """Compute the vectors of all parts that have none yet, each into its own file."""
         done = self.folder.finished_lines(reporter=self._reporter)
         num_done = sum(done.values())
         if done:

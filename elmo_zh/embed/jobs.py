@@ -28,7 +28,7 @@ def plan_jobs(
 ) -> list[Job]:
     """Return the jobs for files, folders and globs, or - for standard input, as typed; `sources` are their files.
 
-    `output` is a file for one text, else a folder, with the subfolders of the folders given; without it, each output is
+    `output` is a file for one text, or a folder, with the subfolders of the given folders; without it, each output is
     beside its text, or in the current folder for standard input.
     """
     if is_single(arguments):

@@ -1,4 +1,4 @@
-"""Reduce the layers of a line's tokens to what is written: one layer or a mix, one vector per token or per line."""
+"""Reduce the layers of a line's tokens to the output: one layer or a mix, one vector per token or per line."""
 
 import math
 from dataclasses import dataclass
@@ -102,9 +102,9 @@ _STEPS, _LEARNING_RATE, _MIX_LEARNING_RATE, _WEIGHT_DECAY, _MIX_PENALTY = 200, 0
 def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
     """Return the factor of each layer with which a linear model predicts the labels best, float32, shape (L + 1,).
 
-    The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, else classes.
-    The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix and a
-    linear model on top are trained together on all vectors at once, always from the same start.
+    The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, otherwise
+    classes. The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix
+    and a linear model on top are trained together on all vectors at once, always from the same start.
     """
     if labels.shape != (len(vectors),):
         raise ValueError(f"labels have shape {labels.shape}, expected ({len(vectors)},)")

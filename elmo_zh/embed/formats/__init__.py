@@ -139,7 +139,7 @@ class OutputForm:
 
 
 class Writer(Protocol):
-    """An output format as it is registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object."""
+    """An output format as registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object."""
 
     SUFFIX: str  # Added to the name of the text, such as ".jsonl"
 
