@@ -94,7 +94,7 @@ def _spell(name: str, value: Any) -> str:
 
 
 def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str] | None = None) -> str:
-    """Return a segmenter in words, such as "jieba 0.42.1", with the digests in which it differs from another one."""
+    """Return a segmenter's name, such as "jieba 0.42.1", with the digests in which it differs from another one."""
     if not described:
         return "unknown"
     words = [" ".join(described[key] for key in ("name", "version") if key in described)]

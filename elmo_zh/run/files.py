@@ -301,7 +301,7 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file during the block; the lock also ends if the process is killed.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too. Windows has no such locks, so nothing is locked there.
+    can see, so it is refused too. On Windows, which has no such locks, nothing is locked.
     """
     try:
         import fcntl

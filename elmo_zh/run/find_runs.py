@@ -70,7 +70,7 @@ def _other_content(path: Path) -> str:
 
 
 def explain_no_run(path: Path) -> str:
-    """Return the message for a path at which there is no run: whether it exists, and the next step."""
+    """Return the message for a path without a run: whether it exists, and the next step."""
     problem = "is not a run folder" if path.exists() else "does not exist"
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""

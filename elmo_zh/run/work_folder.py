@@ -161,7 +161,7 @@ class WorkFolder:
         work: str = "part-*.json",
         discard: Callable[[], object] | None = None,
     ) -> None:
-        """Make the folder; keep its finished work if that has the same manifest, else start over.
+        """Make the folder; keep its finished work if that has the same manifest, or start over.
 
         Args:
             manifest: What the work depends on.
@@ -205,7 +205,7 @@ class WorkFolder:
         return self.path / f"{name}.json"
 
     def figures(self, name: str, reporter: Reporter | None = None) -> Figures | None:
-        """Return the figures of a finished part, else None; a damaged part loses its record, and a warning says so."""
+        """Return a finished part's figures, or None; a damaged part loses its record, with a warning."""
         found = self._read(name)
         if found and all(file.is_intact(self.path) for file in found[1]):
             return found[0]
@@ -250,7 +250,7 @@ class WorkFolder:
         return sum(self.whole_figures(name) is not None for name in names)
 
     def whole_figures(self, name: str) -> Figures | None:
-        """Return the figures of a part whose files have their sizes, else None; their content is not read."""
+        """Return the figures of a part whose files have the right sizes, or None; their content is not read."""
         found = self._read(name)
         return found[0] if found and all(file.is_whole(self.path) for file in found[1]) else None
 
