@@ -1,4 +1,4 @@
-"""Describe a run from the files that it has so far, as a dictionary and in lines, and what looks odd about it."""
+"""Describe a run from the files that it has so far, as a dictionary and in lines, including oddities."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -251,7 +251,7 @@ def find_oddities(
 ) -> list[dict[str, Any]]:
     """Return the oddities of a run, each with what, count (or a fraction), example and advice.
 
-    The survey or the coverage is None where there is no training text or no vocabulary.
+    The survey is None without training text, the coverage without a vocabulary.
     """
     found = [*_of_record(sources, counts)]
     if survey is not None and survey.num_tokens:

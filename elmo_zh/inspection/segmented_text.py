@@ -135,7 +135,7 @@ class TextSurvey:
     odd: OddCounts = field(default_factory=OddCounts)
 
     def length_quantiles(self) -> dict[str, int]:
-        """Return sentence lengths in tokens by the percentage of sentences that are no longer."""
+        """Return sentence lengths in tokens by the percentage of sentences that are not longer."""
         lengths = sorted(self.lengths)
         below = list(accumulate(self.lengths[length] for length in lengths))
         return {f"{part:.0%}": lengths[bisect_left(below, part * self.num_sentences)] for part in _QUANTILES if lengths}
