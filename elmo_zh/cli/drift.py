@@ -138,7 +138,7 @@ def _report(
 
 
 def _texts_of(index: "ContextIndex") -> list[dict[str, Any]]:
-    """Return the digest of each text and what was read of it, such as its field, but not its name."""
+    """Return each text's digest and how it was read, such as its field, but not its name."""
     return [{name: value for name, value in text.items() if name != "name"} for text in index.info["texts"]]
 
 

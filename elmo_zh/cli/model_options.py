@@ -81,12 +81,12 @@ def _command_name() -> str:
 
 
 def model_path(given: Path | None) -> Path:
-    """Return the folder of the model to use: the given one, or the default."""
+    """Return the folder of the given or the default model."""
     return find_bundle(given) if given else default_bundle()
 
 
 def index_or_own(common: Common, given: Path | None) -> Path:
-    """Return the folder of the given index, else of the one that `explore` has made; UsageError if there is none."""
+    """Return the folder of the given index, or of the one that `explore` has made; UsageError if there is none."""
     if given is not None:
         return given
     found = own_index_path(common.model)
@@ -116,7 +116,7 @@ def own_index_path(model: Path | None = None) -> Path | None:
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
-    """Load the given model, else the one that made an index, else the default, to compute as the index was computed."""
+    """Load the given model, the one that made an index, or the default, to compute as the index was computed."""
     made_with = index.model
     path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(
@@ -185,7 +185,7 @@ def load_embedder(
 
 
 def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
-    """Warn if the word that is asked about is outside the vocabulary, and say how it is read."""
+    """Warn if the queried word is outside the vocabulary, and say how it is read."""
     from elmo_zh.embed.text_tokens import known_parts
 
     if embedder.find_unknown([word])[0]:

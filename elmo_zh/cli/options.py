@@ -34,7 +34,7 @@ DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
 
 
 def model_help(default: str) -> str:
-    """Return the help of --model, which says what is used without it."""
+    """Return the help of --model, which names the default."""
     return f"Folder of the model, or name of an installed one. Default: {default}."
 
 
@@ -47,7 +47,7 @@ class RegisteredName(click.Choice[str]):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The built-in names and those of installed plug-ins."""
+        """The names of built-ins and of installed plug-ins."""
         return tuple(self._registry)
 
 
@@ -351,7 +351,7 @@ class SettingsGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the name of the command that is called, the command, and its arguments."""
+        """Return the called command's name, the command, and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         is_whole = command is not None and not isinstance(command, click.Group)
         if command is not None and is_whole and "--print-config" in rest and "--help" not in rest:
