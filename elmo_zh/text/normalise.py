@@ -65,7 +65,7 @@ class Normaliser:
         return self._normalised(text, self._steps_for(text), None)
 
     def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
-        """Return the sentence texts of a line, each normalised by itself.
+        """Return the sentence texts of a line, each normalised separately.
 
         Most lines need no change, and checking the whole line once is much cheaper than checking each sentence.
         """
@@ -229,7 +229,7 @@ def _divide_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether there may be a run longer than 30: it would include a character of every 31st position."""
+    """Return whether there may be a run longer than 30: it would cover one of every 31 positions."""
     return not _marks().isdisjoint(text[_MOST_MARKS :: _MOST_MARKS + 1])
 
 
