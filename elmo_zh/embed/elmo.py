@@ -38,7 +38,7 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
 
         character_ids = batch_to_ids([["今天", "天气", "很", "好"], ["你好"]])  # (2, 4, 50)
 
-    They are for character-mode models; `Elmo.batch_to_ids` makes the ids of either mode.
+    They are for character-mode models; `Elmo.batch_to_ids` makes ids for either mode.
 
     Args:
         batch: B sentences, each a list of words; the words `<S>` and `</S>` are the sentence marks.
@@ -49,7 +49,7 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
         261, sentences padded with 0.
 
     Raises:
-        TypeError: If a sentence is not a list of words, or a word not a string.
+        TypeError: If a sentence is not a list of words, or a word is not a string.
     """
     return _spell_batch(batch, num_slots, "batch_to_ids")
 
@@ -158,7 +158,7 @@ class Elmo(nn.Module):
         Raises:
             BundleError: If the folder is not a sound bundle.
             TypeError: If the path is missing or is not a path.
-            ValueError: If it was made from a model of ELMoForManyLangs with word embeddings: use ElmoEmbedder.
+            ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings: use ElmoEmbedder.
         """
         bundle = load_bundle(find_given_bundle(path, "Elmo.from_bundle"))
         lexicon = bundle.build_lexicon()
@@ -175,12 +175,12 @@ class Elmo(nn.Module):
 
         Args:
             path: The folder, which appears only when it is complete.
-            force: Replace a bundle.
+            force: Replace an existing bundle.
 
         Raises:
             TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
-            OutputError: If the folder exists and `force` is not given, or it holds something else.
+            OutputError: If the folder exists without `force`, or is not a bundle.
             BundleError: If the bundle that it was loaded from is gone or was replaced.
         """
         output = check_path(path, "save", "path", "a folder")
@@ -205,7 +205,7 @@ class Elmo(nn.Module):
             int64, 0 where padded: (B, T, C) in character mode, (B, T) in token mode.
 
         Raises:
-            TypeError: If a sentence is not a list of words, or a word not a string.
+            TypeError: If a sentence is not a list of words, or a word is not a string.
             ValueError: If it is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:

@@ -53,11 +53,11 @@ class ElmoEmbedder(SentenceTokens):
         embedder = ElmoEmbedder.load("runs/latest/model")
         [vectors] = embedder.embed(["今天天气很好"])  # float32, (L + 1, n, 2P)
 
-    Every sentence starts from the same state (zeros, or the bundle's warm state), so its vectors depend on nothing but
-    the sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
+    Every sentence starts from the same state (zeros, or the bundle's warm state), so its vectors depend only on the
+    sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
 
     Threads can share an embedder; they take turns. It can be pickled, for example for the workers of a data loader: the
-    copy loads the bundle again from its folder, on the same kind of device, and refuses a different one there.
+    copy loads the bundle again from its folder, on the same kind of device, and refuses a different bundle there.
 
     Attributes:
         bundle: The model and everything that belongs to it.
@@ -217,7 +217,7 @@ class ElmoEmbedder(SentenceTokens):
             One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens.
 
         Raises:
-            TypeError: If a sentence is not a list of tokens, or a token not a string.
+            TypeError: If a sentence is not a list of tokens, or a token is not a string.
 
         Warns:
             UnknownWordsWarning: If far more words are unknown than in training, or some would be known if normalised.
