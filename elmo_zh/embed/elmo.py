@@ -180,7 +180,7 @@ class Elmo(nn.Module):
         Raises:
             TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
-            OutputError: If the folder exists without `force`, or is not a bundle.
+            OutputError: If the folder exists and `force` is not given, or holds anything but a bundle.
             BundleError: If the bundle that it was loaded from is gone or was replaced.
         """
         output = check_path(path, "save", "path", "a folder")

@@ -82,7 +82,7 @@ def adopt_model(
 
 
 def adopt_text(run: RunDir, config: Config, init: str, named: Collection[str], reporter: Reporter) -> Config:
-    """Return a new run's settings with section text taken from the bundle, except those `named`."""
+    """Return a new run's settings with section text from the bundle, except those `named`; other runs keep theirs."""
     if run.config.exists():
         return config
     from elmo_zh.bundle.read import load_bundle

@@ -278,7 +278,7 @@ def _may_join(decomposed: str, character: str) -> bool:
 
 @cache
 def _later_characters() -> frozenset[str]:
-    """Return every character that is in a canonical decomposition, but not first: accents, vowels and finals."""
+    """Return every character in a canonical decomposition after the first one: accents, vowels and finals."""
     ranges = ("".join(map(chr, range(code, code + _RANGE))) for code in range(0, 0x110000, _RANGE))
     # Most ranges hold no decomposable character; testing a range at a time takes milliseconds.
     characters = (character for text in ranges if normalize("NFD", text) != text for character in text)
