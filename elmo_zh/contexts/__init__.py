@@ -1,6 +1,6 @@
-"""Words in their contexts: scores of lines and tokens, indexes of occurrences and what they show.
+"""Words in context: scores of lines and tokens, and indexes of occurrences with the analyses that use them.
 
-Here stand the options of the commands; functions of Python have arguments of the same names, defaults and limits.
+This module defines the options of the commands; Python functions take the same names, defaults and limits.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
-    """The options of `index` that say what an index holds."""
+    """The options of `index` for the content of an index."""
 
     split_sentences: bool = option(False, "Split lines into sentences as in training; each is kept as a line.")
     layers: str = option(
@@ -179,7 +179,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PageChoice:
-    """The options of `explore` that say what its page shows."""
+    """The options of `explore` for the content of its page."""
 
     words: tuple[str, ...] = option(
         (), "Word of the index to show; may be repeated.", names=("--word",), metavar="WORD"

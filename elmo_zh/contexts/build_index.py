@@ -1,12 +1,12 @@
-"""Build an index of occurrences: the vectors of words in their sentences, on disk, so that similar ones can be found.
+"""Build an index of occurrences: the vectors of words in their sentences, on disk, for finding similar ones.
 
-The texts are read as `embed` reads them. First all tokens are written; then occurrences are chosen, so that their
-number is known; then the lines that hold one are computed, and their vectors written where they stay.
+The texts are read as `embed` reads them. First all tokens are written; then the occurrences are chosen, which fixes
+their number; then the lines that contain one are computed, and their vectors are written to their final place.
 
-The folder INDEX.parts, from which an interrupted command resumes, holds in the order in which they appear:
-`text-NNNNN/`, the tokens of each text, as `embed` keeps them; `manifest.json` (texts, model and settings); `index/`,
-the finished files of the index, with space for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors
-that other machines have computed; a `part-*.json` after each part of the vectors.
+An interrupted command resumes from the folder INDEX.parts, which is filled in this order: `text-NNNNN/`, the tokens of
+each text, as `embed` keeps them; `manifest.json` (texts, model and settings); `index/`, the finished files of the
+index, with space for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors that other machines have
+computed; a `part-*.json` after each part of the vectors.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """The folder of a finished index, its counts and size, and the given words that do not occur as a token."""
+    """The folder, counts and size of a finished index, and the given words that do not occur as a token."""
 
     path: Path
     counts: dict[str, int]
@@ -62,9 +62,9 @@ def build_index(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> IndexReport:
-    """Write an index of the words of texts. An unfinished one is continued, unless `force` is given.
+    """Write an index of the words of texts, resuming an unfinished one unless `force` is given.
 
-    Each text is read twice: its bytes for their digest, and its lines for their tokens.
+    Each text is read twice: once for its digest, once for its tokens.
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
     if embedder.is_stateful:
@@ -98,7 +98,7 @@ def index_files(
 
 
 class _Build:
-    """An index in progress. A text that was read is known by the digest of its file and the counts of its tokens."""
+    """An index in progress. It identifies a text already read by the digest of its file and its token counts."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Build:
                 remove(path)
 
     def _write_all_tokens(self, *, force: bool) -> list[tuple[str, TokenCounts]]:
-        """Write the tokens of the texts; files found in folders that are no text are skipped."""
+        """Write the tokens of the texts; skip files in folders that are not text."""
         texts: list[InputText] = []
         read: list[tuple[str, TokenCounts]] = []
         for text in self._texts:
@@ -176,7 +176,7 @@ class _Build:
         }
 
     def _write_text(self, read: Sequence[tuple[str, TokenCounts]], tokens: Sequence[TextTokens]) -> None:
-        """Choose the occurrences, and write everything but the vectors, for which it leaves space."""
+        """Choose the occurrences, and write everything but the vectors, leaving space for these."""
         self._discard_index()
         words = count_words(tokens, self._reporter)
         counts = TokenCounts()
@@ -245,7 +245,7 @@ class _Build:
         )
 
     def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:
-        """Create the files of the vectors; raise OutputError if the disk has not enough space."""
+        """Create the files of the vectors; raise OutputError if the disk does not have enough space."""
         num_layers = len(self._settings.layers)
         vector_bytes = found["occurrences"] * self._embedder.dimension * VECTOR.itemsize * num_layers
         needed = vector_bytes + found["occurrences"] * _OTHER_BYTES
@@ -262,7 +262,7 @@ class _Build:
                 RowFile.create(path, *kinds[path])
 
     def _finish(self) -> IndexReport:
-        """Make the index of its files."""
+        """Assemble the index from its files."""
         layout = self._layout
         info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:

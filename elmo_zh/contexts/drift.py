@@ -1,4 +1,4 @@
-"""Find words that periods use differently: parts of one index or indexes made with one model, compared word by word."""
+"""Find words that periods use differently. Periods are parts of one index, or indexes made with one model."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -44,22 +44,22 @@ class Comparison:
         new: Name of the later one.
         old_count: How often the word occurs in the earlier period.
         new_count: How often it occurs in the later one.
-        old_compared: Its different sentences in the earlier period, which are compared.
-        new_compared: Those in the later one.
-        old_documents: The documents that these sentences are from.
-        new_documents: Those of the later ones.
+        old_compared: Number of distinct sentences compared in the earlier period.
+        new_compared: Number of distinct sentences compared in the later one.
+        old_documents: Number of documents with these sentences in the earlier period.
+        new_documents: Number of documents with these sentences in the later one.
         apd: Average pairwise cosine distance between old and new occurrences.
-        old_spread: Average pairwise cosine distance among the old ones: how varied its uses are.
-        new_spread: The same among the new ones.
+        old_spread: Average pairwise cosine distance among the old occurrences: how varied the uses are.
+        new_spread: The same among the new occurrences.
         excess: apd minus the mean of the spreads; 0 on average if nothing has changed.
-        prt: Cosine distance of the mean old and the mean new unit vector.
-        jsd: Jensen-Shannon divergence of the shares of its usages, in bits; None unless it was chosen.
-        by: The measure that the following figures are of.
+        prt: Cosine distance between the mean old and the mean new unit vector.
+        jsd: Jensen-Shannon divergence of the shares of its usages, in bits; None unless chosen.
+        by: The measure that the following figures describe.
         low: Lower end of its 95% interval.
         high: Upper end.
-        baseline: Its mean over random divisions of the documents: the distance of two parts of one text.
-        p: Share of random divisions of the documents into groups at least as far apart.
-        q: False discovery rate among the words that have no larger p (Benjamini and Hochberg).
+        baseline: Its mean over random divisions of the documents: the distance to expect without change.
+        p: Share of random divisions of the documents whose groups are at least as far apart.
+        q: False discovery rate among the words whose p is not larger (Benjamini and Hochberg).
     """
 
     old: str
@@ -90,18 +90,18 @@ class Comparison:
 
     @property
     def boundary(self) -> str:
-        """The names of both periods: 2015 → 2020."""
+        """The names of both periods, such as 2015 → 2020."""
         return f"{self.old} → {self.new}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordDrift(Comparison):
-    """A word in two or more periods: the first compared with the last, and each with the next.
+    """A word in two or more periods; the first is compared with the last, and each with the next.
 
     Attributes:
         word: The word.
-        steps: The comparisons of consecutive periods; for two periods only the word's own.
-        fragment: The word with the token that is nearly always beside it, such as 卢 拉 for 拉; None for other words.
+        steps: The comparisons of consecutive periods; a single one for two periods.
+        fragment: The word with the token that nearly always stands beside it, such as 卢 拉 for 拉; else None.
     """
 
     word: str
@@ -110,12 +110,12 @@ class WordDrift(Comparison):
 
     @property
     def change(self) -> str | None:
-        """The boundary with the largest distance, if there are three periods or more and its q is below 0.05."""
+        """The boundary with the largest distance if there are at least three periods and its q is below 0.05."""
         largest = max(self.steps, key=lambda step: step.distance)
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of consecutive periods, and of the first and the last if there are several."""
+        """Return the comparisons of consecutive periods and, if there are several, of the first with the last."""
         return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 
@@ -124,12 +124,12 @@ class Drift:
     """The words of two or more periods, compared.
 
     Attributes:
-        words: The compared words, those that changed most between the first and the last period first.
+        words: The compared words; those that changed most from the first to the last period come first.
         layer: The layer whose vectors were compared.
-        by: The measure that is tested and by which they are sorted: excess, apd, prt or jsd.
+        by: The measure used for testing and sorting: excess, apd, prt or jsd.
         num_shared: Number of words that all periods have.
         periods: The periods.
-        fragments: The words that were left out as fragments, each with what it is a fragment of.
+        fragments: The words left out as fragments, each with the longer string.
     """
 
     words: tuple[WordDrift, ...]
@@ -140,7 +140,7 @@ class Drift:
     fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Show the number of words, and those that changed most."""
+        """Show the number of words, and the words that changed most."""
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
@@ -165,20 +165,20 @@ def measure_drift(
             print(word.word, word.excess, word.q)
 
     Args:
-        indexes: An index of each period, in their order, all made with one model; or one index that has `periods`.
+        indexes: One index per period, in order, all made with one model; or one index with the column `periods`.
         periods: A column of the index whose values are the periods, such as year.
-        layer: The layer to compare. Default: the highest that all have.
-        min_count: Least number of different sentences with the word in each period, at least 2.
+        layer: The layer to compare. Default: the highest that all indexes have.
+        min_count: Minimum number of distinct sentences with the word in each period, at least 2.
         words: Compare only these. Default: all words that all periods have.
-        by: Measure that is tested and by which words are sorted: excess, apd, prt or jsd, which needs scikit-learn.
-        with_fragments: Compare also words that nearly always stand beside the same token.
-        permutations: Permutations of each word at most.
-        seed: Seed of permutations, bootstrap samples and clusters, which for a word do not depend on other words.
+        by: Measure to test and sort by: excess, apd, prt or jsd, which needs scikit-learn.
+        with_fragments: Also compare words that nearly always stand beside the same token.
+        permutations: Maximum number of permutations per word.
+        seed: Seed of permutations, bootstrap samples and clusters; a word's results do not depend on other words.
         reporter: Where progress goes.
 
     Raises:
-        ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is one period
-            only, or no word can be compared.
+        ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
+            period, or no word can be compared.
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If by or a number is out of range.
     """
@@ -252,7 +252,7 @@ def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
 
 
 class _Uses(NamedTuple):
-    """The different occurrences of a word in a period: their numbers, unit vectors and documents."""
+    """The distinct occurrences of a word in a period: their numbers, unit vectors and documents."""
 
     numbers: NDArray[np.int64]
     units: Vectors
@@ -268,7 +268,7 @@ class _Comparing(NamedTuple):
     seed: int
 
     def uses(self, word: str) -> list[_Uses]:
-        """Return the uses of a word in each period; none if it is too rare in one, or in one document only."""
+        """Return the uses of a word in each period; empty if it is too rare in one, or in only one document there."""
         found = []
         for period in self.periods:
             numbers = period.occurrences(word)
@@ -283,7 +283,7 @@ class _Comparing(NamedTuple):
         return found
 
     def whole_of(self, word: str, uses: Sequence[_Uses]) -> str | None:
-        """Return what the word is a fragment of, in one of the periods at least."""
+        """Return the longer string that the word is a fragment of in at least one period, or None."""
         pairs = zip(self.periods, uses, strict=False)
         return next(filter(None, (period.whole_of(word, own.numbers) for period, own in pairs)), None)
 
@@ -328,7 +328,7 @@ class _Comparing(NamedTuple):
 
 
 def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
-    """Return words with their q, corrected over all steps together, by falling distance."""
+    """Return words with their q, corrected over all steps together, by descending distance."""
     from scipy.stats import false_discovery_control
 
     corrected = false_discovery_control([each.p for each in found]).tolist()

@@ -1,8 +1,8 @@
-"""The distance between two groups of documents: four measures, their test and interval.
+"""The distance between two groups of documents: four measures, with a significance test and an interval.
 
-The measures follow from the sums of the unit vectors of each document, and the number of its occurrences in each
-cluster. So a division of the documents costs one product with a vector of zeros and ones, and many divisions one
-product of matrices.
+The measures are computed from each document's sum of unit vectors and its number of occurrences in each cluster. So
+one division of the documents costs one product with a vector of zeros and ones, and many divisions cost one matrix
+product.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ _DRAWS, _QUANTILES = 200, (0.025, 0.975)
 
 
 def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
-    """Return the places of the distinct rows, ascending; rows of zeros have no direction and are left out.
+    """Return the indexes of the distinct rows, ascending; rows of zeros have no direction and are left out.
 
-    Equal rows are occurrences in equal sentences: a repeated line is no further evidence.
+    Equal rows come from equal sentences: a repeated line is no further evidence.
     """
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
@@ -44,8 +44,8 @@ class DocumentSums:
     """The uses of a word in D documents, as the sums from which all measures are computed.
 
     Attributes:
-        vectors: Sum of the unit vectors of each document, float64, shape (D, 2P) or with equal products.
-        usages: Number of its occurrences in each of U clusters, float64, shape (D, U).
+        vectors: Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products.
+        usages: Number of each document's occurrences in each of U clusters, float64, shape (D, U).
     """
 
     vectors: Vectors
@@ -67,14 +67,14 @@ class DocumentSums:
         return len(self.vectors)
 
     def joined(self, other: "DocumentSums") -> "DocumentSums":
-        """Return the documents of both, with vectors in as few dimensions as there are documents."""
+        """Return the documents of both, with the vectors reduced to at most as many dimensions as documents."""
         vectors = np.concatenate([self.vectors, other.vectors])
         if len(vectors) < vectors.shape[1]:
             vectors = np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
         return DocumentSums(vectors, np.concatenate([self.usages, other.usages]))
 
     def groups(self, weights: Vectors) -> "_Groups":
-        """Return K groups, in which each document occurs as often as its weight says, shape (K, D).
+        """Return K groups; `weights`, shape (K, D), says how often each document occurs in each group.
 
         Copies of a document are not compared with one another, so that a group drawn with replacement has the same
         spread on average.
@@ -90,7 +90,7 @@ class DocumentSums:
 
 
 class _Groups(NamedTuple):
-    """K groups of documents: sums of their unit vectors, their occurrences in each cluster and in all, and spreads."""
+    """K groups of documents: sums of unit vectors, numbers of occurrences by cluster and in total, and spreads."""
 
     sums: Vectors
     usages: Vectors
@@ -98,7 +98,7 @@ class _Groups(NamedTuple):
     spreads: Vectors
 
     def distances(self, other: "_Groups") -> Distances:
-        """Return the distances of each group to the other one with its number."""
+        """Return the distance from each group to the group with the same number in `other`."""
         product = (self.sums * other.sums).sum(axis=1)
         norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
         first, second = (each.usages / each.sizes[:, None] for each in (self, other))
@@ -125,11 +125,11 @@ def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the share of random divisions of all documents into two groups at least as far apart, and their mean.
+    """Return the share of random divisions of all documents with a distance at least as large, and the mean distance.
 
     Both groups have at least two documents. The test is sequential: it ends when 100 divisions have reached the
-    distance, and then their share of those drawn is the p-value, which is as valid as that of a fixed number (Besag
-    and Clifford 1991, "Sequential Monte Carlo p-values"). The smallest p-value is 1 / (permutations + 1).
+    distance. The p-value is then their share of the divisions drawn, and is as valid as with a fixed number (Besag and
+    Clifford 1991, "Sequential Monte Carlo p-values"). The smallest p-value is 1 / (permutations + 1).
     """
     pooled = old.joined(new)
     own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
@@ -147,7 +147,7 @@ def permutation_test(
 
 
 def _divisions(num_first: int, num_all: int, permutations: int, generator: np.random.Generator) -> Iterator[Vectors]:
-    """Yield random divisions in blocks: 1 for documents of the first group and 0 for others, shape (K, D)."""
+    """Yield random divisions in blocks of shape (K, D): 1 for documents in the first group, 0 for the others."""
     drawn = 0
     while drawn < permutations:
         size = min(permutations - drawn, _LARGEST_BLOCK, max(1, _BLOCK_NUMBERS // num_all))
@@ -161,7 +161,7 @@ def _divisions(num_first: int, num_all: int, permutations: int, generator: np.ra
 def bootstrap_interval(
     old: DocumentSums, new: DocumentSums, measure: str, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the 95% interval of a measure, drawing the documents of each group 200 times with replacement.
+    """Return the 95% interval of a measure, from 200 draws of each group's documents with replacement.
 
     The interval is shifted so that the mean of the draws is the measured distance: draws are less varied than the
     documents, so most measures are larger in them.

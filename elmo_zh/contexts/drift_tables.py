@@ -1,4 +1,4 @@
-"""Tables of drift, and the lines that show the change of a word best."""
+"""Tables of drift, and the lines that best show how a word changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -22,10 +22,10 @@ _TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
 def moved_lines(
     old: Period, new: Period, word: str, layer: int, top: int
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
-    """Return the lines of two periods that show the change of a word best, at most `top` different ones of each.
+    """Return the lines of two periods that best show how a word changed, at most `top` distinct ones from each.
 
-    They are the occurrences that are most typical of their own period and least of the other: the cosine to the mean of
-    their own period exceeds most that to the mean of the other, which is the one shown.
+    These occurrences are the most typical of their own period and the least typical of the other: they have the largest
+    difference between the cosines with the two periods' means. The cosine shown is with the other period's mean.
     """
     numbers = old.occurrences(word), new.occurrences(word)
     units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]
@@ -52,7 +52,7 @@ def _distinct(
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
-    """Yield the comparisons of words by the names of the attributes, each with the word's own attributes."""
+    """Yield the comparisons of words as dictionaries of their attributes and the word's."""
     names = [each.name for each in fields(Comparison)]
     for word in words:
         for each in word.comparisons():
@@ -62,7 +62,7 @@ def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
 
 
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
-    """Return the lines of a table: the first and the last period of each word, compared, and what is known besides."""
+    """Return the lines of a table that compares the first and the last period of each word."""
     optional = {
         "change": [each.change for each in words],
         "fragment": [each.fragment for each in words],
@@ -82,7 +82,7 @@ def table_lines(words: Sequence[WordDrift]) -> list[str]:
 
 
 def step_lines(word: WordDrift) -> list[str]:
-    """Return the distance between consecutive periods below one another; nothing for two periods."""
+    """Return the distances between consecutive periods, one a line; empty for two periods."""
     if len(word.steps) < 2:
         return []
     cells = [
@@ -100,7 +100,7 @@ def step_lines(word: WordDrift) -> list[str]:
 
 
 def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
-    """Return the lines of two periods below one another, aligned at the word, each after the name of its period."""
+    """Return the lines of two periods, aligned at the word, each after the name of its period."""
     names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
     shown = keyword_lines([line for own in lines for line in own])
     return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]

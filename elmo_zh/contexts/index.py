@@ -1,4 +1,4 @@
-"""ContextIndex: read an index of occurrences. Its files are mapped into memory and read where they are needed."""
+"""ContextIndex: read an index of occurrences. Its files are mapped into memory and read on demand."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ _SHOWN_DIGITS = 12
 
 
 class ContextIndex:
-    """An index of words in their sentences, which `elmo-zh index` has written.
+    """An index of words in their sentences, written by `elmo-zh index`.
 
         index = ContextIndex.load("news.index")
         [first, *_] = index.occurrences("苹果")
@@ -46,14 +46,14 @@ class ContextIndex:
     Attributes:
         path: Its folder.
         model_digest: Digest of the bundle that computed it.
-        model: Which bundle that was: path, model_digest, precision, unknown.
+        model: That bundle's path, model_digest, precision and unknown.
         layers: Numbers of the layers whose vectors it has, ascending.
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were segmented.
-        user_dictionary: File of words that the segmenter kept whole besides the model's; None without one.
-        info: The content of index.json.
-        sources: The names of its files; archives are listed by member, such as texts.zip/old/1.txt.
-        archives: The names of its archives.
+        user_dictionary: File of additional words that the segmenter kept whole; None without one.
+        info: Content of index.json.
+        sources: Names of the indexed files; archives are listed by member, such as texts.zip/old/1.txt.
+        archives: Names of the indexed archives.
     """
 
     def __init__(self, path: Path, info: dict[str, Any]) -> None:
@@ -79,8 +79,8 @@ class ContextIndex:
             path: Its folder.
 
         Raises:
-            TypeError: If it is no path.
-            OutputError: If the folder is no index, or the index is damaged or of another version.
+            TypeError: If it is not a path.
+            OutputError: If the folder is not an index, or the index is damaged or of another version.
         """
         folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
         return cls(folder, load_info(folder))
@@ -111,28 +111,28 @@ class ContextIndex:
         An interrupted call resumes if it is repeated. docs/contexts.md describes the choice of words and the folder.
 
         Args:
-            embedder: The model, not a stateful one.
+            embedder: The model; it must not be stateful.
             texts: A file, a folder or a glob, or several of them, in any form that `segment` reads.
             path: The folder to write; it appears when the index is complete.
             split_sentences: Split lines into sentences as in training; each counts as a line.
             segmented: The texts have one sentence per line, its tokens separated by single spaces.
-            from_name: Pattern of the names of files that gives columns, such as {year}_{author}.txt.
-            layers: Layers whose vectors are kept: all, top, a number, or some numbers; 0 is the token layer.
+            from_name: Pattern that takes columns from file names, such as {year}_{author}.txt.
+            layers: Layers whose vectors are kept: all, top, or one or more numbers; 0 is the token layer.
             min_count: Index only words that occur at least this often; has no effect with `words`.
-            max_per_word: Keep at most so many occurrences of a word, chosen at random; 0 keeps all.
+            max_per_word: Keep at most this many occurrences of a word, chosen at random; 0 keeps all.
             words: Index only these words, however rare. Default: all but punctuation.
             seed: Seed of the samples.
             force: Replace an existing index, and do not resume an unfinished one.
-            reporter: Receives messages and progress. Default: only warnings are shown, as Python's.
+            reporter: Receives messages and progress. Default: show only warnings, as Python warnings.
 
         Raises:
-            TypeError, ValueError: If an argument is not as above.
-            ElmoZhError: If the embedder is a stateful one.
+            TypeError, ValueError: If an argument is not as described above.
+            ElmoZhError: If the embedder is stateful.
             CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
-            OutputError: If the folder exists or does not fit on its disk, or an unfinished index there is another one.
+            OutputError: If the folder exists or does not fit on its disk, or holds a different unfinished index.
 
         Warns:
-            UserWarning: If a file is skipped, far more words are unknown than in training, or some words do not occur.
+            UserWarning: If a file is skipped, many more words are unknown than in training, or some words do not occur.
         """
         from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
 
@@ -155,7 +155,7 @@ class ContextIndex:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder alone; the files have to be there when the index is loaded again."""
+        """Pickle only the path; the files must still be there when the index is loaded again."""
         return ContextIndex.load, (self.path.absolute(),)
 
     def __len__(self) -> int:
@@ -170,7 +170,7 @@ class ContextIndex:
 
     @cached_property
     def distinct_tokens(self) -> Sequence[str]:
-        """All tokens of the texts, each once, sorted by code points; those too rare for vectors and punctuation too."""
+        """All distinct tokens, sorted by code points, including punctuation and tokens too rare for vectors."""
         self._arrays.check(self._layout.word_text)
         spelled = self._layout.word_text.read_bytes()
         try:
@@ -194,7 +194,7 @@ class ContextIndex:
         """Return the numbers of a word's occurrences, ascending, int64, shape (n,).
 
         Raises:
-            ElmoZhError: If the word is not in the index; the message names the most similar spellings.
+            ElmoZhError: If the word is not in the index; the message names similar spellings.
             TypeError: If the word is not a string.
         """
         number = self._require(word)
@@ -208,7 +208,7 @@ class ContextIndex:
         """Return an occurrence by its number.
 
         Raises:
-            TypeError, IndexError: If it is not a number, or there is no such occurrence.
+            TypeError, IndexError: If it is not a whole number, or there is no such occurrence.
         """
         number = _check_entry(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
@@ -232,10 +232,10 @@ class ContextIndex:
         return lines
 
     def line(self, number: int) -> IndexedLine:
-        """Return a line by its number in the index, as an `Occurrence` has it.
+        """Return a line by its number in the index, such as `Occurrence.line`.
 
         Raises:
-            TypeError, IndexError: If it is not a number, or there is no such line.
+            TypeError, IndexError: If it is not a whole number, or there is no such line.
         """
         lines = self._array(self._layout.lines)
         number = _check_entry(number, len(lines), "line")
@@ -257,18 +257,18 @@ class ContextIndex:
         return {"source": self._texts.source_column(lines["source"], lines["number"]), **self._arrays.columns()}
 
     def line_numbers(self) -> NDArray[np.int64]:
-        """Return the number of each line in its text, from 0; sentences of one raw line share it. Shape (L,)."""
+        """Return the number of each line in its text, from 0, shape (L,); sentences of one raw line share a number."""
         return np.asarray(self._array(self._layout.lines)["number"])
 
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-        """Return all tokens of the texts, mapped from disk, and the number of tokens up to the end of each line.
+        """Return all tokens, mapped from disk, and the cumulative number of tokens at the end of each line.
 
-        A token has its `word`, a place in `distinct_tokens`, and its `start` and `end` in the text of its line, int32.
+        A token has a `word`, its place in `distinct_tokens`, and a `start` and `end` in the text of its line, int32.
         """
         return self._arrays.tokens(), self._array(self._layout.lines)["tokens_end"]
 
     def token_numbers(self) -> NDArray[np.int64]:
-        """Return the number of each occurrence among all tokens of the texts, ascending, int64, shape (N,)."""
+        """Return the token number of each occurrence, counted through all texts, ascending, int64, shape (N,)."""
         tokens, lines = self._array(self._layout.occurrences)["token"], self._lines
         return np.asarray(np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens)
 
@@ -308,7 +308,7 @@ class ContextIndex:
             vector: The vector to compare with, shape (2P,).
             layer: The layer that it comes from.
             top: How many to return, at most.
-            word: Take only occurrences of this word.
+            word: Search only occurrences of this word.
 
         Returns:
             Descending by cosine; ties go to the earlier occurrence in the texts.
@@ -316,7 +316,7 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
             TypeError: If a word is given in place of a vector.
-            ValueError: If the vector has another shape, or a number that is not finite; if `top` is less than 1.
+            ValueError: If the vector has another shape or is not finite, or `top` is less than 1.
         """
         top = check_whole_number(top, "neighbours", "top", 1, kinds=(TypeError, ValueError))
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
@@ -328,7 +328,7 @@ class ContextIndex:
         return self._neighbours(numbers, cosines)
 
     def neighbours_of_each(self, vectors: ArrayLike, layer: int, top: int = 10) -> list[list[Neighbour]]:
-        """Return what `neighbours` returns for each of many vectors, several times faster than one by one.
+        """Return the `neighbours` of each of many vectors, several times faster than one by one.
 
         Args:
             vectors: The vectors to compare with, shape (Q, 2P).
@@ -337,7 +337,7 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer.
-            ValueError: If the vectors have another shape, or a number that is not finite; if `top` is less than 1.
+            ValueError: If the vectors have another shape or are not finite, or `top` is less than 1.
         """
         top = check_whole_number(top, "neighbours_of_each", "top", 1, kinds=(TypeError, ValueError))
         queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")
@@ -351,7 +351,7 @@ class ContextIndex:
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 
     def require_model(self, digest: str, path: Path) -> None:
-        """Raise ElmoZhError unless a bundle, given by its digest and its folder, is the one that computed the index."""
+        """Raise ElmoZhError unless the bundle with this digest and folder computed the index."""
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(
@@ -360,7 +360,7 @@ class ContextIndex:
             )
 
     def _number(self, word: str) -> int | None:
-        """Return the number of a word, None if it has no vectors."""
+        """Return the number of a word, or None if it has no vectors."""
         number = bisect_left(self.distinct_tokens, check_string(word, "ContextIndex", "word"))
         if number == len(self.distinct_tokens) or self.distinct_tokens[number] != word:
             return None

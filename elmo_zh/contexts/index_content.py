@@ -1,4 +1,4 @@
-"""The content of an index: words are counted, occurrences chosen, their lines written, and then their vectors."""
+"""The content of an index: count words, choose occurrences, write their lines, and then their vectors."""
 
 import json
 from collections import Counter
@@ -72,9 +72,9 @@ def write_index_text(
     words: WordNumbers,
     reporter: Reporter,
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Choose the occurrences, and write all files of an index but its vectors, into a folder that exists.
+    """Choose the occurrences, and write all files of an index except the vectors into an existing folder.
 
-    Returns counts of words, of lines with an occurrence, and of occurrences; and the numbers of these lines.
+    Return the counts of words, of lines with an occurrence and of occurrences, and the numbers of these lines.
     """
     sampler = Sampler(settings, words.words, words.counts)
     columns = ColumnBuilder()
@@ -101,7 +101,7 @@ def write_index_text(
 
 
 def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
-    """Write the words and the postings of the word of each occurrence; return how many words have occurrences."""
+    """Write the words and the postings of each occurrence's word; return the number of words with occurrences."""
     postings = np.bincount(occurring, minlength=len(words.spellings))
     table = np.zeros(len(words.spellings), WORD)
     table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
@@ -141,7 +141,7 @@ class _TextWriter:
         return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)
 
     def add(self, source: int, block: TextBlock, words: NDArray[np.int32], chosen: NDArray[np.bool_]) -> None:
-        """Write the lines of a block, their tokens, and those occurrences that are chosen."""
+        """Write the lines of a block, their tokens, and the chosen occurrences."""
         tokens = np.zeros(len(words), TOKEN)
         tokens["word"] = words
         spans = _spans(block)
@@ -184,7 +184,7 @@ def _segmented_spans(block: TextBlock) -> Iterator[NDArray[np.int32]]:
 
 
 class _Task(NamedTuple):
-    """Lines of tokens, the places of n chosen ones in their lines, and where those of each line begin among these."""
+    """Lines of tokens, the places of n chosen tokens in their lines, and the first chosen token of each line."""
 
     lines: list[list[str]]
     places: NDArray[np.int32]
@@ -192,7 +192,7 @@ class _Task(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The lines of a part, the first counted among those with an occurrence, and its first occurrence."""
+    """The range of a part's lines, counted among lines with an occurrence, and its first occurrence."""
 
     first_line: int
     num_lines: int
@@ -208,7 +208,7 @@ def write_vectors(
     engine: Engine,
     reporter: Reporter,
 ) -> None:
-    """Compute the kept lines that have no vectors yet, and write the vectors of their occurrences in some layers."""
+    """Compute the kept lines that have no vectors yet, and write their occurrences' vectors in the given layers."""
     done = sum(work.finished_lines(reporter=reporter).values())
     rows = load_npy(layout.path / KEPT_ROWS)
     files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
@@ -226,7 +226,7 @@ def write_vectors(
 def _iter_tasks(
     layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
 ) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield the parts of the lines with an occurrence, whose numbers are `rows`, from one of them on."""
+    """Yield the parts of the lines with an occurrence, numbered by `rows`, starting at `first_line`."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
         own = rows[first_line : first_line + len(lines)]
@@ -241,12 +241,12 @@ def _iter_tasks(
 
 
 def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Return the norms of vectors as they are stored, float32, shape (n,)."""
+    """Return the norms of the stored vectors, float32, shape (n,)."""
     return np.asarray(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1)), NORM)
 
 
 class _OccurrenceVectors(ArrayWork):
-    """Computes the vectors of chosen tokens of lines, in some layers."""
+    """Computes the vectors of chosen tokens of lines in the given layers."""
 
     def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
         self._embedder, self._layers = LoadedOnce(embedder), layers
@@ -263,7 +263,7 @@ class _OccurrenceVectors(ArrayWork):
 
 
 def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
-    """Yield the tokens of rows, whose numbers, counted through all texts, ascend."""
+    """Yield the tokens of rows, given by ascending numbers that are counted through all texts."""
     first_row = 0
     for each in tokens:
         for block in each.blocks():

@@ -1,4 +1,4 @@
-"""The files of an index and what they hold: arrays, checked when they are read, and entries; see docs/contexts.md."""
+"""The files of an index: arrays, which are checked when they are read, and entries; see docs/contexts.md."""
 
 import re
 from array import array
@@ -33,13 +33,13 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A value for each of L lines: the distinct values, and their places for the lines, int32, shape (L,)."""
+    """A value for each of L lines: the distinct values, and each line's place among them, int32, shape (L,)."""
 
     values: Sequence[str]
     codes: NDArray[np.int32]
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return the rank of each value, shape (V,): by numbers if all are, empty ones first; else by spelling."""
+        """Return the rank of each value, shape (V,): numeric if all are numbers, empty ones first; else by spelling."""
         numbers = {value: as_number(value) for value in self.values if value}
         if numbers and None not in numbers.values():
             return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)
@@ -47,12 +47,12 @@ class Column:
 
 
 def as_number(cell: str) -> float | None:
-    """Return the number that a cell holds, None if it holds something else."""
+    """Return the number in a cell, or None if the cell is not a number."""
     return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None
 
 
 def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
-    """Return a column; raise ConfigError, which lists the columns, if it is not there."""
+    """Return a column; if it does not exist, raise a ConfigError that lists the columns."""
     if name not in columns:
         raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
     return columns[name]
@@ -112,14 +112,14 @@ class IndexLayout:
         return self.path / f"norms-{layer}.npy"
 
     def files(self, layers: Sequence[int]) -> list[Path]:
-        """Return all files but `info`."""
+        """Return all files except `info`."""
         texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.columns, self.column_values]
         return [*texts, self.occurrences, self.postings, *map(self.vectors, layers), *map(self.norms, layers)]
 
     def arrays(
         self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
     ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Return dtype and shape of each array file of an index with these counts."""
+        """Return the dtype and shape of each array file of an index with these counts."""
         num_occurrences = counts["occurrences"]
         return {
             self.words: (WORD, (counts["distinct_words"],)),
@@ -170,7 +170,7 @@ def _explain_file(path: Path) -> str:
 
 
 def _is_sound(info: Any) -> bool:
-    """Return whether index.json has all values that are used, each of the right type."""
+    """Return whether index.json has all required values, each of the right type."""
     try:
         counts = [info["counts"][name] for name in ("words", "distinct_words", "lines", "tokens", "occurrences")]
         numbers = [info["counts"]["columns"]]
@@ -186,12 +186,12 @@ def _is_sound(info: Any) -> bool:
 
 
 def damaged(path: Path) -> OutputError:
-    """Return the error for a file of an index whose content cannot be right."""
+    """Return the error for an index file with invalid content."""
     return OutputError(f"{path} is damaged. Make the index again.")
 
 
 class IndexArrays:
-    """The arrays of an index, mapped into memory when they are first read; a damaged file raises OutputError."""
+    """The arrays of an index, mapped into memory on first access; a damaged file raises OutputError."""
 
     def __init__(self, layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
         """Check the sizes of all files, and the content of words and lines."""
@@ -227,14 +227,14 @@ class IndexArrays:
         return self._opened[path]
 
     def user_dictionary(self, model: Mapping[str, str]) -> Path | None:
-        """Return the copy of the user dictionary that the index was made with; None if it was made without one."""
+        """Return the index's copy of its user dictionary, or None if it was made without one."""
         path, digest = self.layout.user_dictionary, model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
             raise damaged(path)
         return None if digest is None else path
 
     def check(self, path: Path) -> None:
-        """Raise OutputError if a file differs from its recorded digest; each file is read for this once."""
+        """Raise OutputError if a file does not match its recorded digest; each file is checked once."""
         expected = self._unchecked.pop(path, None)
         if expected is not None and file_digest(path) != expected:
             self._unchecked[path] = expected
@@ -269,7 +269,7 @@ def _require_places(path: Path, places: NDArray[np.int32], size: int) -> None:
 
 
 def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
-    """Raise OutputError if a file is missing or its size is not the recorded one, before any is read."""
+    """Raise OutputError if a file is missing or does not have its recorded size, before any is read."""
     for path in layout.files(layers):
         if not path.is_file():
             raise OutputError(f"{path} is missing. Make the index again.")
@@ -288,7 +288,7 @@ class Occurrence:
 
     Attributes:
         number: Its number in the index, from 0, in the order of the texts.
-        word: The word, as the model reads it.
+        word: The word as the model reads it.
         line: Number of its line in the index, for `ContextIndex.line`.
         token: Its place among the tokens of that line.
         start: Its first character in the text of that line.
@@ -308,12 +308,12 @@ class IndexedLine:
     """A line of an index.
 
     Attributes:
-        text: The raw line, or the sentence of it, if lines were split.
-        source: Name of its text; in an archive its own and the member's, such as texts.zip/old/1.txt.
+        text: The raw line, or one of its sentences if lines were split.
+        source: Name of its text; for an archive, archive and member, such as texts.zip/old/1.txt.
         number: Number of the line in that text, from 0.
-        archive: Name of the archive; empty if the text is in none.
-        start: The first character of `text` in the raw line: 0 unless lines were split. Add it to the places of an
-            `Occurrence` to get places in the raw line.
+        archive: Name of the archive; empty if the text is not in one.
+        start: The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the
+            offsets of an `Occurrence` to get offsets in the raw line.
     """
 
     text: str
@@ -324,7 +324,7 @@ class IndexedLine:
 
 
 class IndexedTexts:
-    """The texts of an index, as its lines name them: `sources` and `archives` are as in `ContextIndex`."""
+    """The texts that the lines of an index refer to; `sources` and `archives` are as in `ContextIndex`."""
 
     def __init__(self, info: dict[str, Any]) -> None:
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
@@ -336,7 +336,7 @@ class IndexedTexts:
         ]
 
     def source_column(self, texts: NDArray[np.int32], numbers: NDArray[np.int64]) -> Column:
-        """Return the column of the sources of lines, given the text of each and its number there, shapes (L,)."""
+        """Return the source column, given each line's text and its number in that text, shapes (L,)."""
         first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
         codes = first[texts].astype(COLUMN)
         for text, (_, members) in enumerate(self._texts):
@@ -346,7 +346,7 @@ class IndexedTexts:
         return Column(self.sources, codes)
 
     def line(self, text: str, text_number: int, number: int, start: int) -> IndexedLine:
-        """Return a line of a text, whose number there is counted through all members of an archive."""
+        """Return a line of a text; in an archive, `number` counts through all members."""
         name, members = self._texts[text_number]
         source, own_number = members.place(name, number)
         return IndexedLine(text, source, own_number, archive=name if members.names else "", start=start)
@@ -358,7 +358,7 @@ class Neighbour:
 
     Attributes:
         occurrence: The occurrence.
-        cosine: Cosine of its vector and the given one.
+        cosine: Cosine between its vector and the given one.
     """
 
     occurrence: Occurrence

@@ -1,4 +1,4 @@
-"""The words of an index and the occurrences that it holds of them: options, word lists and samples."""
+"""The choice of words and occurrences for an index: options, word lists and samples."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -35,7 +35,7 @@ _ALL = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """The settings that determine the content of an index, besides texts and model."""
+    """The settings that, with the texts and the model, determine the content of an index."""
 
     layers: tuple[int, ...]  # ascending
     words: frozenset[str] | None = None  # None for all that are not mere punctuation
@@ -83,7 +83,7 @@ class IndexSettings:
         }
 
     def wants(self, word: str, count: int) -> bool:
-        """Return whether a word with so many occurrences is indexed."""
+        """Return whether a word with this many occurrences is indexed."""
         if self.words is not None:
             return word in self.words
         # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
@@ -91,7 +91,7 @@ class IndexSettings:
 
 
 def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
-    """Return the words of a file with one word on each line, each as `normalise` returns it; at least one."""
+    """Return the normalised words of a file with one word a line; there must be at least one."""
     words = form_words(iter_lines(path), normalise)
     if not words:
         raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
@@ -99,12 +99,12 @@ def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozens
 
 
 def form_words(words: Iterable[str], normalise: Callable[[str], str]) -> frozenset[str]:
-    """Return words without white space around them, each as `normalise` returns it."""
+    """Return words stripped of surrounding white space and normalised."""
     return frozenset(normalise(word.strip()) for word in words) - {""}
 
 
 def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str], str]:
-    """Return the function from a word to its form in prepared text; words of segmented text stay as they are."""
+    """Return the function that maps a word to its form in prepared text; it changes nothing for segmented text."""
     return str if segmented else (lambda word: "".join(embedder.tokens(word)))
 
 
@@ -116,12 +116,12 @@ def describe_missing_words(words: Sequence[str], argument: str) -> str:
 class Sampler:
     """Chooses the occurrences of numbered words, in any number of blocks of consecutive tokens.
 
-    An occurrence is known by its word and by its running number among the occurrences of that word. A sample consists
-    of those with the smallest hashes of seed, word and running number, so it does not depend on the blocks.
+    An occurrence is identified by its word and its running number among that word's occurrences. The sample takes the
+    smallest hashes of seed, word and running number, so it does not depend on the blocks.
     """
 
     def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
-        """Prepare the choice among distinct words, given the occurrences of each, int64, shape (W,)."""
+        """Prepare the choice for W distinct words; `counts` has the occurrences of each, int64, shape (W,)."""
         pairs = zip(words, counts.tolist(), strict=True)
         self.is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
         self._seen = np.zeros(len(words), np.int64)
@@ -134,7 +134,7 @@ class Sampler:
                 self._limits[number] = _largest_kept(key, int(counts[number]), most)
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the next tokens are chosen, bool, shape (n,), given the numbers of their words."""
+        """Return which of the next tokens, given by word number, are chosen, bool, shape (n,)."""
         running = self._seen[numbers] + _earlier_equals(numbers)
         distinct, counts = np.unique(numbers, return_counts=True)
         self._seen[distinct] += counts
@@ -149,7 +149,7 @@ def word_key(word: str, seed: int) -> np.uint64:
 
 
 def occurrence_hashes(keys: NDArray[np.uint64] | np.uint64, running: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the hashes of occurrences, uint64, by the keys of their words and their running numbers."""
+    """Return the hashes of occurrences, uint64, from the keys of their words and their running numbers."""
     hashes = keys + running.astype(np.uint64) * _STEP
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         hashes = (hashes ^ (hashes >> shift)) * factor
@@ -157,7 +157,7 @@ def occurrence_hashes(keys: NDArray[np.uint64] | np.uint64, running: NDArray[np.
 
 
 def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, for each of some numbers, how many equal ones precede it, int64, shape (n,)."""
+    """Return for each number how many equal numbers precede it, int64, shape (n,)."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     is_first = np.ones(len(numbers), np.bool_)
@@ -169,7 +169,7 @@ def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
-    """Return the hash that the last of the kept occurrences has."""
+    """Return the largest hash among the kept occurrences."""
     kept = np.empty(0, np.uint64)
     for start in range(0, count, _HASHES):
         new = occurrence_hashes(key, np.arange(start, min(start + _HASHES, count)))
@@ -180,7 +180,7 @@ def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
 
 
 def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
-    """Return the message that a word has no vectors in an index, with similar words that have."""
+    """Return the message that a word has no vectors in an index, with similar words that do."""
     if is_token:
         return (
             f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"

@@ -1,4 +1,4 @@
-"""LineScorer: the exact log-probability of lines under the forward and the backward LM of a model."""
+"""LineScorer: the exact log-probability of lines under a model's forward and backward LM."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -28,8 +28,8 @@ class TokenScore(NamedTuple):
         token: The token.
         start: Its first character in the line as given.
         end: The character after its last one.
-        forward_nats: Its surprisal under the forward LM, which reads what stands before it, in nats.
-        backward_nats: Its surprisal under the backward LM, which reads what stands after it, in nats.
+        forward_nats: Its surprisal under the forward LM, which reads the text before it, in nats.
+        backward_nats: Its surprisal under the backward LM, which reads the text after it, in nats.
         is_unknown: Whether it is outside the vocabulary; the surprisal then belongs to <UNK>.
     """
 
@@ -46,15 +46,15 @@ class LineScore:
     """The exact cost of a line under a model.
 
     Attributes:
-        num_sentences: Number of its sentences that have a token: 0 for an empty line.
+        num_sentences: Number of its sentences with a token; 0 for an empty line.
         num_tokens: Number of tokens.
         unknown: The tokens outside the vocabulary.
-        num_cut: Number of tokens that are longer than the model reads.
+        num_cut: Number of tokens truncated because they are longer than the model reads.
         num_characters: Number of characters in the tokens, plus one for each sentence end.
-        forward_nats: Cost under the forward LM, in nats: of every token and of each sentence's </S>.
-        backward_nats: Cost under the backward LM, in nats: of every token and of each sentence's <S>.
+        forward_nats: Cost of every token and each sentence's </S> under the forward LM, in nats.
+        backward_nats: Cost of every token and each sentence's <S> under the backward LM, in nats.
         spelling_nats: Cost of spelling the unknown words, in nats.
-        tokens: The cost of each token, if it was asked for.
+        tokens: The cost of each token, if requested.
     """
 
     num_sentences: int
@@ -74,7 +74,7 @@ class LineScore:
 
     @property
     def measure(self) -> TextMeasure:
-        """The counts that the figures are computed from."""
+        """The counts from which the figures are computed."""
         return TextMeasure(
             num_predictions=self.num_tokens + self.num_sentences,
             num_tokens=self.num_tokens,
@@ -90,7 +90,7 @@ class LineScore:
 
     @property
     def bits_per_character(self) -> float | None:
-        """Cost of the line and of spelling its unknown words, in bits per character; None for an empty line."""
+        """Cost of the line, including spelling its unknown words, in bits per character; None for an empty line."""
         return self.measure.bits_per_character(self.mean_nats) if self.num_sentences else None
 
     @property
@@ -99,12 +99,12 @@ class LineScore:
         return self.measure.perplexity(self.mean_nats) if self.num_sentences else None
 
     def as_record(self) -> list[Any]:
-        """Return JSON values, from which `of_record` makes the same score."""
+        """Return JSON values from which `of_record` rebuilds the score."""
         return [getattr(self, field.name) for field in fields(self)]
 
     @classmethod
     def of_record(cls, record: Sequence[Any]) -> "LineScore":
-        """Return the score that `as_record` made this of."""
+        """Return the score from which `as_record` made these values."""
         values = dict(zip((field.name for field in fields(cls)), record, strict=True))
         values["unknown"] = tuple(values["unknown"])
         if values["tokens"] is not None:
@@ -114,12 +114,12 @@ class LineScore:
 
 @dataclass(frozen=True, kw_only=True)
 class LineReading:
-    """Settings of scoring: how a line becomes sentences, and whether the costs of tokens are kept.
+    """Settings for scoring: how a line becomes sentences, and whether token costs are kept.
 
     Attributes:
-        segmented: A line is a sentence whose tokens are split at U+0020; else it is normalised and segmented.
+        segmented: Each line is one sentence, split into tokens at U+0020; else lines are normalised and segmented.
         split_sentences: Raw lines are split into sentences as in training; else each line is one sentence.
-        by_token: The cost of each token is kept too.
+        by_token: Also keep the cost of each token.
     """
 
     segmented: bool = False
@@ -128,7 +128,7 @@ class LineReading:
 
 
 class LineScorer:
-    """Computes the exact cost of lines, each from the same state and independent of the others.
+    """Computes the exact cost of lines, each from the same initial state and independent of the others.
 
         scorer = LineScorer.load("runs/latest/model")
         [line] = scorer.score(["今天天气很好"])
@@ -155,7 +155,7 @@ class LineScorer:
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
-            TypeError: If it is no loaded bundle.
+            TypeError: If it is not a loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
             ElmoZhError: If the device is not one of those listed, or not available.
         """
@@ -185,8 +185,8 @@ class LineScorer:
         Args:
             path: The folder of the bundle, or the name of an installed model.
             device: auto (a GPU if there is one), cpu or cuda.
-            segmented: Lines hold tokens separated by single spaces, which are looked up as they are.
-            split_sentences: Raw lines are split into sentences as in training; a line costs the sum of its sentences.
+            segmented: Lines are tokens separated by single spaces, looked up unchanged.
+            split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over these.
             by_token: Keep the cost of each token.
 
         Raises:
@@ -211,10 +211,10 @@ class LineScorer:
         """Return the cost of each line; equal lines are scored once.
 
         Args:
-            lines: Strings. They are scored together, so give some thousands at a time.
+            lines: Strings. They are scored together, so pass a few thousand at a time.
 
         Raises:
-            TypeError: If anything but strings is given, or a single string.
+            TypeError: If `lines` is a single string, or an item is not a string.
         """
         checked = check_strings(lines, "score", "lines")
         scores = self._score_distinct(list(dict.fromkeys(checked)))
@@ -230,7 +230,7 @@ class LineScorer:
         return dict(zip(lines, scores, strict=True))
 
     def iter_stream(self, lines: Iterable[str]) -> Iterator[LineScore]:
-        """Yield the cost of each line of a text, carrying the state from sentence to sentence instead."""
+        """Yield the cost of each line of a text, carrying the state from sentence to sentence."""
         state = self.bundle.bilm.zero_state(1)
         for line in lines:
             sentences, costs, lexicon = self._sentences(line), [], self.bundle.build_lexicon()
@@ -241,7 +241,7 @@ class LineScorer:
             yield self._line_score(sentences, costs, lexicon)
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
-        """Return the sentences of a line that have tokens, with the tokens' offsets if they are wanted."""
+        """Return the sentences of a line that have tokens, with the tokens' offsets if needed."""
         if self.reading.by_token:
             found = list(self._aligned_sentences(line))
         else:

@@ -1,7 +1,7 @@
 """Exact search for the vectors with the largest cosines.
 
-A first product in float32, which reads each vector once, leaves out the vectors that cannot be among the nearest: its
-error is bounded. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
+A first product in float32, with a bounded error, reads each vector once and rules out the vectors that cannot be among
+the nearest. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 def nearest(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows of (N, D) with the largest cosines to a vector (D,), and their cosines, descending.
+    """Return the rows of (N, D) with the largest cosines to a vector (D,), and these cosines, descending.
 
     `vectors` may be mapped from disk, copy on write. Ties go to the first; the cosine of a zero vector is 0.
     """
@@ -42,14 +42,14 @@ def nearest(
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows, out of some, with the largest cosines to a vector, as `nearest` does."""
+    """Return the rows among `numbers` with the largest cosines to a vector, as `nearest` does."""
     return _largest(numbers, _cosines_of(numbers, vectors, query), top)
 
 
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield what `nearest` returns for each of Q vectors, shape (Q, D), reading the rows once per few hundred."""
+    """Yield the result of `nearest` for each query, shape (Q, D), reading the rows once per few hundred queries."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 
@@ -57,7 +57,7 @@ def nearest_of_each(
 def _nearest_of_some(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> list[tuple[Numbers, Cosines]]:
-    """Return the nearest rows of each query, from products in float32 with a block of rows at a time."""
+    """Return the nearest rows of each query, using float32 products with one block of rows at a time."""
     import torch
 
     units = torch.from_numpy(np.array([_unit(query) for query in queries], np.float32)).T
@@ -99,7 +99,7 @@ def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[n
 
 
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:
-    """Return the cosines of rows, each computed in the same way wherever it is in its block."""
+    """Return the cosines of rows; a row's position in its block does not change the result."""
     rows = vectors.astype(np.float64)
     norms = np.sqrt((rows * rows).sum(axis=1))
     return np.asarray((rows * unit).sum(axis=1) / np.where(norms == 0, 1, norms))

@@ -1,4 +1,4 @@
-"""Occurrences of a word: in a sentence, each as one token of its segmentation, and in an index, in their context."""
+"""Occurrences of a word: as tokens of a sentence, and in context in an index."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MOST_PER_SHOWN = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TokenInSentence:
-    """A token of a sentence, its place in the text, and the tokens of the sentence; numbers count from 0."""
+    """A token of a sentence, its offsets in the text, and the tokens of the sentence; numbers count from 0."""
 
     text: str  # the sentence as given
     source: str = ""  # the file that it is from; empty if it was given alone
@@ -41,7 +41,7 @@ class TokenInSentence:
         return self.tokens[self.position]
 
     def describe_cut(self) -> str:
-        """Return how the sentence was cut for the word, for messages; "" if the word is a token anyway."""
+        """Return how the sentence was cut for the word, for messages; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
         return (
@@ -55,8 +55,8 @@ def find_occurrences(
 ) -> list[TokenInSentence]:
     """Return the occurrences of a word in a sentence, in order and without overlap.
 
-    Where no token of the segmentation is the word, the sentence is cut before and after it, and what stands on either
-    side is segmented by itself. Segmented text is never cut: only tokens that are the word are found.
+    Where the segmentation has no such token, the sentence is cut before and after the word, and each side is segmented
+    by itself. Segmented text is never cut: only tokens equal to the word are found.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
@@ -89,7 +89,7 @@ def find_occurrences(
 def require_occurrences(
     embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
-    """Return what `find_occurrences` returns; raise CorpusError if the word is not in the sentence."""
+    """Return the result of `find_occurrences`; raise CorpusError if the word is not in the sentence."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
         _require_text(text)
@@ -99,7 +99,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence for which the sentence need not be cut; if there is none, the first."""
+    """Return the first occurrence that does not require cutting the sentence, or else the first one."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 
@@ -126,7 +126,7 @@ def _require_text(text: str) -> None:
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
-    """Return what tokens a sentence has, for messages."""
+    """Return a list of a sentence's tokens, for messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
     return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
@@ -140,7 +140,7 @@ class NeighbourLine:
     line: IndexedLine
 
     def described(self) -> dict[str, str | int | float]:
-        """Return the text and the place of the occurrence in its raw line as JSON values; numbers count from 0."""
+        """Return the text, and the offsets of the occurrence in its raw line, as JSON values; numbers count from 0."""
         occurrence = self.neighbour.occurrence
         return {
             "cosine": round(self.neighbour.cosine, 6),
@@ -157,7 +157,7 @@ class NeighbourLine:
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
 ) -> list[NeighbourLine]:
-    """Return neighbours as `ContextIndex.neighbours` does, one for each place in equal lines."""
+    """Return neighbours as `ContextIndex.neighbours` does, without repeats from equal lines."""
     wanted = 2 * top
     while True:
         found = index.neighbours(vector, layer, wanted, word)
@@ -171,7 +171,7 @@ def distinct_neighbours(
 
 
 def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
-    """Return a line for each neighbour: cosine, text before the word, the word, text after it, source and line."""
+    """Return a line for each neighbour: cosine, left context, word, right context, source and line number."""
     rows = []
     for each in neighbours:
         occurrence, line = each.neighbour.occurrence, each.line
@@ -183,14 +183,14 @@ def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
 
 
 def keyword_cells(parts: tuple[str, str, str], line: IndexedLine) -> list[str]:
-    """Return the cells that show a place in a line: text before it, the place, text after it, source and line."""
+    """Return the cells that show a match in its line: left context, match, right context, source and line number."""
     before, own, after = parts
     place = f"{line.source}:{line.number + 1}"
     return [_clip(reversed(before))[::-1], _printable(own), _clip(after), place]
 
 
 def _clip(characters: Iterable[str]) -> str:
-    """Return the first characters, as many as fit, then … if there are more."""
+    """Return as many characters as fit, followed by … if there are more."""
     kept, width = "", 0
     for character in characters:
         shown = _printable(character)
@@ -202,5 +202,5 @@ def _clip(characters: Iterable[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text with a space instead of each character that a terminal would act on."""
+    """Return a text with non-printable characters replaced by spaces."""
     return "".join(character if character.isprintable() else " " for character in text)

@@ -1,4 +1,4 @@
-"""The periods that drift compares: parts of one index by a column, or several indexes; and the documents of each."""
+"""The periods that drift compares, and their documents: parts of one index by a column, or several indexes."""
 
 import re
 from bisect import bisect_left
@@ -28,12 +28,12 @@ _PARTICLES = frozenset("的地得了着著过過")
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """Some lines of an index.
+    """A subset of the lines of an index.
 
     Attributes:
         name: A value of a column, or the name of the index; old and new for two indexes.
-        index: The index that has its lines.
-        lines: Which lines those are, bool, shape (L,).
+        index: The index with these lines.
+        lines: Which lines belong to the period, bool, shape (L,).
     """
 
     name: str
@@ -42,7 +42,7 @@ class Period:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """The number of occurrences in the period of each indexed word, sampled or not."""
+        """The number of occurrences of each indexed word in the period, sampled or not."""
         tokens, ends = self.index.tokens()
         spellings = self.index.distinct_tokens
         own = tokens["word"][np.repeat(self.lines, np.diff(ends, prepend=0))]
@@ -51,7 +51,7 @@ class Period:
 
     @cached_property
     def by_lines(self) -> bool:
-        """Whether raw lines stand for documents, since there are fewer than five documents."""
+        """Whether raw lines count as documents, because there are fewer than five documents."""
         return len(np.unique(_documents(self.index)[self.lines])) < LEAST_DOCUMENTS
 
     @cached_property
@@ -78,10 +78,10 @@ class Period:
         return np.searchsorted(self.index.tokens()[1], self._token_numbers[numbers], side="right")
 
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
-        """Return what a word is a fragment of, such as 卢 拉 for 拉; None if it stands beside various tokens.
+        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
 
-        It is one if at least 80% of its occurrences, given by their numbers, have one word directly before them, or
-        directly after them, and that word is not a particle.
+        It is a fragment if at least 80% of its occurrences, given by their numbers, have the same word directly before
+        them, or directly after them, and that word is not a particle.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)
@@ -92,7 +92,7 @@ class Period:
         return None
 
     def _words_beside(self, numbers: Numbers) -> Iterator[NDArray[np.int32]]:
-        """Yield the numbers of the tokens directly before occurrences, then of those after, within their lines."""
+        """Yield the word numbers of the tokens directly before occurrences, then directly after, within their lines."""
         tokens, ends = self.index.tokens()
         places, lines = self._token_numbers[numbers], self._lines_of(numbers)
         starts = np.where(lines > 0, ends[lines - 1], 0)
@@ -101,12 +101,12 @@ class Period:
 
 
 def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
-    """Return a period for each value of a column of one index, in the order of the values, or one for each index.
+    """Return a period for each value of a column of one index, in order of value, or one for each index.
 
-    Values are sorted as numbers if all are; lines without one are left out.
+    Values are sorted as numbers if all are numbers; lines without a value are left out.
 
     Raises:
-        ElmoZhError: If there is no such column, or there are fewer than two periods.
+        ElmoZhError: If the column does not exist, or there are fewer than two periods.
     """
     if column is None:
         names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
@@ -129,9 +129,9 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return the document of each line: its record if it has columns of its own, otherwise its file.
+    """Return the document of each line: its record if it has its own columns, otherwise its file.
 
-    With `by_lines` every raw line is a document. Numbers are from 0 in no particular order, int64, shape (L,).
+    With `by_lines` every raw line is a document. Numbers start at 0, in no particular order, int64, shape (L,).
     """
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)

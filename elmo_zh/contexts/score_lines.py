@@ -1,4 +1,4 @@
-"""The scores of all lines of texts, in parts of consecutive lines, from which an interrupted command resumes."""
+"""The scores of all lines of texts, saved in parts from which an interrupted command resumes."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ PART_CHARACTERS = 200_000
 
 
 class TextLine(NamedTuple):
-    """A line to score, with the number of its text and its own number there."""
+    """A line to score, with the number of its text and its number in that text."""
 
     text_number: int
     number: int
@@ -32,8 +32,8 @@ class TextLine(NamedTuple):
 class ScoredLine(NamedTuple):
     """A line of a text with its score; both numbers count from 0.
 
-    `difference` is bits per character under this model minus those under the other one; None without another model, and
-    for an empty line.
+    `difference` is bits per character under this model minus bits per character under the other one; None without
+    another model, and for an empty line.
     """
 
     text_number: int
@@ -43,7 +43,7 @@ class ScoredLine(NamedTuple):
 
 
 class LineScores:
-    """Scores the lines of parts with one model or with two, here or on workers."""
+    """Scores the lines of parts with one or two models, in this process or in workers."""
 
     def __init__(self, scorer: LineScorer, other: LineScorer | None) -> None:
         self._scorers = LoadedOnce(scorer, other)
@@ -80,9 +80,9 @@ def _difference(score: LineScore, other: LineScore | None) -> float | None:
 def iter_scored(
     scores: LineScores, texts: Iterable[InputText], work: WorkFolder | None, engine: Engine, reporter: Reporter
 ) -> Iterator[list[ScoredLine]]:
-    """Yield the lines of all texts, scored, a part at a time; finished parts are read.
+    """Yield the scored lines of all texts, one part at a time; finished parts are read from disk.
 
-    Without a work folder nothing is kept, and all is computed in this process.
+    Without a work folder, nothing is saved and everything is computed in this process.
     """
     lines = (
         TextLine(text_number, number, line)

@@ -20,15 +20,15 @@ _PAIRS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class PairScore:
-    """The costs of two sentences in nats: the mean of both directions, and of spelling unknown words.
+    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words.
 
     Attributes:
-        first: The sentence that should be the more probable one.
+        first: The sentence that should be more probable.
         second: The other sentence.
-        group: The kind of pair, such as a phenomenon of grammar; empty if there are no kinds.
+        group: The kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds.
         first_nats: Cost of the first sentence.
         second_nats: Cost of the second.
-        first_perplexity: Perplexity of the first sentence; neither its length nor the spelling of unknown words counts.
+        first_perplexity: Perplexity of the first sentence; it ignores length and the spelling of unknown words.
         second_perplexity: Perplexity of the second.
     """
 
@@ -42,17 +42,17 @@ class PairScore:
 
     @property
     def is_right(self) -> bool:
-        """Whether the first sentence is more probable; equal sentences are not."""
+        """Whether the first sentence is strictly more probable."""
         return self.first_nats < self.second_nats
 
     @property
     def is_right_by_perplexity(self) -> bool:
-        """Whether the first sentence has the smaller perplexity, as SLING compares them."""
+        """Whether the first sentence has the lower perplexity, which SLING compares."""
         return self.first_perplexity < self.second_perplexity
 
 
 def parse_pair_columns(given: str) -> tuple[str, ...]:
-    """Return the columns in FIRST,SECOND or FIRST,SECOND,GROUP; names, or numbers from 1."""
+    """Return the columns named in FIRST,SECOND or FIRST,SECOND,GROUP, as names or numbers from 1."""
     names = parse_fields(given)
     if len(names) not in (2, 3):
         raise ConfigError(
@@ -64,7 +64,7 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
 def iter_pair_scores(
     scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
 ) -> Iterator[PairScore]:
-    """Yield the score of each record of texts that are read with the first of the columns as their field."""
+    """Yield the score of each record of texts whose text field is the first of the columns."""
     pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
     with reporter.progress("pairs", unit="pairs") as progress:
         for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
@@ -103,7 +103,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
 
 
 def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
-    """Return for each group, in the order of their first pairs, how many pairs it has and how many are right."""
+    """Return the number of pairs and of right pairs in each group, in order of first appearance."""
     totals = Counter(each.group for each in scores)
     right = Counter(each.group for each in scores if each.is_right)
     by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)

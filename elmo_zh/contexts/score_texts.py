@@ -1,4 +1,4 @@
-"""Score whole texts line by line: as a table, or the lines that score best."""
+"""Score whole texts line by line, and write a table or the best lines."""
 
 import codecs
 import json
@@ -72,7 +72,7 @@ class ScoreCounts:
         return {name: getattr(self, name) for name in names}
 
     def figures(self) -> Figures | None:
-        """Return what `evaluate` gives for the text; None without a sentence."""
+        """Return the figures of `evaluate` for the text; None if it has no sentence."""
         if not self.sentences:
             return None
         measure = TextMeasure(
@@ -87,9 +87,9 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """The rule for keeping lines: those whose bits per character, or difference, are `below`, or the lowest `share`.
+    """The rule for keeping lines: bits per character or difference `below` a limit, or the lowest `share`.
 
-    One of the two is given. A line without a token is never kept; ties go to the earlier.
+    Exactly one of the two is given. Lines without a token are never kept; ties go to the earlier line.
     """
 
     below: float | None = None
@@ -107,7 +107,7 @@ class ScoreJob:
     keep: KeepRule | None = None  # which lines to write instead of the table
 
     def manifest(self) -> dict[str, Any]:
-        """Return what the scores depend on."""
+        """Return everything that the scores depend on."""
         texts = [
             {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
         ]
@@ -117,7 +117,7 @@ class ScoreJob:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """The totals of the texts, and the number of lines that were kept, if lines were chosen."""
+    """The totals of the texts and, if lines were chosen, the number of lines kept."""
 
     counts: ScoreCounts
     kept: int | None = None
@@ -131,9 +131,9 @@ def score_texts(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> ScoreReport:
-    """Write the score of each line of texts, or the lines that are kept.
+    """Write the score of each line of texts, or only the lines to keep.
 
-    Memory does not grow with the texts. Equal lines that are near one another are scored once.
+    Memory does not grow with the texts. Equal lines near one another are scored once.
     """
     engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
 
@@ -165,10 +165,10 @@ def score_texts(
 def evaluate_texts(
     scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
 ) -> ScoreCounts:
-    """Return the totals of texts. If `stateful`, the state is carried from sentence to sentence of a file.
+    """Return the totals of texts; if `stateful`, carry the state from sentence to sentence within a file.
 
     Raises:
-        CorpusError: If they have no sentence.
+        CorpusError: If the texts have no sentence.
     """
     counts = ScoreCounts()
     if stateful:
@@ -198,7 +198,7 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
 
 
 def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
-    """Write a table with a header, or JSON lines; they name files if there are several texts, or an archive."""
+    """Write a table with a header, or JSON lines; name the files if there are several texts or an archive."""
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
     by_token, is_table = job.scorer.reading.by_token, job.kind == "tsv"
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
@@ -232,7 +232,7 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as a cell; it is empty for what an empty line lacks."""
+    """Return a value as a cell; None becomes an empty cell."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -243,11 +243,11 @@ def _cell(value: Any) -> str:
 def write_kept(
     lines: Iterable[ScoredLine], texts: Sequence[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
 ) -> int:
-    """Write the kept lines in order, and return their number.
+    """Write the kept lines in order, and return how many there are.
 
-    If all texts are plain, compressed or not, and have one encoding, lines are written byte for byte. Lines in UTF-16
-    and UTF-32, of archives, records and texts of different encodings are written in UTF-8. Each line ends with LF, and
-    byte order marks are left out. The file `scratch` and a copy of it take eight bytes a line.
+    If all texts are plain, compressed or not, and share an encoding, lines are written byte for byte. Lines in UTF-16
+    or UTF-32, and lines from archives, records or texts of different encodings, are written in UTF-8. Each line ends
+    with LF, and byte order marks are left out. The file `scratch` and a copy of it take eight bytes a line.
     """
     num_scored = _write_keys(lines, scratch)
     if not scratch.stat().st_size:
@@ -267,7 +267,7 @@ def write_kept(
 
 
 def _write_keys(lines: Iterable[ScoredLine], path: Path) -> int:
-    """Write what lines are chosen by, float64, infinite for those without a token; return the number of the others."""
+    """Write the key of each line, float64, infinite for lines without a token; return the number of other lines."""
     num_scored = 0
     with path.open("wb") as file:
         for line in lines:
@@ -307,7 +307,7 @@ def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:
 
 
 def _encoding_of_bytes(text: InputText) -> str:
-    """Return the encoding of a text that was read, if its bytes can be split at LF into its lines; else ""."""
+    """Return the encoding of a text if its bytes can be split into lines at LF; else ""."""
     forms = list(text.tally.forms.elements())
     if len(forms) != 1 or is_archive_name(text.source.file_name):
         return ""

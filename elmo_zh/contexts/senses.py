@@ -1,4 +1,4 @@
-"""The usages of a word: its occurrences in an index, in clusters by their vectors."""
+"""The usages of a word: its occurrences in an index, clustered by their vectors."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ class Usage:
 
     Attributes:
         number: Its number, from 0; the most frequent usage is the first.
-        share: The part of the word's occurrences that it has.
+        share: Its fraction of the word's occurrences.
         centre: Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,).
-        nearest: Its occurrences with their lines, the most similar to the centre first.
-        words: Other words whose occurrences are near this usage and not near the others, the most characteristic first.
+        nearest: Its occurrences with their lines, most similar to the centre first.
+        words: Other words that occur near this usage and not near the others, most characteristic first.
     """
 
     number: int
@@ -50,12 +50,12 @@ class Senses:
     Attributes:
         word: The word.
         layer: The layer whose vectors were compared.
-        usages: The usages, the most frequent first.
+        usages: The usages, most frequent first.
         occurrences: Numbers of the word's occurrences, ascending, int64, shape (n,).
-        labels: The usage of each, int64, shape (n,).
-        cosines: Cosine of each with the centre of its usage, float64, shape (n,).
-        is_repeated: Whether an earlier line with the occurrence is the same; such are not counted, bool, shape (n,).
-        clusters: The clusters of the others: places on the map, and why there are so many.
+        labels: The usage of each occurrence, int64, shape (n,).
+        cosines: Cosine of each occurrence with the centre of its usage, float64, shape (n,).
+        is_repeated: Whether the line repeats an earlier one, so that the occurrence is not counted, bool, shape (n,).
+        clusters: The clusters of the other occurrences: places on the map, and the reason for their number.
     """
 
     word: str
@@ -83,15 +83,15 @@ def find_senses(
         for usage in senses.usages:
             usage.share, usage.words, usage.nearest[0].line.text
 
-    Occurrences in repeated lines count once. The index has a sample of the occurrences of frequent words.
+    Occurrences in repeated lines count once. For frequent words, the index has only a sample of the occurrences.
 
     Args:
         index: The index.
-        word: A word of it.
-        layer: The layer to compare. Default: the lowest one of the index that knows the context.
-        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.usages`, perhaps one.
+        word: A word in the index.
+        layer: The layer to compare. Default: the lowest contextual layer in the index.
+        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.usages`, possibly one.
         seed: Seed of k-means.
-        top: How many characteristic words to return for each usage, at most.
+        top: Maximum number of characteristic words for each usage.
 
     Raises:
         ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different
@@ -131,7 +131,7 @@ def find_senses(
 
 
 def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
-    """Return the line of each occurrence, and the row of the first occurrence at its place in an equal line."""
+    """Return the line of each occurrence, and the row of the first occurrence at the same place in an equal line."""
     lines = [index.line(occurrence.line) for occurrence in found]
     first: dict[tuple[str, int], int] = {}
     places = zip(lines, found, strict=True)
@@ -153,7 +153,7 @@ def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: 
 
 
 def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: int, num_usages: int | None) -> None:
-    """Raise ElmoZhError if there are fewer different vectors than usages asked for, as in the token layer."""
+    """Raise ElmoZhError if there are fewer distinct vectors than usages requested, as in the token layer."""
     if num_usages is None:
         return
     different = np.unique(units, axis=0)
@@ -179,11 +179,11 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
 
 
 def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:
-    """Return the substitutes that are most telling for each usage of a word.
+    """Return the most characteristic substitutes for each usage of a word.
 
-    A substitute is scored by the share of the usage's 20 occurrences nearest to its centre for which it is among the 20
-    best, minus the largest share in another usage. Ties go to the one with the better mean rank. The word itself is
-    left out.
+    The share of a substitute is the fraction of the 20 occurrences nearest to a usage's centre that have it among their
+    20 best substitutes. Its score is this share minus its largest share in another usage. Ties go to the better mean
+    rank. The word itself is left out.
     """
     shares, ranks = [], []
     for usage in senses.usages:
@@ -200,7 +200,7 @@ def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bo
 
 
 def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int) -> list[str]:
-    """Return the substitutes of a usage, the most telling first."""
+    """Return the substitutes of a usage, most characteristic first."""
     others = [share for number, share in enumerate(shares) if number != usage]
 
     def score(word: str) -> tuple[float, int, str]:

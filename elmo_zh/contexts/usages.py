@@ -1,17 +1,17 @@
-"""Usages of a word: vectors of its occurrences in clusters, and the words that tell these apart.
+"""Usages of a word: clusters of its occurrences' vectors, and the words that tell these apart.
 
-The number of clusters is chosen; one is a possible answer. The vectors are scaled to length 1 and reduced to the eight
-principal components with the most variance, since distances in hundreds of dimensions hardly differ. k-means is run
-there for two to six clusters, and the number with the largest mean silhouette (Rousseeuw 1987) is a candidate. k-means
-cuts any cloud, so this silhouette is compared with those of k-means in one normal distribution with the same variances,
-drawn 20 times. With more than 60 vectors a random sample is tested.
+The number of clusters is chosen automatically, and may be one. The vectors are scaled to length 1 and reduced to the
+eight principal components with the most variance, because distances in hundreds of dimensions hardly differ. k-means is
+run there for two to six clusters, and the number with the largest mean silhouette (Rousseeuw 1987) is a candidate.
+k-means splits any cloud, so this silhouette is compared with the silhouettes of k-means on 20 samples from a normal
+distribution with the same variances. With more than 60 vectors, a random sample is tested.
 
 - If it is not more than two standard deviations above their mean, there is one cluster.
-- If it is, and also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), there
-  are as many clusters as the candidate.
-- Otherwise there are two: more than one, but too blurred to be counted.
+- If it is, and also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the
+  candidate is taken.
+- Otherwise there are two clusters: more than one, but too blurred to be counted.
 
-Blurred clouds have their largest silhouette nearly always at five or six. benchmarks/usages.py measures the choice.
+For blurred clouds, the largest silhouette is nearly always at five or six. benchmarks/usages.py measures the choice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,14 +50,14 @@ _NUM_NEAREST = 200
 
 
 def usage_layer(index: ContextIndex) -> int:
-    """Return the layer whose vectors tell usages apart by default: the lowest one that knows the context."""
+    """Return the default layer for telling usages apart: the lowest contextual layer."""
     return next((layer for layer in index.layers if layer), index.layers[-1])
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return the vectors by which the usages of a word's n occurrences are found, float64, shape (n, 6P).
+    """Return the vectors for clustering a word's n occurrences into usages, float64, shape (n, 6P).
 
-    Those of the words near by are zero if the index lacks layer 0.
+    The part for the nearby words is zero if the index lacks layer 0.
     """
     own = unit_rows(index.vectors_of(numbers, layer))
     around, near = np.zeros_like(own), np.zeros_like(own)
@@ -72,7 +72,7 @@ def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -
 
 
 def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
-    """Return the direction of the context-free vectors of the words near by, of length 1, or 0 if there are none.
+    """Return the direction of the nearby words' context-free vectors, scaled to length 1; zero without nearby words.
 
     The vectors have shape (n, D); their distances from the occurrence are in tokens.
     """
@@ -83,18 +83,18 @@ def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]
 
 
 def join_directions(*parts: Floats) -> Floats:
-    """Return for each occurrence the directions of several vectors, side by side: of itself and of its surroundings.
+    """Return the directions of each occurrence's vector and its context vectors, concatenated.
 
-    All are directions from the mean over the occurrences, so that what is common to all of them does not count, and
-    have the same weight. The mean vector of the words around is the context vector of Schuetze 1998, "Automatic Word
-    Sense Discrimination", here once from vectors that know their context themselves and once (`near_vector`) from
-    those that do not. Each has shape (n, D), and is zero where the line has no other word.
+    Directions are taken from the mean over the occurrences, so that common components do not count, and have equal
+    weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
+    Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`). Each input has
+    shape (n, D), and is zero where the line has no other word.
     """
     return np.hstack([_directions(part) for part in parts])
 
 
 def _directions(rows: Floats) -> Floats:
-    """Return the directions of rows from their mean; rows of zeros stay zero and do not count."""
+    """Return the directions of rows from their mean; zero rows stay zero and do not count."""
     is_given = rows.any(axis=1, keepdims=True)
     mean = rows.sum(axis=0) / max(int(is_given.sum()), 1)
     return unit_rows(np.where(is_given, rows - mean, 0.0))
@@ -102,7 +102,7 @@ def _directions(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Vectors in clusters, the largest cluster first, with the reason for their number unless it was given."""
+    """Clusters of vectors, largest first, with the reason for their number unless it was given."""
 
     labels: NDArray[np.int64]  # the cluster of each vector, shape (n,)
     places: Floats  # the principal components of each vector, in descending order of variance, shape (n, d)
@@ -112,7 +112,7 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Reason for the number of clusters: the number with the largest silhouette, 1 for too few vectors for two."""
+    """Reason for the number of clusters: the number with the largest silhouette; 1 for fewer vectors than two need."""
 
     candidate: int = 1
     silhouette: float = 0.0
@@ -120,14 +120,14 @@ class ClusterChoice:
 
     @property
     def number(self) -> int:
-        """The number of clusters that is chosen."""
+        """The chosen number of clusters."""
         if self.score <= LEAST_SCORE:
             return 1
         return self.candidate if self.silhouette > CLEAR_SILHOUETTE else 2
 
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
-    """Return at least two vectors, shape (n, D), in clusters; None chooses their number.
+    """Cluster at least two vectors, shape (n, D); if `number` is None, choose the number of clusters.
 
     The same vectors and seed give the same clusters.
     """
@@ -146,7 +146,7 @@ def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None,
 
 
 def choose_number(places: Floats, seed: int) -> ClusterChoice:
-    """Choose the number of clusters of places, shape (n, d)."""
+    """Choose the number of clusters for places, shape (n, d)."""
     from sklearn.metrics import silhouette_score
 
     generator = np.random.default_rng(seed)
@@ -169,7 +169,7 @@ def choose_number(places: Floats, seed: int) -> ClusterChoice:
 
 
 def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
-    """Return the places of all vectors on the principal axes of the fitted ones, shape (n, d)."""
+    """Return the coordinates of all vectors on the principal axes of the fitted vectors, shape (n, d)."""
     mean = vectors[fitted].mean(axis=0)
     _, _, axes = np.linalg.svd(vectors[fitted] - mean, full_matrices=False)
     axes = axes[:NUM_COMPONENTS]
@@ -204,12 +204,12 @@ def telling_words(
     top: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[list[list[str]]]:
-    """Return the words that are most telling for each usage of each of some words; the index is read once for all.
+    """Return the most characteristic words for each usage of each given word, reading the index once.
 
-    Among the 200 occurrences of other words that are nearest to the centre of a usage, and nearer to it than to other
-    usages, each is scored by its cosine plus what this is above the cosine with the next usage. A word has the score of
-    its best occurrence; the most telling comes first. The centres of a word's usages are float64, shape (K, 2P).
-    `advance` is called with the number of further occurrences that have been compared.
+    The candidates are the 200 occurrences of other words nearest to the centre of a usage, and nearer to it than to
+    other usages. Each scores its cosine plus the margin over the cosine with the next usage. A word takes the score of
+    its best occurrence; the highest score comes first. The centres of a word's usages are float64, shape (K, 2P).
+    `advance` is called with the number of occurrences compared since the last call.
     """
     from threadpoolctl import threadpool_limits
 
@@ -229,14 +229,14 @@ def telling_words(
 
 
 class _Nearest:
-    """The occurrences nearest to the centre of a usage, by falling cosine; ties go to the first."""
+    """The occurrences nearest to the centre of a usage, by descending cosine; ties go to the first."""
 
     def __init__(self) -> None:
         self.rows = np.empty(0, np.int64)
         self.cosines = self.leads = np.empty(0, np.float32)
 
     def add(self, rows: NDArray[np.int64], cosines: NDArray[np.float32], leads: NDArray[np.float32]) -> None:
-        """Add occurrences that come after those that have been added."""
+        """Add occurrences that come later in the index than all added before."""
         if len(self.rows) == _NUM_NEAREST:
             is_nearer = cosines > self.cosines[-1]
             rows, cosines, leads = rows[is_nearer], cosines[is_nearer], leads[is_nearer]
@@ -246,13 +246,13 @@ class _Nearest:
         self.leads = np.concatenate([self.leads, leads])[order]
 
     def words(self, index: ContextIndex, top: int) -> list[str]:
-        """Return the words of the occurrences, the most telling first."""
+        """Return the words of the occurrences, most characteristic first."""
         ranked = self.rows[np.lexsort((self.rows, -(self.cosines + self.leads).round(6)))]
         return list(dict.fromkeys(index.occurrence(row).word for row in ranked.tolist()))[:top]
 
 
 def _add_block(usages: Sequence[_Nearest], cosines: NDArray[np.float32], start: int, own: NDArray[np.int64]) -> None:
-    """Add the occurrences of a block to those usages of a word that they are nearest to, without its `own` ones."""
+    """Add the occurrences of a block to the nearest usages of a word, except the word's `own` occurrences."""
     is_other = np.ones(len(cosines), np.bool_)
     is_other[own - start] = False
     for number, usage in enumerate(usages):
@@ -266,7 +266,7 @@ def _add_block(usages: Sequence[_Nearest], cosines: NDArray[np.float32], start: 
 def _iter_cosines(
     index: ContextIndex, layer: int, centres: NDArray[np.float64]
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield blocks of occurrences: the number of the first, and the cosines with each centre, float32, shape (n, K)."""
+    """Yield each block's first occurrence number and its cosines with each centre, float32, shape (n, K)."""
     vectors, norms = index.vectors(layer), index.norms(layer)
     units = unit_rows(centres).astype(np.float32)
     step = min(_BLOCK, max(1, _MOST_COSINES // len(units)))
