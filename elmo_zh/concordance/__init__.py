@@ -1,6 +1,6 @@
-"""The desk of a corpus linguist: concordances, frequencies, collocates and keywords, of an index or of any text.
+"""Tools for corpus linguistics: concordances, frequencies, collocates and keywords of an index or any text.
 
-Here stand the options of the commands.
+This module defines the options of the commands.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from elmo_zh.config.fields import option
 
 @dataclass(frozen=True, kw_only=True)
 class TextChoice:
-    """The options that say which texts are read, and which of their lines count."""
+    """The options that select texts, and lines in them."""
 
     index: Path | None = option(
         None,
@@ -34,7 +34,7 @@ class TextChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceOptions:
-    """The options of `concordance` that say which lines it shows, in which order."""
+    """The options of `concordance` for the choice and order of its lines."""
 
     containing: str | None = option(None, "Keep only lines in which this regular expression is found.", metavar="REGEX")
     usage: int | None = option(
@@ -67,7 +67,7 @@ class ConcordanceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions:
-    """The options that tables of counts share."""
+    """The options shared by all tables of counts."""
 
     top: int = option(20, "Number of rows to print at most; 0 prints all. --output writes all of them.", least=0)
     output: Path | None = option(
@@ -80,7 +80,7 @@ class CountOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NewWordOptions:
-    """The options of `words`: least values of a candidate."""
+    """The options of `words`: minimum values for candidates."""
 
     min_count: int = option(5, "Leave out strings that occur less often.", least=2)
     min_pmi: float = option(4.0, "Leave out strings whose parts have less mutual information, in bits.", metavar="BITS")

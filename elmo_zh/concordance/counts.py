@@ -24,14 +24,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Frequency:
-    """The frequency of a word or phrase in one part of the texts, or in all of them.
+    """The frequency of a word or phrase in one part of the texts, or in all texts.
 
     Attributes:
-        name: What is counted, as it is spelled.
-        part: The value of the column by which the texts are divided; `all` for all parts together.
+        name: The word or phrase.
+        part: The value of the column that divides the texts; `all` for all parts together.
         count: Number of occurrences.
-        per_million: The same per million tokens of the part.
-        dispersion: DP from 0, spread over the parts like the tokens, to 1, all in the smallest part; None for a part.
+        per_million: Occurrences per million tokens of the part.
+        dispersion: DP from 0 (spread over the parts like the tokens) to 1 (all in the smallest part); None for a part.
     """
 
     name: str
@@ -42,15 +42,15 @@ class Frequency:
 
 
 def part_sizes(table: TokenTable, column: Column) -> Counts:
-    """Return the number of tokens of each value of a column, int64, shape (values,)."""
+    """Return the number of tokens for each value of a column, int64, shape (values,)."""
     tokens = np.diff(table.ends, prepend=0)
     return np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
 
 
 def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
-    """Return the frequency of what occurs in some lines, once for each time; in all parts together and in each.
+    """Return frequencies in all parts together and in each; `lines` has the line of each occurrence.
 
-    Parts without a token are left out.
+    Parts without tokens are left out.
     """
     sizes = part_sizes(table, column)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
@@ -64,7 +64,7 @@ def _frequency(name: str, part: str, count: int, size: int, spread: float | None
 
 
 def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) -> list[Frequency]:
-    """Return the frequency of each word in the wanted lines, the most frequent first; punctuation is left out."""
+    """Return the frequency of each word in the wanted lines, most frequent first, without punctuation."""
     is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
     words = table.words[is_inside]
     parts = np.repeat(column.codes, np.diff(table.ends, prepend=0))[is_inside]
@@ -86,7 +86,7 @@ def _per_million(count: int, size: int) -> float:
 
 
 def dispersion(counts: Counts, sizes: Counts) -> float | None:
-    """Return Gries' DP of a word over parts, normalised; None if it does not occur or there is one part only.
+    """Return Gries' normalised DP of a word over parts; None if it does not occur or there is only one part.
 
     >>> round(dispersion(np.array([1, 2, 3, 0]), np.array([10, 20, 30, 40])), 6)
     0.444444
@@ -101,7 +101,7 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 
 
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
-    """Return G2 of 2x2 tables with a cell, the sums of its row and of its column, and the sum of all cells.
+    """Return G2 of 2x2 tables, given one cell, the sums of its row and column, and the sum of all cells.
 
     It is negative where the cell is smaller than expected. Float64, shape (n,).
     """
@@ -121,10 +121,10 @@ class Collocate:
 
     Attributes:
         word: The word.
-        together: How many of its tokens are in a window of a match; a token in two windows counts once.
-        count: How many it has in all.
-        expected: What `together` would be by chance.
-        log_likelihood: G2; negative if they avoid one another.
+        together: Number of its tokens within the window of a match; a token in two windows counts once.
+        count: Its number of tokens in total.
+        expected: The value of `together` expected by chance.
+        log_likelihood: G2; negative if word and matches avoid one another.
         log_dice: 14 plus the binary logarithm of Dice's coefficient; at most 14.
     """
 
@@ -139,7 +139,7 @@ class Collocate:
 def collocates(
     found: Concordance, window: tuple[int, int], *, least: int = 1, words_only: bool = True
 ) -> list[Collocate]:
-    """Return the words within some tokens to the left and right of the matches, in the same line, by falling G2."""
+    """Return the words within a window of tokens around the matches, in the same line, by descending G2."""
     table = found.table
     inside = window_tokens(found, window)
     nodes = np.unique(np.concatenate([np.empty(0, np.int64), *map(np.arange, found.first, found.end)]))
@@ -171,7 +171,7 @@ def collocates(
 
 
 def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
-    """Return the tokens in the windows of matches, each once, without the matches themselves, ascending, int64."""
+    """Return the distinct token numbers in the windows of matches, without the matches themselves, ascending, int64."""
     lines = found.lines
     starts = np.maximum(found.first - window[0], found.table.first_tokens(lines))
     ends = np.minimum(found.end + window[1], found.table.ends[lines])
@@ -187,10 +187,10 @@ class Keyword:
     Attributes:
         word: The word.
         count: How often it occurs in the first set.
-        other_count: How often in the other.
-        per_million: The first count per million tokens.
-        other_per_million: The other count per million tokens.
-        log_ratio: Binary logarithm of the ratio of the two frequencies; 1 is twice as frequent.
+        other_count: How often it occurs in the other set.
+        per_million: `count` per million tokens.
+        other_per_million: `other_count` per million tokens.
+        log_ratio: Binary logarithm of the ratio of the two frequencies; 1 means twice as frequent.
         log_likelihood: G2; negative if the word is rarer in the first set.
         p: Its p-value, chi-squared with one degree of freedom.
         q: False discovery rate among all compared words (Benjamini and Hochberg).
@@ -210,12 +210,12 @@ class Keyword:
 def compare_words(
     first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
 ) -> list[Keyword]:
-    """Return the words of two sets of lines, each a table and its wanted lines, by falling log-likelihood.
+    """Compare the words of two sets of lines, each a table and its wanted lines; return them by descending G2.
 
-    Words that are rarer in the first set have a negative one, and come last; punctuation is left out.
+    Words that are rarer in the first set have a negative G2 and come last; punctuation is left out.
 
     Raises:
-        ElmoZhError: If one of the sets has no line.
+        ElmoZhError: If one of the sets has no lines.
     """
     from scipy.stats import chi2, false_discovery_control
 
@@ -248,7 +248,7 @@ def compare_words(
 
 
 def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Counter[str], int]:
-    """Return how often each distinct token occurs in some lines, and the number of their tokens."""
+    """Return how often each distinct token occurs in the wanted lines, and their total number of tokens."""
     is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
     counts = np.bincount(table.words[is_inside], minlength=len(table.spellings)).tolist()
     return Counter({word: count for word, count in zip(table.spellings, counts, strict=True) if count}), int(

@@ -1,4 +1,4 @@
-"""Lines of a concordance: what matches a query, in its context, sorted, filtered and written."""
+"""Lines of a concordance: matches of a query in context, which can be sorted, filtered and written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _SCORED_LINES = 500
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceLine:
-    """One match in its line. Places in the raw line are characters, counted from 0.
+    """One match in its line. Offsets in the raw line are in characters, from 0.
 
     Attributes:
         number: Its number among all matches in the order of the texts, from 1.
@@ -41,10 +41,10 @@ class ConcordanceLine:
         start: First character of the match in the raw line.
         end: The character after its last one.
         tokens: The tokens of the line.
-        first_token: The place of the first token of the match among them.
-        end_token: The place after its last token.
+        first_token: The index in `tokens` of the match's first token.
+        end_token: The index after its last token.
         columns: The columns of the line.
-        figures: What was asked for: usage, cosine, surprisal.
+        figures: The requested figures: usage, cosine, surprisal.
     """
 
     number: int
@@ -64,7 +64,7 @@ class ConcordanceLine:
         return self.line.text[:start], self.line.text[start:end], self.line.text[end:]
 
     def described(self) -> dict[str, Any]:
-        """Return the line as JSON values, in the order of the columns of a table."""
+        """Return the line as JSON values, in the order of a table's columns."""
         left, node, right = self.parts
         place = {"source": self.line.source, "line": self.line.number, "start": self.start, "end": self.end}
         columns = {name: value for name, value in self.columns.items() if name != "source"}
@@ -73,7 +73,7 @@ class ConcordanceLine:
 
 @dataclass(frozen=True, eq=False)
 class Concordance:
-    """The matches of a query, in an order: the first token of each and the one after its last, int64, shape (n,).
+    """The matches of a query in order: the first token of each, and the token after its last, int64, shape (n,).
 
     `numbers` count the matches in the order of the texts, from 1; `figures` has float64 arrays of shape (n,).
     """
@@ -93,21 +93,21 @@ class Concordance:
         return len(self.first)
 
     def take(self, places: NDArray[Any] | slice) -> "Concordance":
-        """Return some matches: a mask, a slice, or places in the order wanted."""
+        """Return the matches chosen by a mask, a slice or an array of indexes."""
         figures = {name: values[places] for name, values in self.figures.items()}
         return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
 
     def sample(self, size: int, seed: int) -> "Concordance":
-        """Return a random sample of the matches, in their order."""
+        """Return a random sample of the matches, keeping their order."""
         chosen = np.random.default_rng(seed).permutation(len(self))[:size]
         return self.take(np.sort(chosen))
 
     def with_figure(self, name: str, values: NDArray[np.float64]) -> "Concordance":
-        """Return the same with one more figure for each match."""
+        """Return a copy with one more figure for each match."""
         return replace(self, figures={**self.figures, name: values})
 
     def containing(self, expression: str) -> "Concordance":
-        """Return the matches in whose lines a regular expression is found."""
+        """Return the matches whose lines contain a match of a regular expression."""
         try:
             pattern = re.compile(expression)
         except re.error as error:
@@ -121,10 +121,10 @@ class Concordance:
         return self.table.lines_of(self.first)
 
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
-        """Return the matches sorted by keys, the first one above all; ties stay in the order of the texts.
+        """Return the matches sorted by keys, the first key first; ties keep the order of the texts.
 
         A key is 1L to 9L or 1R to 9R (the n-th token to the left or right), node, a figure, or a column, which is
-        sorted as numbers if all its values are; a - before it reverses the order.
+        sorted as numbers if all its values are numbers; a leading - reverses the order.
         """
         columns = []
         for key in keys:
@@ -144,7 +144,7 @@ class Concordance:
         return column.ranks()[column.codes[self.lines]]
 
     def _ranks_beside(self, distance: int, side: str) -> NDArray[Any]:
-        """Return the rank of the token at a distance; -1 where the line has none."""
+        """Return the rank of the token at a distance; -1 where the line has no such token."""
         places = self.first - distance if side == "L" else self.end + distance - 1
         lines = self.lines
         is_inside = (places >= self.table.first_tokens(lines)) & (places < self.table.ends[lines])
@@ -172,16 +172,16 @@ class Concordance:
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
-    """Return the numbers of the index's occurrences that make up each match; a match may have none."""
+    """Return the numbers of the index's occurrences that make up each match; the array may be empty."""
     places = index.token_numbers()
     starts, ends = np.searchsorted(places, found.first), np.searchsorted(places, found.end)
     return [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with their `cosine` to one of them, which is given by its number.
+    """Return the matches with their `cosine` to the match number `like`.
 
-    A match has the mean of the unit vectors of its tokens; one without a vector in the index has the cosine NaN.
+    The vector of a match is the mean of its tokens' unit vectors; without a vector in the index, the cosine is NaN.
     """
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
@@ -204,10 +204,10 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, from 1 as `senses` prints them; NaN where the index has no vectors.
+    """Return the usage of each match of a word, from 1 as printed by `senses`; NaN where the index has no vectors.
 
     Raises:
-        ElmoZhError: If the index has vectors of none of the matches.
+        ElmoZhError: If the index has no vectors for any of the matches.
     """
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
@@ -224,7 +224,7 @@ def match_usages(
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Return the matches with their `surprisal`: nats per match, mean of both directions, in the whole line."""
+    """Return the matches with their `surprisal` in the whole line: nats per match, mean of both directions."""
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
@@ -241,7 +241,7 @@ def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> 
 
 
 def save_concordance(found: Concordance, output: Path) -> None:
-    """Write the lines of a concordance; in the vertical format every token stands on a line of its own."""
+    """Write the lines of a concordance; in the vertical format, each token is on its own line."""
     if output.suffix != ".vrt":
         save_rows((line.described() for line in found), output)
         return
@@ -250,7 +250,7 @@ def save_concordance(found: Concordance, output: Path) -> None:
 
 
 def _vertical(line: ConcordanceLine) -> str:
-    """Return the tokens of a line, one on each line, with the match in <node>; the columns are attributes of <s>."""
+    """Return the tokens of a line, one per line, with the match in <node>; the columns are attributes of <s>."""
     named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **line.columns}
     # Other names of columns cannot be names of attributes.
     attributes = (f" {name}={quoteattr(str(cell(value)))}" for name, value in named.items() if name.isidentifier())

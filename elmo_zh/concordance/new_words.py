@@ -1,8 +1,8 @@
-"""Candidates for new words of a corpus: strings of characters that stick together and stand in many surroundings.
+"""Candidates for new words in a corpus: strings of characters that stick together and occur in varied contexts.
 
 Both measures are the usual ones: pointwise mutual information of the two parts (Church and Hanks 1990), and branching
-entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). A border
-of a run of Han characters counts as another neighbour each time, as in Feng et al. 2004, "Accessor Variety Criteria for
+entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). Each border
+of a run of Han characters counts as a distinct neighbour, as in Feng et al. 2004, "Accessor Variety Criteria for
 Chinese Word Extraction".
 """
 
@@ -35,8 +35,8 @@ class NewWord:
     Attributes:
         word: The string.
         count: How often it occurs.
-        pmi: Pointwise mutual information of its two parts in bits, divided where this is lowest.
-        entropy: Entropy of the characters beside it in bits, on the side where this is lower.
+        pmi: Pointwise mutual information of its two parts in bits, split where this is lowest.
+        entropy: Entropy of the neighbouring characters in bits, on the side where this is lower.
     """
 
     word: str
@@ -46,7 +46,7 @@ class NewWord:
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:
-    """Yield the runs of Han characters of texts, normalised; files in a folder that are no text are skipped."""
+    """Yield the normalised runs of Han characters in texts, skipping files in folders that are not text."""
     normalise = build_normaliser(config)
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
@@ -56,7 +56,7 @@ def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter
 
 
 def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
-    """Return the function that says whether the segmenter's dictionary, or the user's, has a word."""
+    """Return a function that tests whether a word is in the segmenter's dictionary or the user's."""
     # With its hidden Markov model jieba would also take strings for words that it has never seen.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
@@ -68,12 +68,12 @@ def find_new_words(
     limits: NewWordOptions,
     reporter: Reporter,
 ) -> list[NewWord]:
-    """Return candidates, the best first: those with the highest sum of PMI and entropy.
+    """Return candidates in descending order of the sum of PMI and entropy.
 
     Args:
-        runs: Returns the runs of Han characters of a corpus, which is read twice: with the reporter, and silently.
-        is_known: Says which words are left out.
-        limits: Least values of a candidate.
+        runs: Returns the runs of Han characters of a corpus; called twice, with the reporter and silently.
+        is_known: Tests which words to leave out.
+        limits: Minimum values for candidates.
         reporter: Receives messages and progress.
     """
     counts = count_strings(runs(reporter), limits.min_count)
@@ -91,10 +91,10 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Return how often each character, and each string of the lengths of candidates, occurs; rare strings are dropped.
+    """Count each character and each string of a candidate's length, dropping rare strings.
 
-    When there are more than MOST_STRINGS, the rarest go, from those that occur once on. So the count of a string may be
-    too low by the few times that it occurred before.
+    When there are more than MOST_STRINGS, the rarest are dropped, starting with strings that occur once. So a count may
+    be too low by the few occurrences before the string was dropped.
     """
     counts: Counter[str] = Counter()
     for run in runs:
@@ -113,7 +113,7 @@ def _strings(run: str, length: int) -> list[str]:
 
 
 def _prune(counts: Counter[str], most: int) -> None:
-    """Drop the rarest strings until so many are left at most; characters stay."""
+    """Drop the rarest strings until at most `most` are left; single characters stay."""
     least = 1
     while len(counts) > most and least < max(counts.values()):
         for text in [text for text, count in counts.items() if count <= least and len(text) > 1]:
@@ -122,7 +122,7 @@ def _prune(counts: Counter[str], most: int) -> None:
 
 
 def split_information(text: str, counts: Mapping[str, int], total: int) -> float:
-    """Return the pointwise mutual information of the two parts of a string in bits, divided where it is lowest.
+    """Return the pointwise mutual information of a string's two parts in bits, split where it is lowest.
 
     >>> split_information("ab", {"a": 4, "b": 2, "ab": 2}, total=8)
     1.0
@@ -136,7 +136,7 @@ def split_information(text: str, counts: Mapping[str, int], total: int) -> float
 
 
 def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str, float]:
-    """Return the entropy of the characters beside each chosen string, in bits, on the side where it is lower."""
+    """Return the entropy of each chosen string's neighbours, in bits, on the side where it is lower."""
     beside: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for run in runs:
         for start, text in _chosen_strings(run, chosen):
@@ -153,7 +153,7 @@ def _chosen_strings(run: str, chosen: Container[str]) -> Iterator[tuple[int, str
 
 
 def _entropy(neighbours: Mapping[str, int]) -> float:
-    """Return the entropy of neighbours in bits; each border, which is the empty string, is a neighbour of its own."""
+    """Return the entropy of neighbours in bits; each border, given as "", counts as a distinct neighbour."""
     total = sum(neighbours.values())
     counts = [*[1] * neighbours.get("", 0), *(count for text, count in neighbours.items() if text)]
     return -sum(count / total * log2(count / total) for count in counts)

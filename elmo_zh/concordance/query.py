@@ -1,4 +1,4 @@
-"""Queries of a concordance: tokens to search for, and conditions on the columns of lines."""
+"""Queries of a concordance: tokens to find, and conditions on the columns of lines."""
 
 import operator
 import re
@@ -28,10 +28,10 @@ _CONDITION = re.compile(
 
 
 def compile_query(query: str) -> re.Pattern[str]:
-    r"""Return the pattern of a query: tokens separated by spaces, * for any characters of a token, ? for one.
+    r"""Compile a query of tokens separated by spaces; * stands for any characters of a token, ? for one.
 
-    A string without spaces is found however it was segmented, if it begins and ends with a token: 高质量发展 finds
-    高 质量 发展. A * alone is one token.
+    A string without spaces is found in any segmentation in which it begins and ends at token borders: 高质量发展 finds
+    高 质量 发展. A single * stands for one token.
 
     >>> bool(compile_query("高质量 发*").search("\0高\0质量\0发展\0"))
     True
@@ -69,7 +69,7 @@ def find_matches(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the first token and of the token after the last one of each match, int64, shapes (n,).
 
-    `fold` is applied to each distinct token, and keeps its length.
+    `fold` is applied to each distinct token and must keep its length.
     """
     spellings = [*map(fold, table.spellings), LINE_END]
     lengths = np.array([len(each) + 1 for each in spellings], np.int64)
@@ -90,7 +90,7 @@ def find_matches(
 
 
 def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines, each of some million tokens or one line."""
+    """Yield ranges of lines of a few million tokens each, or of one line if it is longer."""
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0
@@ -100,13 +100,13 @@ def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
-    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); all without one.
+    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); default: all.
 
-    The signs are = != < <= > >= and ~, which searches a regular expression. Values are compared as numbers if the value
-    given is one, otherwise as strings; cells that are empty or no number then meet no comparison with a number.
+    The operators are = != < <= > >= and ~, which searches for a regular expression. If the given value is a number,
+    values are compared as numbers, and empty or non-numeric cells never match; otherwise they are compared as strings.
 
     Raises:
-        ConfigError: If the condition cannot be read, or there is no such column.
+        ConfigError: If the condition cannot be parsed, or a column does not exist.
     """
     found = np.ones(num_lines, np.bool_)
     if condition is None:

@@ -1,4 +1,4 @@
-"""The tokens of an index, or of text segmented for the purpose, with the columns of their lines."""
+"""The tokens of an index, or of newly segmented text, with the columns of their lines."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +26,11 @@ class TokenTable:
 
     Attributes:
         spellings: The distinct tokens.
-        words: The place of each token among them, int32, shape (N,).
-        spans: First character of each token in the text of its line, and the one after its last, int32, shape (N, 2).
-        ends: The number of tokens up to the end of each line, int64, shape (L,).
-        columns: The columns of the lines by name; `source` is always there.
-        line: Returns the text of a line and where it is from.
+        words: The index of each token in `spellings`, int32, shape (N,).
+        spans: Start and end of each token in the text of its line, int32, shape (N, 2).
+        ends: The cumulative number of tokens at the end of each line, int64, shape (L,).
+        columns: The columns of the lines by name; always includes `source`.
+        line: Returns the text of a line and its origin.
     """
 
     spellings: Sequence[str]
@@ -46,15 +46,15 @@ class TokenTable:
         return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
 
     def tokens(self, first: int, end: int) -> list[str]:
-        """Return some consecutive tokens."""
+        """Return a range of tokens."""
         return [self.spellings[number] for number in self.words[first:end].tolist()]
 
     def lines_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the line of each of some tokens, int64, shape (n,)."""
+        """Return the line of each given token, int64, shape (n,)."""
         return np.searchsorted(self.ends, tokens, side="right")
 
     def first_tokens(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of the first token of each of some lines, int64, shape (n,)."""
+        """Return the number of the first token of each given line, int64, shape (n,)."""
         return np.where(lines > 0, self.ends[lines - 1], 0)
 
     @classmethod
@@ -78,9 +78,9 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Return the table of texts, segmented one line at a time; it holds all wanted lines in memory.
+        """Segment texts line by line, and return the table; all wanted lines are held in memory.
 
-        `wanted` is asked about each line, normalised and without spaces, before it is segmented.
+        `wanted` is called with each line, normalised and without spaces, before it is segmented.
         """
         kept, reporter = _Lines(), reporter or SilentReporter()
         with reporter.progress("lines", unit="lines") as progress:
