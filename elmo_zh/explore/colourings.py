@@ -1,4 +1,4 @@
-"""Colourings: ways to colour the points of a page, by usage, by source, and by labels that the user gives."""
+"""Colourings: ways to colour the points of a page by usage, by source, and by the user's labels."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,10 +31,10 @@ _Key = tuple[str | None, int | None, int | None, str | None]
 
 @dataclass(frozen=True)
 class PointLabels:
-    """Labels of occurrences in a table, by the names of the columns that have them.
+    """A table of occurrences with their labels, by column name.
 
-    `rows` has the label of each column, an empty one where rows disagree, by file, line, first character in the line
-    and word, each None if the table does not have this column.
+    `rows` maps (file, line, first character in the line, word) to the label in each column. An item of a key is None if
+    the table lacks that column; a label is empty where rows disagree.
     """
 
     path: Path
@@ -79,12 +79,12 @@ class PointLabels:
 
     @property
     def words(self) -> frozenset[str]:
-        """The words that the table names; empty if it has no such column."""
+        """The words in the table; empty if it has no such column."""
         return frozenset(word for *_, word in self.rows if word)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The columns that are ways to colour points: all but the Chinese of others."""
+        """The columns by which points can be coloured: all except Chinese versions of other columns."""
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
     def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class PointLabels:
         return tuple(found.get(label, label) for label in labels)
 
     def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
-        """Return the label of the occurrence that starts there in its raw line, in a column; None if it has none."""
+        """Return an occurrence's label in a column, or None; `start` is its offset in the raw line."""
         place = self.names.index(name)
         for key in _keys(line, start, word):
             if (found := self.rows.get(key)) is not None:
@@ -105,7 +105,7 @@ class PointLabels:
 
 
 def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
-    """Yield the keys that a table can have for an occurrence, by the columns that it may lack."""
+    """Yield the keys under which a table may hold an occurrence, since it may lack some columns."""
     for own_word in (word, None):
         for source in (line.source, line.archive, None):
             for place in ((line.number, start), (line.number, None), (None, None)):
@@ -142,7 +142,7 @@ def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
-    """Return the text of each name: its path or the end of it; None where several texts have it."""
+    """Map names to texts; a name is a path or the end of one, and maps to None where several texts share it."""
     found: dict[str, str | None] = {text: text for text in texts}
     for text in texts:
         parts = text.split("/")
@@ -166,8 +166,8 @@ class Colouring:
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
         """Return the colouring of points by their labels.
 
-        Labels of one word have different colours; labels that no word shares may have the same one. The most frequent
-        ones choose first; those that come too late share the grey of the others.
+        Labels of one word have different colours; labels that never occur with the same word may share one. The most
+        frequent labels choose first; when no colour is left, a label is grey.
         """
         counts = Counter(label for label in labels if label is not None)
         ranked = sorted(counts, key=lambda label: (-counts[label], label))
@@ -196,7 +196,7 @@ def colour_points(
     labels: PointLabels | None,
     reporter: Reporter,
 ) -> dict[str, dict[str, Any]]:
-    """Return ways to colour points, by name: usage, source, and label:COLUMN for each column of the user's labels."""
+    """Return the colourings of points by name: usage, source, and label:COLUMN for each column of the user's labels."""
     points = [point for word in words for point in word.occurrences]
     lines = [index.line(point.line) for point in points]
     spelled = [word.word for word in words for _ in word.occurrences]
@@ -211,7 +211,7 @@ def colour_points(
 
 
 def _by_usage(words: Sequence[WordPoints]) -> Colouring:
-    """Return the colouring by usage: each has the number of its usage as colour, and words used alike as label."""
+    """Return the colouring by usage: the colour is the number of the usage, the label is the words used alike."""
     labels: list[str] = []
     colours: list[int | None] = []
     points: list[int | None] = []

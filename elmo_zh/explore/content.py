@@ -1,4 +1,4 @@
-"""The content of the page: points, maps, lines and substitutes, which an index keeps once they are computed."""
+"""The content of the page: points, maps, lines and substitutes, cached in the index."""
 
 import hashlib
 import json
@@ -47,16 +47,16 @@ CONTENT_FORMAT = 2
 
 
 class PageContent:
-    """The content of a page: `overview`, and the part of each word, which takes longer.
+    """The content of a page: `overview`, and a part for each word, which takes longer.
 
-    The index keeps both, so nothing is computed twice, unless its folder is read-only. Points are numbered from 0, word
-    by word, and so are lines. `overview` is a dictionary with
+    Both are cached in the index unless its folder is read-only, so nothing is computed twice. Points are numbered from
+    0, word by word, and so are lines. `overview` is a dictionary with
 
         `index`, `model`: their names;
         `segmented`: whether the lines have a space between tokens;
-        `layers`, `usage_layer`: numbers of the layers, and of the one that usages come from;
+        `layers`, `usage_layer`: numbers of the layers, and the layer that usages come from;
         `has_softmax`: whether the model can give surprisal and substitutes;
-        `words`: [word, number of its occurrences in the texts, its first point, the point after its last one] each;
+        `words`: [word, its count in the texts, its first point, the point after its last one] each;
         `points`: [line, start, end] each, in characters of the line;
         `lines`: [text, short name of its source, line number there, its first character in that line] each, from 0;
         `colourings`: by name `labels`, `labels_zh`, the same in Chinese or empty, `colours`, the number of each label's
@@ -74,7 +74,7 @@ class PageContent:
         reporter: Reporter,
         labels: PointLabels | None = None,
     ) -> None:
-        """Choose words and points, and compute what all of them need."""
+        """Choose words and points, and compute the data shared by all words."""
         self._index, self._embedder, self._reporter = index, embedder, reporter
         self._seed = choice.seed
         self._reader = TokenReader(embedder, device, segmented=index.is_segmented)
@@ -85,7 +85,7 @@ class PageContent:
         self._numbers: list[list[int]] = found["numbers"]
 
     def _part(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return a part of the content, which is computed if the index does not have it."""
+        """Return a part of the content from the cache, or compute it."""
         if name not in self._parts:
             found = self._folder.figures(name, self._reporter) if self._folder else None
             if found is None:
@@ -127,8 +127,8 @@ class PageContent:
         """Return the part of a word.
 
         Returns:
-            A dictionary with entries for the points of the word: `maps`, by layer and method, with [x, y] each;
-            `tokens`, the tokens of its line as `token_records` returns them; and `substitutes`, [word, probability]
+            A dictionary with an entry for each point of the word: `maps`, by layer and method, with [x, y] each;
+            `tokens`, the tokens of its line as returned by `token_records`; and `substitutes`, [word, probability]
             each, descending, or null if the model has no softmax.
         """
         return self._part(f"word-{number:05d}", lambda: self._word(np.array(self._numbers[number])))
@@ -160,7 +160,7 @@ class PageContent:
 def _folder(
     index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None
 ) -> WorkFolder | None:
-    """Return the folder in an index for a page's content, which its name stands for; None if the index is read-only."""
+    """Return the cache folder in an index for a page's content, named by its digest; None if the index is read-only."""
     made_of = {
         "format": CONTENT_FORMAT,
         "index": file_digest(IndexLayout(index.path).info),
@@ -173,7 +173,7 @@ def _folder(
 
 
 def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
-    """Return for each word itself, its count in the texts, its first point and the point after its last one."""
+    """Return for each word its spelling, its count in the texts, its first point and the point after its last one."""
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return [
         [word.word, index.count(word.word), end - len(word.occurrences), end]
@@ -182,7 +182,7 @@ def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list
 
 
 def _name_of_index(path: Path) -> str:
-    """Return the name of an index; of one that is in a run, with the run's name."""
+    """Return the name of an index, with the run's name if it is in a run."""
     return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
 
 
@@ -191,14 +191,14 @@ def _short_name(path: Path) -> str:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names of texts without the folders that all of them share, which say much about this machine."""
+    """Return the names of texts without their common folders, which may reveal details of this machine."""
     folders = [name.split("/")[:-1] for name in names]
     num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
     return {name: "/".join(name.split("/")[num_shared:]) for name in names}
 
 
 def _collocates(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[tuple[str, int]]]:
-    """Return the collocates of each usage of each word, by falling log-likelihood."""
+    """Return the collocates of each usage of each word, by descending log-likelihood."""
     table, tokens, found = TokenTable.of_index(index), index.token_numbers(), []
     for word in words:
         for usage in range(word.num_usages):
@@ -232,7 +232,7 @@ class TokenReader:
             self._scorer = LineScorer(embedder.bundle, device, reading, embedder.user_dictionary)
 
     def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
-        """Return the tokens of lines; their surprisal is NaN if the model has no softmax."""
+        """Return the tokens of lines; the surprisal is NaN if the model has no softmax."""
         if self._scorer is None:
             return [list(self._unscored_tokens(text)) for text in texts]
         return [score.tokens or () for score in self._scorer.score(texts)]
@@ -245,12 +245,12 @@ class TokenReader:
 
 
 def has_probabilities(embedder: ElmoEmbedder) -> bool:
-    """Return whether a model can give surprisal and substitutes: models of other programs often lack the softmax."""
+    """Return whether a model can give surprisal and substitutes; models from other programs often lack the softmax."""
     return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
 
 
 def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:
-    """Return the substitutes at places: [word, probability] each, without the place's own word."""
+    """Return the substitutes at each place as [word, probability], without the original word."""
     found = []
     for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
         best = [each for each in substitutes.best if each.word != substitutes.word]

@@ -1,4 +1,4 @@
-"""The index that `explore` makes by itself, of a model's own text: the text of its run, or the sample."""
+"""The index that `explore` builds by itself from a model's own text: the text of its run, or the sample."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -39,14 +39,14 @@ MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A model whose own text `explore` shows: the text of its run, or the sample for a model without a run."""
+    """A model shown by `explore` with its own text: the text of its run, or the sample for a model without a run."""
 
     model: Path
     run: RunDir | None
 
     @classmethod
     def find(cls, given: Path | None) -> "Subject":
-        """Return the subject of a model or a run: the given one, else the default model."""
+        """Return the subject for the given model or run, or for the default model."""
         if given is not None and is_run(given):
             return cls(model=RunDir(given).model, run=RunDir(given))
         model = find_bundle(given) if given is not None else _default_model()
@@ -55,7 +55,7 @@ class Subject:
         return cls(model=model, run=None)
 
     def index(self, digest: str) -> Path:
-        """Return the folder of the index: in the run, or beside the runs in a folder that only this model has."""
+        """Return the folder of the index: in the run, or in a folder for this model beside the runs."""
         if self.run is not None:
             return self.run.index
         name = installed_name(self.model) or self.model.resolve().name
@@ -78,7 +78,7 @@ def _default_model() -> Path:
 
 @dataclass(frozen=True)
 class _OwnText:
-    """The text of a subject: its files, how they are read, and what it is, for messages."""
+    """The text of a subject: its files, how to read them, and a description for messages."""
 
     paths: tuple[Path, ...]
     config: TextConfig
@@ -99,9 +99,9 @@ def load_own_index(
     reporter: Reporter,
     before: Callable[[], None] | None = None,
 ) -> ContextIndex:
-    """Return the index of a subject's own text; make it if it is missing or another model made it.
+    """Return the index of a subject's own text; build it if it is missing or comes from another model.
 
-    `before` is called before it is made.
+    `before` is called before the index is built.
     """
     place = subject.index(embedder.bundle.digest)
     reason = "--force was given" if force else _reason_to_make(place, embedder)
@@ -127,19 +127,19 @@ def load_own_index(
 
 
 def labels_of_sample(index: ContextIndex) -> Path | None:
-    """Return the table of senses marked in the sample text; None if an index is of another text."""
+    """Return the table of senses marked in the sample text; None if the index has other text."""
     is_sample = all(Path(text["name"]).parent == _shipped("sample") for text in index.info["texts"])
     return _shipped("senses.tsv") if is_sample else None
 
 
 def _shipped(name: str) -> Path:
-    """Return where the sample text or its senses are: here in a checkout, otherwise in the package."""
+    """Return the path of the sample text or its senses: in the checkout, or else in the installed package."""
     here = Path("data") / name
     return here if here.exists() else Path(__file__).parents[1] / name
 
 
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
-    """Return why an index has to be made; empty if it can be used."""
+    """Return why an index has to be built; empty if the existing one can be used."""
     if not IndexLayout(path).info.is_file():
         return "it does not exist yet"
     try:
@@ -154,7 +154,7 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
 
 
 def _require_own(path: Path, subject: Subject) -> None:
-    """Raise OutputError if there is an index that may not be replaced, since it does not say that `explore` made it."""
+    """Raise OutputError if there is an index that was not built by `explore`, and so must not be replaced."""
     if not is_index(path):
         return
     try:
@@ -192,7 +192,7 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try, the best first: the corpus as it was given, then the run's segmented text."""
+    """Yield the texts to try, best first: the original corpus, then the run's segmented text."""
     if subject.run is None:
         sample = _shipped("sample")
         yield _OwnText((sample,), Config().text, False, f"the sample text {sample}")
@@ -215,7 +215,7 @@ def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:
-    """Return the most frequent words of a run, so many as to have MOST_OCCURRENCES; None for all of them."""
+    """Return the most frequent words of a run, up to MOST_OCCURRENCES occurrences in total; None for all words."""
     if subject.run is None or not subject.run.vocab_counts.is_file():
         return None
     vocabulary = load_vocabulary(subject.run.vocab)

@@ -1,4 +1,4 @@
-"""The page as one HTML file that loads nothing from anywhere."""
+"""The page as a single, self-contained HTML file."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ _HERE = files("elmo_zh.explore")
 
 
 def write_page(data: Mapping[str, Any], path: Path) -> int:
-    """Write a page and return its size in bytes; raise OutputError for a page larger than `MOST_BYTES`."""
+    """Write a page, and return its size in bytes; raise OutputError if it is larger than `MOST_BYTES`."""
     content = build_page(data).encode()
     if len(content) > MOST_BYTES:
         raise OutputError(
@@ -37,9 +37,8 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
 def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     """Return the HTML of a page.
 
-    Its content security policy lets the browser run the scripts of this page alone, by their digests, and load nothing.
-    So not even markup in a corpus that got into the page could do anything. A `live` page may ask its server about
-    sentences.
+    Its content security policy allows only this page's scripts, by digest, and no loading. So even markup from a corpus
+    that got into the page could do nothing. A `live` page may ask its server about sentences.
     """
     scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
     policy = {
@@ -60,13 +59,13 @@ def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
 
 
 def embedded_json(data: Mapping[str, Any]) -> str:
-    """Return JSON that can be in a script element of HTML: without <, it can neither end the element nor begin one."""
+    """Return JSON that is safe in an HTML script element: without <, it can neither end the element nor begin one."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def check_packages() -> None:
-    """Raise ElmoZhError if a package that only this page needs is not installed."""
+    """Raise ElmoZhError if a package that only the page needs is not installed."""
     for module, package in (("bokeh", "bokeh"), ("sklearn", "scikit-learn")):
         if find_spec(module) is None:
             raise ElmoZhError(f"explore needs {package}. Install it with: {install_line('explore')}")

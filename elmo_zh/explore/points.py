@@ -1,4 +1,4 @@
-"""The points of a page: words of an index, the occurrences that it shows, their maps and neighbours."""
+"""The points of a page: words of an index, the occurrences to show, their maps and neighbours."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -47,10 +47,10 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word of a page, its occurrences that are shown, in the order of the texts, and the usage of each.
+    """A word of a page, the occurrences shown, in the order of the texts, and their usages.
 
-    Usages are those that `senses` finds, but usages with nearly the same name are one. They are numbered from 0, the
-    most frequent first, int64, shape (n,). Their names are words used alike; a single usage has none.
+    Usages are found as by `senses`, but usages with nearly the same name are merged. They are numbered from 0, most
+    frequent first, int64, shape (n,). Their names are words used alike; a single usage has no name.
     """
 
     word: str
@@ -74,8 +74,8 @@ def choose_points(
 ) -> list[WordPoints]:
     """Return the words of a page with their occurrences and usages.
 
-    Without given words, it takes those whose usages have the least similar names among the frequent labelled words, or
-    without such among the frequent content words; ties go to the most frequent.
+    Without given words, the words are chosen whose usages have the least similar names, among the frequent labelled
+    words if there are any, else among the frequent content words; ties go to the most frequent.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -103,7 +103,7 @@ def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -
 
 
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
-    """Return words with the names of their usages."""
+    """Return words with names for their usages."""
     layer = usage_layer(index)
     centres = [(each.word, _centres(index, each, layer)) for each in words if each.num_usages > 1]
     if not centres:
@@ -120,7 +120,7 @@ def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.fl
 
 
 def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
-    """Return a word with names; a usage that shares half of them with a more frequent one becomes part of it."""
+    """Return a word with names; a usage that shares half its names with a more frequent one is merged into it."""
     kept: list[Sequence[str]] = []
     places = []
     for own in names:
@@ -136,7 +136,7 @@ def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
 
 
 def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
-    """Return the cosine of the two most similar usages of each word, by what their names mean out of context.
+    """Return the cosine of each word's two most similar usages, by their names' vectors in the lowest layer.
 
     It is infinite for a single usage.
     """
@@ -168,20 +168,20 @@ def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[O
 
 
 def sample(numbers: NDArray[np.int64], word: str, size: int, seed: int) -> NDArray[np.int64]:
-    """Return some of a word's occurrences in random order: those with the smallest hashes, as in an index."""
+    """Return a random sample of a word's occurrences in random order, by the smallest hashes, as in an index."""
     hashes = occurrence_hashes(word_key(word, seed), np.arange(len(numbers)))
     return numbers[np.argsort(hashes, kind="stable")[:size]]
 
 
 def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that an index has, by falling count."""
+    """Return the words of `words` that are in an index, by descending count."""
     return tuple(sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word)))
 
 
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return the words of at least two characters that are frequent enough, by falling count.
+    """Return the words of at least two characters that are frequent enough, by descending count.
 
-    Single characters and other function words are left out, since they would be first.
+    Single characters and other function words are left out, since they would come first.
     """
     function_words = jieba_function_words()
     found = [
@@ -208,10 +208,10 @@ class WordMaps(NamedTuple):
 
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
-    """Return the maps of some vectors.
+    """Return the maps of vectors.
 
-    Vectors that are all the same, as for one word in the token layer, are all at the origin. The same vectors
-    and seed give the same maps on the same machine.
+    If all vectors are equal, as for one word in the token layer, all points are at the origin. The same vectors and
+    seed give the same maps on the same machine.
     """
     from sklearn.manifold import TSNE
 
@@ -232,7 +232,7 @@ def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
 def principal_components(centred: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the first two principal components of centred vectors, float64, shape (n, 2).
 
-    The sign is chosen so that the largest coordinate of each component is positive.
+    Signs are chosen so that the largest coordinate of each component is positive.
     """
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     components = np.zeros((len(centred), 2))
@@ -251,7 +251,7 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
     """Return for each point the points with the largest cosines.
 
-    Points in the same text as the point or as a nearer neighbour are left out. Each neighbour is its number and the
+    Points with the same text as the point or as a nearer neighbour are left out. Each neighbour is its number and the
     cosine times COSINE_PARTS, rounded, descending; ties go to the earlier point.
     """
     found: list[list[tuple[int, int]]] = []

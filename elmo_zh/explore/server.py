@@ -1,8 +1,8 @@
-"""The page served on this machine alone, with answers about any sentence.
+"""Serves the page on this machine only, with answers about any sentence.
 
-Other pages open in the same browser must not be able to ask, nor other machines. So the server is bound to the loopback
-address; it refuses requests for another host (DNS rebinding) or from another origin; and questions have to be JSON,
-which a form of another page cannot send.
+Neither other machines nor other pages in the same browser may ask. So the server is bound to the loopback address; it
+refuses requests for another host (DNS rebinding) or from another origin; and questions must be JSON, which a form on
+another page cannot send.
 """
 
 import json
@@ -56,7 +56,7 @@ def _unusable(port: int, error: OSError) -> OutputError:
 class LiveSentences:
     """Answers questions about sentences, one at a time.
 
-    Sentences are read as the texts of the index. If these are segmented, a sentence without spaces is segmented first.
+    Sentences are read like the texts of the index. If these are segmented, sentences without spaces are segmented first.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LiveSentences:
         self._lock = Lock()
 
     def sentence(self, text: str) -> dict[str, Any]:
-        """Return `text` and `tokens`, as `token_records` returns them."""
+        """Return `text`, and `tokens` in the form of `token_records`."""
         with self._lock:
             [tokens] = self._readers[self._is_segmented(text)].read([text])
         return {"text": text, "tokens": token_records(tokens)}
@@ -77,7 +77,7 @@ class LiveSentences:
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
         """Return the substitutes of a token, and its neighbours in the index.
 
-        `substitutes` are [word, probability] each, or null if the model has no softmax; `neighbours` [cosine, text,
+        `substitutes` are [word, probability] each, or null if the model has no softmax; `neighbours` are [cosine, text,
         start, end, source, line from 0] each.
         """
         with self._lock:
@@ -92,14 +92,14 @@ class LiveSentences:
         return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return what the page lacks of a word, as `PageContent.word` returns it; ValueError if it has no such word."""
+        """Return the part of a word, as `PageContent.word` does; raise ValueError if the page has no such word."""
         if self._content is None or not 0 <= number < self._content.num_words:
             raise ValueError(f"word {number}")
         with self._lock:
             return self._content.word(number)
 
     def compute_words(self) -> None:
-        """Compute what the page lacks of all words, while nobody asks for anything."""
+        """Compute the missing parts of all words while there are no requests."""
         for number in range(self._content.num_words if self._content else 0):
             self.word(number)
             time.sleep(_PAUSE_SECONDS)
@@ -115,7 +115,7 @@ def _record(found: NeighbourLine) -> list[Any]:
 
 
 class ExploreServer(ThreadingHTTPServer):
-    """Serves a page and answers its questions, each connection in a thread, since browsers open idle ones."""
+    """Serves a page and answers its questions, with a thread per connection, since browsers open idle ones."""
 
     daemon_threads = True
 
@@ -129,7 +129,7 @@ class ExploreServer(ThreadingHTTPServer):
             raise _unusable(port, error) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report a failure, unless it is that the browser has gone."""
+        """Report a failure, unless the browser just disconnected."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -150,12 +150,12 @@ class ExploreServer(ThreadingHTTPServer):
             self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
 
     def show(self, page: str, sentences: LiveSentences) -> None:
-        """Serve this page, which asks about sentences, from now on."""
+        """Serve this page from now on, and answer its questions from `sentences`."""
         self.sentences, self.page = sentences, page.encode()
 
     @property
     def hosts(self) -> tuple[str, str]:
-        """The values of the header Host that are answered."""
+        """The accepted values of the Host header."""
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
 
     @property
@@ -184,7 +184,7 @@ class _Answers(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
 
     def do_POST(self) -> None:
-        """Answer a question: JSON with the number of a word, with a text, or with a text, a token and a layer."""
+        """Answer a question: JSON with a word number, a text, or a text with a token and a layer."""
         if not self._is_from_here():
             return self._refuse(HTTPStatus.FORBIDDEN)
         if self.path != "/sentence":
@@ -208,7 +208,7 @@ class _Answers(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def _answer(self, question: Any) -> dict[str, Any]:
-        """Return the answer to a question of the page; raise ValueError if the question has another form."""
+        """Return the answer to a question from the page; raise ValueError if it is malformed."""
         sentences = self.server.sentences
         if sentences is None or not isinstance(question, dict):
             raise ValueError("no page or no question")
@@ -235,7 +235,7 @@ class _Answers(BaseHTTPRequestHandler):
         )
 
     def _content_length(self) -> int | None:
-        """Return the length of the content as sent, at most _MOST_SKIPPED_BYTES + 1; None if it is no number."""
+        """Return the Content-Length, at most _MOST_SKIPPED_BYTES + 1; None if it is not a number."""
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
             return None
@@ -267,10 +267,10 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def open_in_browser(address: str) -> bool:
-    """Open an address in the user's browser, and return whether there is one.
+    """Open an address in the user's browser, and return whether a browser was found.
 
-    Where there is no screen only a browser of the terminal could open, which would take the terminal over, so none is
-    opened unless $BROWSER names one.
+    Without a display, only a text browser could open, and would take over the terminal, so none is opened unless
+    $BROWSER names one.
     """
     if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         return False
