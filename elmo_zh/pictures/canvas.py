@@ -1,4 +1,4 @@
-"""Common parts of all pictures: title, fonts, ticks, labels at the ends of lines, and the file."""
+"""Common parts of all pictures: title, fonts, ticks, labels at the ends of lines, and saving."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def can_draw() -> bool:
 
 
 def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes, one above the other, of so many parts of the height each."""
+    """Return a figure and its axes, one above the other, with heights in the proportions of `rows`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -44,7 +44,7 @@ def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[F
 
 
 def save_picture(figure: Figure, output: Path) -> None:
-    """Write a figure as PNG, in the language of messages; the same figure gives the same bytes."""
+    """Write a figure as PNG in the language of messages; the same figure gives the same bytes."""
     if chosen_language() != "en":
         _translate_texts(figure)
     with atomic_path(output) as unfinished:
@@ -52,7 +52,7 @@ def save_picture(figure: Figure, output: Path) -> None:
 
 
 def _translate_texts(figure: Figure) -> None:
-    """Translate titles, labels of axes and notes, if a font has the characters; names of data stay as they are."""
+    """Translate titles, axis labels and notes if a font has the characters; names from the data stay unchanged."""
     from matplotlib.text import Text
 
     names: set[Text] = set()
@@ -78,7 +78,7 @@ def _align_titles(figure: Figure) -> None:
 
 
 def name_corpus(run_name: str, files: Sequence[str]) -> str:
-    """Return the names of a run and its corpus for a title; names that no installed font can show are left out."""
+    """Return the names of a run and its corpus for a title, without names that no installed font can show."""
     names = [name for name in files if can_write(name)]
     if not names:
         corpus = f"{len(files):,} {'files' if len(files) != 1 else 'file'}" if files else ""
@@ -92,12 +92,12 @@ def name_corpus(run_name: str, files: Sequence[str]) -> str:
 
 
 def drawable(names: Sequence[str]) -> list[str]:
-    """Return names as a picture can write them: as they are, or numbers from 1 if no installed font has them."""
+    """Return names that a picture can show: unchanged, or numbers from 1 if no installed font can show them."""
     return [*names] if can_write("".join(names)) else [str(number + 1) for number in range(len(names))]
 
 
 def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
-    """Return the line that says what the numbers in a picture stand for, if `drawable` gives numbers."""
+    """Return the line that explains the numbers in a picture if `drawable` returns numbers."""
     if can_write("".join(names)):
         return []
     legend = ", ".join(f"{number} {name}" for number, name in zip(drawable(names), names, strict=True))
@@ -108,18 +108,18 @@ def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
 
 
 def can_write(text: str) -> bool:
-    """Return whether an installed font has each character, so that none becomes an empty box."""
+    """Return whether installed fonts have every character, so that none becomes an empty box."""
     return _families(frozenset(text)) is not None
 
 
 def font_families(text: str) -> list[str] | None:
-    """Return font families that have all characters of a text between them; None if there are none."""
+    """Return font families that together have all characters of a text, or None."""
     return _families(frozenset(text))
 
 
 @cache
 def _families(characters: frozenset[str]) -> list[str] | None:
-    """Return font families that have all characters between them, matplotlib's own first; None if there are none."""
+    """Return font families that together have all characters, matplotlib's own first, or None."""
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
@@ -137,7 +137,7 @@ def _families(characters: frozenset[str]) -> list[str] | None:
 
 @cache
 def _other_fonts() -> list[tuple[str, str]]:
-    """Return name and file of the installed fonts, those too that matplotlib's cache does not know yet."""
+    """Return the names and files of the installed fonts, including fonts not yet in matplotlib's cache."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     known = {font.fname for font in fontManager.ttflist}
@@ -149,7 +149,7 @@ def _other_fonts() -> list[tuple[str, str]]:
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title, and lines of details in smaller letters below it, at the top left of a figure."""
+    """Write a title at the top left of a figure, with lines of details in smaller type below it."""
     lines = [line for line in lines if can_write(line)]
     title = "".join(character if can_write(character) else "?" for character in title)
     families = _families(frozenset("".join((title, *lines))))
@@ -160,7 +160,7 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EndLabel:
-    """A label at the right end of a line, and the value of the line there."""
+    """A label at the right end of a line, with the line's value there."""
 
     text: str
     height: float
@@ -168,7 +168,7 @@ class EndLabel:
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Write labels at the right of the axes, each at the height of its line or as near as the others allow."""
+    """Write labels to the right of the axes, each as near to the height of its line as the others allow."""
     axes.autoscale_view()  # otherwise matplotlib does it later, when the heights are known
     to_fraction = axes.transAxes.inverted()
     ranked = sorted(labels, key=lambda label: label.height)
@@ -189,7 +189,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
 
 
 def spread(places: Sequence[float], distance: float) -> list[float]:
-    """Return rising places moved apart to a distance at least, those too close around their common middle."""
+    """Move ascending places apart to a minimum distance; places too close spread around their common centre."""
     groups: list[list[float]] = []
     for place in places:
         groups.append([place])
@@ -208,7 +208,7 @@ def _end(group: Sequence[float], distance: float) -> float:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return about four to ten round values from `low` to `high`, for the ticks of a logarithmic axis."""
+    """Return about four to ten round values from `low` to `high` for the ticks of a logarithmic axis."""
     from matplotlib.ticker import MaxNLocator
 
     found = [[tick for tick in _powers(mantissas) if low <= tick <= high] for mantissas in _MANTISSAS]

@@ -30,9 +30,9 @@ _NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 def coverage_figure(
     covered: NDArray[np.float64], vocabulary: tuple[int, float] | None, title: str, details: Sequence[str]
 ) -> Figure:
-    """Return the picture of how much of a text its 0, 1, 2, ... most frequent words cover.
+    """Draw how much of a text its 0, 1, 2, ... most frequent words cover.
 
-    The vocabulary's number of words, and the fraction of the tokens that they cover, are marked if there is one.
+    If there is a vocabulary, its number of words and the fraction of tokens that they cover are marked.
     """
     from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 

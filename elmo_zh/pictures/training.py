@@ -1,4 +1,4 @@
-"""training.png: training loss and held-out perplexity over the tokens trained, with the time."""
+"""training.png: training loss and held-out perplexity by tokens trained and time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_PERPLEXITY = 1e100
 def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Return the picture of the lines of metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
+    """Draw the lines of metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
@@ -99,7 +99,7 @@ def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
-    """Return the mean of each value and up to `reach` neighbours on either side, at the start as many on both sides."""
+    """Return the mean of each value and up to `reach` neighbours on each side, symmetric at the start."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     places = np.arange(len(values))
     starts = np.maximum(places - reach, 0)
@@ -108,7 +108,7 @@ def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
 
 
 def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
-    """Add an axis of the time since training began, along the top; its ticks are where training was at each time."""
+    """Add a time axis along the top; its ticks mark where training was at each time since it began."""
     tokens, seconds = ([0.0, *(line[name] for line in losses)] for name in ("tokens", "elapsed_seconds"))
     if seconds[-1] < 1:
         return

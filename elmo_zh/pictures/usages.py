@@ -27,9 +27,9 @@ def usages_figure(
     title: str,
     details: Sequence[str],
 ) -> Figure:
-    """Return the map of occurrences, of whose places (n, d) the first two numbers are drawn, coloured by usage.
+    """Draw occurrences, coloured by usage, at the first two coordinates of their places, shape (n, d).
 
-    Lines of the legend of each usage that have a character which no installed font has are left out.
+    Lines of a usage's legend that no installed font can show are left out.
     """
     figure, (axes,) = new_axes(9, 6.5)
     flat = np.zeros((len(places), 2))
@@ -61,7 +61,7 @@ _SPREAD = 0.5
 
 
 class Point(NamedTuple):
-    """A distance between two periods, its interval, and whether it is significant."""
+    """A distance between two periods, with its interval and significance."""
 
     distance: float
     low: float
@@ -70,9 +70,9 @@ class Point(NamedTuple):
 
 
 def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str], measure: str) -> Figure:
-    """Return the curve of each word over the boundaries between periods; what is not significant is a hollow marker.
+    """Draw a curve for each word over the boundaries between periods; hollow markers are not significant.
 
-    Numbers, as they come, stand for words and boundaries that no installed font has.
+    Words and boundaries that no installed font can show are replaced by numbers.
     """
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), 5.5)
     for number, (word, points) in enumerate(curves.items()):
