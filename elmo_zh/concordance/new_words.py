@@ -1,9 +1,9 @@
 """Candidates for new words in a corpus: strings of characters that stick together and occur in varied contexts.
 
 Both measures are the usual ones: pointwise mutual information of the two parts (Church and Hanks 1990), and branching
-entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). Each border
-of a run of Han characters counts as a distinct neighbour, as in Feng et al. 2004, "Accessor Variety Criteria for
-Chinese Word Extraction".
+entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). Each
+border of a run of Han characters counts as a distinct neighbour, as in Feng et al. 2004, "Accessor Variety Criteria
+for Chinese Word Extraction".
 """
 
 from collections import Counter

@@ -56,7 +56,7 @@ def _unusable(port: int, error: OSError) -> OutputError:
 class LiveSentences:
     """Answers questions about sentences, one at a time.
 
-    Sentences are read like the texts of the index. If these are segmented, sentences without spaces are segmented first.
+    Sentences are read like the texts of the index; if these are segmented, sentences without spaces are segmented too.
     """
 
     def __init__(
