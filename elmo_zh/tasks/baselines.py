@@ -1,4 +1,4 @@
-"""The most frequent label, to compare models with."""
+"""The majority baseline: always predict the most frequent label."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Predict
 def predict_majority(
     train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
 ) -> list[Prediction]:
-    """Return the most frequent label of the training examples for all; for numbers their mean, for spans none."""
+    """Predict the most frequent training label for all; for numbers their mean, for spans no spans."""
     if regression:
         mean = float(np.mean([float(example.labels[0]) for example in train]))
         return [NumberPrediction(mean) for _ in test]

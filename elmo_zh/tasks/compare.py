@@ -1,8 +1,9 @@
-"""Compare what a task's network learns from word2vec, from ELMo and from both, on all labels and on some of them.
+"""Compare a task's network with word2vec, ELMo or both as inputs, on all labels and on fractions of them.
 
-The vectors are computed once for all trainings, when the first needs them. In `OUTPUT.parts/` each finished training
-leaves a record with what every test example adds to its score, so that an interrupted comparison trains none of them
-again. The most frequent label and, for classes, linear models and their mixtures stand beside the networks, and first.
+The vectors are computed once, when the first training needs them. Each finished training leaves a record in
+`OUTPUT.parts/`, with each test example's contribution to the score, so an interrupted comparison repeats none of them.
+The networks are compared with the most frequent label and, for classes, with linear models and their mixtures; these
+run first.
 """
 
 import hashlib
@@ -70,13 +71,13 @@ class CompareJob:
     """The comparison to make.
 
     Attributes:
-        fit: Data, network and training. The inputs are chosen by the comparison; each of the `num_seeds` trainings of a
-            setting has its own choice of the labels.
+        fit: Data, network and training. The comparison chooses the inputs; each of the `num_seeds` trainings of a
+            setting draws its own labels.
         shares: Fractions of the training examples, each above 0 and at most 1.
-        folds: Number of folds of a cross-validation; 1 for none. None for `DEFAULT_FOLDS` if the division of the
-            examples is ours and would test fewer than `FEW_EXAMPLES`, else for none.
-        word2vec: The bundle or run whose word2vec vectors to take; None for those of the model, or of its ancestor.
-        ancestor: The bundle that the model was started from; None to look for it among the installed models.
+        folds: Number of cross-validation folds; 1 means no cross-validation. None means `DEFAULT_FOLDS` if the examples
+            come undivided and fewer than `FEW_EXAMPLES` would be tested, else 1.
+        word2vec: The bundle or run with the word2vec vectors; None for the model itself, or its ancestor.
+        ancestor: The bundle that training started from; None to look for it among the installed models.
     """
 
     fit: FitJob
@@ -89,7 +90,7 @@ class CompareJob:
 def compare_task(
     job: CompareJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> Comparison:
-    """Train the same network on each input and each share of the labels, and write the folder of the comparison."""
+    """Train the same network on each input and share of the labels, and write the comparison's folder."""
     reporter = reporter or SilentReporter()
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
@@ -122,12 +123,12 @@ def compare_task(
 
 
 def is_comparison(path: Path) -> bool:
-    """Return whether a folder is one that `compare_task` wrote."""
+    """Return whether a folder was written by `compare_task`."""
     return (path / DATA).is_file()
 
 
 def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Dataset]:
-    """Return the data as it is divided, or once for each fold of a cross-validation."""
+    """Return the data with its own division, or one dataset per cross-validation fold."""
     count, num_tests = job.folds, len(dataset.test)
     if count is None:
         count = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
@@ -145,7 +146,7 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
-    """Return the model that the compared one was started from, if it can be found; it reads text in the same way."""
+    """Return the model from which the compared one was started, if it can be found and reads text in the same way."""
     bundle = embedder.bundle
     load = partial(ElmoEmbedder.load, device=embedder.device, precision=embedder.precision, unknown=embedder.unknown)
     start = bundle.info["origin"].get("started_from")
@@ -169,7 +170,7 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
 
 
 def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, reporter: Reporter) -> Path:
-    """Return the folder of the model, or of its ancestor if only that has word2vec vectors."""
+    """Return the folder of the model, or of its ancestor if only the ancestor has word2vec vectors."""
     own = embedder.bundle.path
     if ancestor is None or BundleLayout(own).word2vec.is_file():
         return own
@@ -194,7 +195,7 @@ def _manifest(
 
 
 class _Vectors:
-    """A model with all texts in its tokens; their vectors are computed when a row of the comparison needs them."""
+    """A model with all texts as its tokens; the vectors are computed when a row of the comparison needs them."""
 
     def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> None:
         self.embedder, self._folder, self._reporter = embedder, folder, reporter
@@ -211,13 +212,13 @@ class _Vectors:
 
     @property
     def seconds(self) -> float:
-        """The seconds that the vectors took, 0 before they are there."""
+        """The seconds spent on computing the vectors; 0 before that."""
         return float((WorkFolder(self._folder).figures(_SECONDS) or {"seconds": 0})["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Study:
-    """The data with its vectors, by the models that read them; settings are trained from here."""
+    """The data, with vectors for each model that reads it, and the training of all settings."""
 
     job: CompareJob
     whole: Dataset
@@ -232,7 +233,7 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield model, share, seed and fold of each training, of networks last; folds take the seeds in turn."""
+        """Yield model, share, seed and fold of each training, networks last; folds take the seeds in turn."""
         settings, seeds = self.job.fit.settings, self.job.fit.seeds()
         has_classes = settings.kind == "classify" and not settings.regression
         simple = [MAJORITY, *(_MIXED if has_classes else ())]
@@ -247,7 +248,7 @@ class _Study:
                 )
 
     def runs(self, reporter: Reporter) -> list[Run]:
-        """Train and test all settings, unless that is done; report each row of the comparison when it is known."""
+        """Train and test all settings that are not done yet; report each row of the comparison once it is known."""
         settings, found = list(self.settings()), []
         with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
             for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
@@ -263,7 +264,7 @@ class _Study:
         return found
 
     def run(self, model: str, share: float, seed: int, fold: int) -> Run:
-        """Train and test one setting, unless that is done."""
+        """Train and test one setting, unless it is done already."""
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
         work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}{f'-fold-{fold}' if fold else ''}"
         place = work.path / setting
@@ -301,7 +302,7 @@ class _Study:
 
     @cached_property
     def _labels(self) -> set[str]:
-        """All labels of classes, so that those of all folds are numbered alike."""
+        """All class labels, so that they have the same numbers in all folds."""
         examples = chain.from_iterable(self.whole.parts().values())
         return {example.labels[0] for example in examples} if self._metric == "macro_f1" else set()
 
@@ -314,7 +315,7 @@ class _Study:
         return replace(dataset, train=chosen)
 
     def _texts(self, dataset: Dataset, model: str) -> Texts:
-        """Return the texts of data whose examples are some of all."""
+        """Return the texts of a subset of the data."""
         texts = self.vectors[model].texts
         # Examples have no equality of their own, so each is one of its own.
         texts_of = {
@@ -337,7 +338,7 @@ class _Study:
         )
 
     def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
-        """Train a network; return its predictions for the test examples, and what `Run` says of the training."""
+        """Train a network; return its predictions for the test examples, and the training's attributes for `Run`."""
         inputs, vectors, settings = _INPUTS[model], self.vectors[model], self.job.fit.settings
         by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))

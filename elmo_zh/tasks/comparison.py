@@ -35,9 +35,9 @@ class Run:
     Attributes:
         dev_score: The main score on the development examples; None for a baseline.
         seconds: The duration of the training, without the vectors.
-        rows: What each test example adds to the score, float64, shape (N, 2).
-        fold: The fold that was tested on, from 0.
-        is_unfinished: Whether the epochs ran out before the score on the development examples had stopped rising.
+        rows: Contribution of each test example to the score, float64, shape (N, 2).
+        fold: The fold used for testing, from 0.
+        is_unfinished: Whether the epochs ran out while the development score was still rising.
     """
 
     model: str
@@ -52,18 +52,18 @@ class Run:
     is_unfinished: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for a file."""
+        """Return the run as JSON values."""
         return {name: value for name, value in vars(self).items() if name != "rows"} | {"rows": self.rows.tolist()}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Run":
-        """Return what `to_json` has written."""
+        """Return the run from the values of `to_json`."""
         return cls(**{**found, "rows": np.array(found["rows"], np.float64).reshape(-1, 2)})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """All scores and their differences; `facts` are model, data, settings, and seconds of the vectors."""
+    """All scores and their differences; `facts` has the model, data, settings and seconds spent on vectors."""
 
     name: str
     metric: str
@@ -77,19 +77,19 @@ class Comparison:
         return bootstrap_difference(ours, others, metric=self.metric, seed=self.seed)
 
     def _rows(self, model: str, share: float) -> list[Rows]:
-        """Return the rows of each training; those of all folds are one."""
+        """Return the rows of each training, joined over folds."""
         rows = [run.rows for run in self.of_setting(model, share)]
         return [np.concatenate(rows)] if self.num_folds > 1 else rows
 
     @cached_property
     def differences(self) -> dict[str, dict[float, Difference]]:
-        """How much higher models with ELMo score than word2vec, by model and by the share of the labels."""
+        """How much higher models with ELMo score than word2vec, by model and share of the labels."""
         models = [model for model in (ELMO, BOTH, ANCESTOR) if model in self.models]
         return {model: {share: self._difference(model, WORD2VEC, share) for share in self.shares} for model in models}
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher `challenger` scores than what could replace it, by rival and by share of the labels."""
+        """How much higher `challenger` scores than each alternative, by rival and share of the labels."""
         others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self.shares}
@@ -97,25 +97,25 @@ class Comparison:
         }
 
     def challenger(self, rival: str) -> str:
-        """Return the model with ELMo that is compared with a rival: for classes the mixture with TF-IDF."""
+        """Return the model with ELMo to compare with a rival; for classes, the mixture with TF-IDF."""
         return TFIDF_ELMO if TFIDF_ELMO in self.models and rival != ANCESTOR else BOTH
 
     @property
     def shares(self) -> list[float]:
-        """The shares of the labels, the largest first."""
+        """The shares of the labels, largest first."""
         return sorted({run.share for run in self.runs}, reverse=True)
 
     @property
     def models(self) -> list[str]:
-        """The models in the order of their runs."""
+        """The models, in order of their runs."""
         return list(dict.fromkeys(run.model for run in self.runs))
 
     def of_setting(self, model: str, share: float) -> list[Run]:
-        """Return the runs of all seeds of a model on a share of the labels."""
+        """Return a model's runs with all seeds on a share of the labels."""
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return one sentence: where ELMo beats the best rival without it; a second one if that is not TF-IDF."""
+        """Return a sentence on where ELMo beats the best rival without it, and a second one if that is not TF-IDF."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
@@ -139,7 +139,7 @@ class Comparison:
         return float(np.mean([score_rows(rows, metric=self.metric) for rows in self._rows(model, share)]))
 
     def _outcomes(self, rivals: Mapping[float, str]) -> str:
-        """Return how the challenger compares with the rival at each share of the labels."""
+        """Describe how the challenger compares with the rival at each share of the labels."""
         outcomes: list[str] = []
         for share, rival in rivals.items():
             found, number = self.rivals[rival][share], f"{self._num_examples(share):,}"
@@ -157,20 +157,20 @@ class Comparison:
         return f"The score of {challenger} is {'; '.join(outcomes)}."
 
     def recommended(self) -> str:
-        """Return the cheapest model that is not surely worse than the best, on the largest share of the labels."""
+        """Return the cheapest model not significantly worse than the best, on the largest share of the labels."""
         share = self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
         near = [model for model in self.models if not self._difference(best, model, share).low > 0]
         return min(near, key=self.seconds)
 
     def seconds(self, model: str) -> float:
-        """Return how long a model takes to train on the largest share of the labels, with the vectors that it needs."""
+        """Return a model's training time on the largest share of the labels, including the vectors that it needs."""
         needs_elmo = model in (LINEAR_ELMO, TFIDF_ELMO, ELMO, BOTH, ANCESTOR)
         found = [run.seconds for run in self.of_setting(model, self.shares[0])]
         return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
 
     def recommendation(self) -> str:
-        """Return one sentence: what to use, with the minutes that it takes and those of the best model."""
+        """Return a sentence that recommends a model, with its minutes and the best model's."""
         chosen, share = self.recommended(), self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
 
@@ -187,7 +187,7 @@ class Comparison:
         )
 
     def hints(self) -> Iterator[str]:
-        """Yield lines on what the verdict does not tell: what the scores are worth, and what could raise them."""
+        """Yield hints on how reliable the scores are, and how to raise them."""
         scores = {model: [run.score for run in self.of_setting(model, self.shares[0])] for model in self.models}
         majority = set(scores.pop(MAJORITY, []))
         same = [model for model, found in scores.items() if set(found) == majority]
@@ -212,7 +212,7 @@ class Comparison:
             yield f"{counted(num_tests, 'test example')} can only show large differences. Use {FEW_EXAMPLES} or more."
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """Yield head and rows of tables: scores, and differences in points."""
+        """Yield the header and rows of each table: scores, and differences in points."""
         percents = [f"{100 * share:.3g}" for share in self.shares]
         of_labels = [f"{percent}% of the labels" for percent in percents]
         counts = [
@@ -235,12 +235,12 @@ class Comparison:
             yield [f"points of {TFIDF_ELMO} above", *of_labels], rivals
 
     def lines(self) -> list[str]:
-        """Return the tables, hints, the verdict and what to use as Markdown, for people."""
+        """Return the tables, hints, verdict and recommendation as Markdown."""
         found = [line for each in self.tables() for line in (*table(*each).split("\n"), "")]
         return [*found, *self.hints(), self.verdict(), self.recommendation()]
 
     def trainings(self) -> Iterator[str]:
-        """Yield a table of all trainings as Markdown, and how long the vectors took."""
+        """Yield a Markdown table of all trainings, and the time spent on vectors."""
         head = ["training", "examples", "seed", "fold", self.metric, "minutes"]
         yield table(
             head,
@@ -306,7 +306,7 @@ class Comparison:
             write_json(unfinished / DATA, self.to_json())
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:
-        """Return for each model the numbers of training examples with the scores of all seeds."""
+        """Return for each model its numbers of training examples, each with the scores of all seeds."""
         return {
             model: [
                 (self._num_examples(share), [run.score for run in self.of_setting(model, share)])

@@ -1,4 +1,4 @@
-"""Tagging data in columns: CoNLL with one unit and its tag a line, and CoNLL-U."""
+"""Tagging data in columns: CoNLL, with one unit and its tag per line, and CoNLL-U."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ _WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
 @dataclass(frozen=True)
 class TaggedToken:
-    """A token and its tag; whether they are a line of CoNLL-U, and how many columns that line has."""
+    """A token and its tag, with the number of columns of their line and whether it is CoNLL-U."""
 
     token: str
     tag: str
@@ -43,8 +43,8 @@ class TaggedToken:
 def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
     """Return the sentences of a CoNLL file, notes on how it was read, and whether its units are words.
 
-    Columns are separated by tabs, else by spaces, and given by their number from 1. Without a number the token is in
-    the first column and the tag in the last one; in CoNLL-U in the second and the fourth.
+    Columns are separated by tabs, else by spaces, and numbered from 1. By default the token is in the first column and
+    the tag in the last; in CoNLL-U, in the second and the fourth.
     """
     sentences = list(_sentences(text, text_column, label_column))
     if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:
@@ -69,7 +69,7 @@ def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tu
 
 
 def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> None:
-    """Raise CorpusError if lines differ in their number of columns: they are rather sentences than tokens."""
+    """Raise CorpusError if lines differ in their number of columns: they are probably sentences, not tokens."""
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
@@ -98,13 +98,13 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
 
 
 def has_columns(line: str) -> bool:
-    """Return whether a line has columns between tabs, or is a token and a tag as of a span."""
+    """Return whether a line has tab-separated columns, or is a token with a span tag."""
     cells = _cells(line) if line else []
     return "\t" in line or (len(cells) > 1 and marks_span(cells[-1])) or (len(cells) == 2 and cells[1] == OUTSIDE)
 
 
 def _is_comment(line: str) -> bool:
-    """Return whether a line is a comment rather than the token # and its tag, if it is not within a sentence."""
+    """Return whether a line outside a sentence is a comment, rather than the token # with its tag."""
     cells = _cells(line)
     if not line.startswith("#") or "\t" in line or len(cells) < 2:
         return False
@@ -156,7 +156,7 @@ def _column(given: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
-    """Return whether tokens are characters with their places in words: 0, or one more than the one before."""
+    """Return whether tokens end in their places in words: 0, or one more than the token before."""
     fitting = Counter[bool]()
     for rows in sentences:
         matches = [_NUMBERED.fullmatch(row.token) for row in rows]
@@ -191,5 +191,5 @@ def _example(rows: Sequence[TaggedToken], *, by_words: bool) -> Example:
 
 
 def _needs_space(before: str, after: str) -> bool:
-    """Return whether two words would run together: both are of letters that are separated by spaces."""
+    """Return whether two words need a space between them, because both are in a script that uses spaces."""
     return before[-1].isascii() and before[-1].isalnum() and after[0].isascii() and after[0].isalnum()

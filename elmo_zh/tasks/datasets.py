@@ -1,4 +1,4 @@
-"""The data of a task: training, development and test examples, split and checked."""
+"""The data of a task: training, development and test examples, split and validated."""
 
 import hashlib
 import re
@@ -34,15 +34,15 @@ _SORTED = "The data seems to come from a file sorted by label. Shuffle that file
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The examples of a task, and the files that they come from.
+    """The examples of a task, and their files.
 
     Attributes:
         dev: The examples that decide when to stop.
-        test: The examples that are scored at the end; empty if there are none.
-        scheme: In tagging the scheme of the data, "" for tags that mark no spans.
-        by_words: In tagging whether the units are words.
-        columns: The columns of the texts and the label in the training file, by their names or numbers.
-        is_split: Whether all examples are from one file that names no parts, so that their division is ours.
+        test: The examples for the final score; may be empty.
+        scheme: In tagging, the scheme of the data; "" for tags that mark no spans.
+        by_words: In tagging, whether the units are words.
+        columns: The columns of the texts and the label in the training file, as names or numbers.
+        is_split: Whether the examples came undivided in one file, and were split here.
     """
 
     train: Sequence[Example]
@@ -55,7 +55,7 @@ class Dataset:
     is_split: bool = False
 
     def parts(self) -> dict[str, Sequence[Example]]:
-        """Return the examples by the name of their part."""
+        """Return the examples by part name."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     def labels(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Dataset:
 
 
 def output_labels(dataset: Dataset) -> tuple[str, ...]:
-    """Return the labels of the training examples; for spans the tags of all forms of each type."""
+    """Return the labels of the training examples; for spans, every form of tag for each type."""
     labels = dataset.labels()
     if not dataset.scheme:
         return labels
@@ -73,7 +73,7 @@ def output_labels(dataset: Dataset) -> tuple[str, ...]:
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Return the files that a folder holds; raise CorpusError if none, or several, are training examples."""
+    """Find the data files in a folder; raise CorpusError unless exactly one has training examples."""
     folder = files.data
     if not folder.is_dir():
         return files
@@ -105,7 +105,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file of a part: its name begins with the part, or else has it among its words."""
+    """Return the file whose name begins with the part, or else has it among its words."""
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     found = [path for path in files if _part_named(words[path][:1]) == part]
     found = found or [path for path in files if _part_named(words[path]) == part]
@@ -116,15 +116,17 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
 
 
 def _part_named(words: Sequence[str]) -> str:
-    """Return the part that the first fitting word names; "" if none does."""
+    """Return the part named by the first matching word; "" if no word matches."""
     return next((part for part in map(part_named, words) if part), "")
 
 
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
-    """Read, split and check the data of a task, whose files `find_files` has found.
+    """Read, split and validate the data of a task from the files that `find_files` found.
 
-    With `needs_test` the file of development examples is tested on if there is no other. Data that does not fit
-    together, or is too little, is a CorpusError.
+    With `needs_test`, the development file becomes the test file if there is no other.
+
+    Raises:
+        CorpusError: If the data is inconsistent or too small.
     """
     read = _read_parts(files, reading, reporter)
     if needs_test and "dev" in read and "test" not in read:
@@ -153,7 +155,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
 
 
 def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[str, Labelled]:
-    """Return what each file holds; test examples that were found in a folder are left out if they have no labels."""
+    """Read each file; leave out test examples found in a folder if they have no labels."""
     read: dict[str, Labelled] = {}
     for part, path in files.paths().items():
         try:
@@ -179,7 +181,7 @@ def _require_alike(read: dict[str, Labelled]) -> None:
 
 
 def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> dict[str, list[Example]]:
-    """Return the parts of data: as files, or a column of the only file, divide it; missing ones are split off."""
+    """Divide the data as its files, or a column of the only file, divide it; split off missing parts."""
     if "dev" in parts:
         return parts
     if "test" in parts:
@@ -197,7 +199,7 @@ def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> d
 def _split(
     parts: dict[str, list[Example]], fractions: dict[str, float], seed: int, reporter: Reporter
 ) -> dict[str, list[Example]]:
-    """Return the parts with fractions of the training examples taken: by text, so that copies are in one part."""
+    """Split off fractions of the training examples, by text, so that all copies are in one part."""
     if not fractions:
         return parts
     found: dict[str, list[Example]] = {part: [] for part in ("train", *fractions)}
@@ -215,26 +217,26 @@ def _split(
 
 
 def _place(example: Example, seed: int, purpose: str) -> float:
-    """Return a number from 0 to 1 that depends on nothing but the text, the seed and the purpose."""
+    """Return a number from 0 to 1 that depends only on the text, the seed and the purpose."""
     digest = hashlib.sha256(f"{purpose} {seed}\0{example.key}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
-    """Return `limit` of the examples, in their order; those of a smaller limit are among those of a larger one."""
+    """Return `limit` of the examples, keeping their order; a larger limit only adds to the choice."""
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
 
 
 def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDArray[np.int64]:
-    """Return the fold of each example, int64, shape (N,); copies of a text are in one fold, and folds of equal size."""
+    """Return the fold of each example, int64, shape (N,); folds have equal size, and copies of a text share a fold."""
     places = [_place(example, seed, "inner fold") for example in examples]
     ranks = {place: rank for rank, place in enumerate(sorted(set(places)))}
     return np.array([num_folds * ranks[place] // len(ranks) for place in places], np.int64)
 
 
 def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
-    """Return the data once for each fold, which is tested on; copies of a text are in one fold."""
+    """Return one dataset for each test fold; copies of a text are in one fold."""
     examples = [*chain.from_iterable(dataset.parts().values())]
     fold_of = [int(num_folds * _place(example, seed, "fold")) for example in examples]
     found = []
@@ -273,7 +275,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
 
 
 def has_ids_as_labels(examples: Sequence[Example]) -> bool:
-    """Return whether most texts have a label that no other one has, as ids are."""
+    """Return whether most labels are unique to one text, like ids."""
     counts = Counter(example.labels[0] for example in examples if example.units is None)
     return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
 

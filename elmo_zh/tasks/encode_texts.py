@@ -1,4 +1,4 @@
-"""Texts as networks read them: units, the tokens that these belong to, and both as numbers in padded batches."""
+"""Texts as networks read them: units and their tokens, as numbers in padded batches."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ class UnitText:
 
     Attributes:
         text: The raw text.
-        units: First character of each unit and the one after its last, int32, shape (n, 2).
-        sentences: The tokens of each sentence, which get their vectors together.
-        owners: Number of the token of each unit, counted through all sentences; -1 for a unit without one, int64, (n,).
+        units: Start and end of each unit in characters, int32, shape (n, 2).
+        sentences: The tokens of each sentence, whose vectors are computed together.
+        owners: Token number of each unit, counted through all sentences, or -1 without a token, int64, shape (n,).
         places: Place of each unit in its token, one of `PLACES`, int64, shape (n,).
     """
 
@@ -44,16 +44,16 @@ class UnitText:
 
 
 class TextReader:
-    """Splits texts into sentences and tokens as the model's training text, and finds the token of each unit."""
+    """Splits texts into sentences and tokens like the model's training text, and finds the token of each unit."""
 
     def __init__(self, embedder: ElmoEmbedder, *, by_words: bool) -> None:
-        """Prepare to read texts; with `by_words` units are the tokens of the model's segmenter, else characters."""
+        """Prepare to read texts; units are characters or, with `by_words`, the segmenter's tokens."""
         self._embedder, self._by_words = embedder, by_words
         self._splits = embedder.bundle.text is not None and embedder.bundle.text.split_sentences
         self._forms = TokenForms(embedder.bundle)
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
-        """Return the units of a raw text, unless they are given."""
+        """Read a raw text, and split it into units unless these are given."""
         found = align_sentences(text, self._embedder.prepare, split=self._splits, longest=LONGEST_SENTENCE)
         lines = [line for line in found if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
@@ -64,13 +64,13 @@ class TextReader:
         return UnitText(text, units, sentences, owners, places)
 
     def sentences(self, text: str) -> list[str]:
-        """Return the sentences of a text; the whole text for a model that was not trained on sentences."""
+        """Return the sentences of a text, or the whole text if the model was not trained on sentences."""
         return split_sentences(text) if self._splits else [text]
 
     def read_example(self, example: Example) -> list[UnitText]:
         """Return the texts of an example with the units that its labels belong to.
 
-        Given words are one sentence: each is a unit, and a token in the form that the model knows.
+        Given words form one sentence: each is a unit and, in the form that the model knows, a token.
         """
         if example.words is None or example.units is None:
             return [self.read(text, example.units) for text in example.texts]
@@ -80,14 +80,14 @@ class TextReader:
 
 
 def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
-    """Yield the sentences of the texts of examples, each as its tokens; a pair has two texts."""
+    """Yield the sentences, as tokens, of the texts of all examples; a pair has two texts."""
     return (sentence for each in texts for text in each for sentence in text.sentences)
 
 
 def find_owners(
     units: NDArray[np.int32], tokens: NDArray[np.int32], num_characters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token that holds the first character of each of n units, -1 if there is none, and the place in it."""
+    """Return the token with the first character of each of n units, or -1, and the unit's place in that token."""
     token_of = np.full(num_characters, -1)
     lengths = tokens[:, 1] - tokens[:, 0]
     inside = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)
@@ -105,7 +105,7 @@ Texts = Mapping[str, Sequence[Sequence[UnitText]]]
 
 
 def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
-    """Return the texts of each example with their units and tokens, by the name of the part."""
+    """Return the texts of each example with their units and tokens, by part name."""
     reader = TextReader(embedder, by_words=True)
     parts = dataset.parts()
     with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
@@ -127,7 +127,7 @@ class EncodedText:
 
     Attributes:
         elmo_rows: Row of each unit's token in the cache, 0 for none, int64, shape (n,).
-        word2vec_rows: Its row in the word2vec table, 0 for none, int64, shape (n,).
+        word2vec_rows: The token's row in the word2vec table, 0 for none, int64, shape (n,).
         characters: Numbers of the unit's characters, 0 where padded, int64, shape (n, C).
         places: Place of the unit in its token, int64, shape (n,).
     """
@@ -142,7 +142,7 @@ class EncodedText:
 
 
 class KnownCharacters:
-    """The characters with vectors of their own: those of the training texts that occur more than once."""
+    """The characters with their own vectors: all that occur more than once in the training texts."""
 
     def __init__(self, characters: str) -> None:
         self.characters = characters
@@ -150,7 +150,7 @@ class KnownCharacters:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "KnownCharacters":
-        """Return the characters that occur at least twice, the most frequent first."""
+        """Return the characters that occur at least twice, most frequent first."""
         counts = Counter(character for text in texts for character in text)
         frequent = [character for character, count in counts.items() if count > 1]
         return cls("".join(sorted(frequent, key=lambda character: (-counts[character], character))))
@@ -159,7 +159,7 @@ class KnownCharacters:
         return FIRST_CHARACTER + len(self.characters)
 
     def spell(self, units: Sequence[str]) -> NDArray[np.int64]:
-        """Return the numbers of the characters of units, 0 where padded, int64, shape (n, C)."""
+        """Return the numbers of the units' characters, 0 where padded, int64, shape (n, C)."""
         width = min(max(map(len, units), default=1), _MOST_CHARACTERS)
         found = np.zeros((len(units), max(width, 1)), np.int64)
         for row, unit in enumerate(units):
@@ -173,9 +173,9 @@ class TextEncoder:
     """Turns texts into numbers and batches of tensors.
 
     Attributes:
-        cache: The ELMo vectors of all sentences of the texts, or a biLM that computes them; None if they are no input.
-        word2vec: The word2vec vectors; None if they are no input.
-        characters: The characters with vectors of their own; None if they are no input.
+        cache: The ELMo vectors of all sentences, or a biLM that computes them; None without this input.
+        word2vec: The word2vec vectors; None without this input.
+        characters: The characters with their own vectors; None without this input.
     """
 
     cache: VectorCache | LiveVectors | None
@@ -230,7 +230,7 @@ class TextEncoder:
 
 
 def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:
-    """Return word2vec vectors for sentences, in which unknown words are read as the embedder reads them."""
+    """Return word2vec vectors for sentences that treat unknown words as the embedder does."""
     if embedder.unknown != "backoff":
         return word2vec
     return word2vec.of_words(token for sentence in sentences for token in sentence)

@@ -1,4 +1,4 @@
-"""Networks of labelled tasks as estimators of scikit-learn, for pipelines, cross-validation and searches."""
+"""Task networks as scikit-learn estimators, for pipelines, cross-validation and grid searches."""
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import fields, replace
@@ -37,9 +37,9 @@ except ImportError:
 
 
 class _TaskEstimator(StringEstimator):
-    """A network on the vectors of a bundle. `fit` sets aside a tenth of the texts to decide when to stop.
+    """A network on the vectors of a bundle. `fit` holds out a tenth of the texts to decide when to stop.
 
-    Words outside the vocabulary are read as the known words in them (`ElmoEmbedder.load`).
+    Words outside the vocabulary are read as the known words that they contain (`ElmoEmbedder.load`).
     """
 
     _kind = ""
@@ -64,16 +64,16 @@ class _TaskEstimator(StringEstimator):
 
         Args:
             model: Folder of the bundle, or name of an installed model.
-            inputs: What the network reads: some of word2vec, elmo and characters; empty for the default of `task fit`.
-            head: Of a classifier: bilstm, or linear on the mean of the vectors.
+            inputs: Inputs of the network: some of word2vec, elmo and characters; empty for the default of `task fit`.
+            head: Network of a classifier: bilstm, or linear on the mean of the vectors.
             encoder: LSTMs that read the inputs: single, a BiLSTM, or merged, two with a residual connection.
-            metric: Score of a classifier that decides when to stop: accuracy or macro_f1.
+            metric: Score that decides when a classifier stops: accuracy or macro_f1.
             hidden_dim: Size of each direction of the LSTMs.
-            epochs: Epochs at most.
-            patience: Training ends after this many epochs without a better score on the tenth that is set aside.
-            batch_size: Texts in each step.
+            epochs: Maximum number of epochs.
+            patience: Stop after this many epochs without a better score on the held-out tenth.
+            batch_size: Texts per step.
             learning_rate: Learning rate of Adam.
-            seed: Seed of the choice of that tenth, and of the training.
+            seed: Seed for choosing the held-out tenth and for training.
             device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
         """
         self.model = model
@@ -113,7 +113,7 @@ class _TaskEstimator(StringEstimator):
         self.task_ = TaskModel(description, kept, embedder, word2vec, mixture.linear if mixture else None)
 
     def _job(self) -> FitJob:
-        """Return the settings as those of `task fit`; raise ValueError for one that it would not take."""
+        """Return the settings in the form of `task fit`; raise ValueError for one that it would reject."""
         inputs = self.inputs
         names = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else [None]
         if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
@@ -129,7 +129,7 @@ class _TaskEstimator(StringEstimator):
         )
 
     def _chosen(self, group: type) -> dict[str, Any]:
-        """Return the values of a group of options, as Python's own numbers: JSON knows nothing of NumPy's."""
+        """Return the values of a group of options, with NumPy numbers converted for JSON."""
         found: dict[str, Any] = {}
         for each in fields(group):
             if "option" not in each.metadata or not hasattr(self, each.name):
@@ -145,18 +145,18 @@ class _TaskEstimator(StringEstimator):
         return found
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the trained network as the folder of a task, which `TaskModel.load` and `elmo-zh task predict` read.
+        """Write the trained network as a task folder for `TaskModel.load` and `elmo-zh task predict`.
 
-        Labels are written as strings. The folder names the bundle and does not hold it. Of the scores it has only that
-        on the tenth of the texts that was set aside.
+        Labels are written as strings. The folder refers to the bundle and does not contain it. Its only score is from
+        the held-out tenth of the texts.
 
         Args:
-            path: The folder, which appears when it is complete.
+            path: The folder to write; it appears when it is complete.
             force: Replace a trained task.
 
         Raises:
-            NotFittedError: If nothing was trained.
-            OutputError: If the folder exists and `force` is not given, or it holds something else.
+            NotFittedError: If the estimator is not fitted.
+            OutputError: If the folder exists and `force` is not given, or it contains something else.
         """
         check_is_fitted(self, "task_")
         self.task_.save(path, force=force)
@@ -168,8 +168,8 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         scores = cross_val_score(ElmoClassifier("runs/latest/model"), texts, labels, cv=5)
 
     Attributes:
-        classes_: The labels in order; set by `fit`.
-        task_: The trained model; set by `fit`.
+        classes_: The labels in order, set by `fit`.
+        task_: The trained model, set by `fit`.
     """
 
     _kind = "classify"
@@ -182,8 +182,8 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             y: One label for each string.
 
         Raises:
-            ValueError: If a setting has no allowed value, there are not as many labels as texts, a label is missing,
-                there are fewer than two classes, or X is a single string.
+            ValueError: If a setting is invalid, the numbers of labels and texts differ, a label is missing, there are
+                fewer than two classes, or X is a single string.
             TypeError: If an item of X is not a string.
             BundleError: If the folder is not a sound bundle.
         """
@@ -199,7 +199,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         return self
 
     def _names(self) -> list[str]:
-        """Return the labels as the network and its folder have them."""
+        """Return the labels in the form that the network and its folder use."""
         return list(map(str, self.classes_))
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
@@ -227,7 +227,7 @@ class ElmoTagger(_TaskEstimator):
         tagger = ElmoTagger("runs/latest/model").fit(["我在北京"], [["O", "O", "B-LOC", "I-LOC"]])
 
     Attributes:
-        task_: The trained model; set by `fit`.
+        task_: The trained model, set by `fit`.
     """
 
     _kind = "tag"
@@ -237,13 +237,12 @@ class ElmoTagger(_TaskEstimator):
 
         Args:
             X: Strings.
-            y: For each string one tag per character: BIO, BMES or BIOES, or tags that mark no spans.
+            y: One tag per character for each string: BIO, BMES or BIOES, or tags that mark no spans.
 
         Raises:
-            ValueError: If a setting has no allowed value, a text does not have one tag per character, or X is a single
-                string.
+            ValueError: If a setting is invalid, a text does not have one tag per character, or X is a single string.
             TypeError: If an item of X is not a string.
-            CorpusError: If the tags belong to no scheme.
+            CorpusError: If the tags do not follow a known scheme.
             BundleError: If the folder is not a sound bundle.
         """
         examples = _tagged(X, y, "fit")
@@ -252,7 +251,7 @@ class ElmoTagger(_TaskEstimator):
         return self
 
     def predict(self, X: Iterable[str]) -> list[list[str]]:
-        """Return a tag for each character of each string, in the scheme of the training."""
+        """Return a tag for each character of each string, in the scheme of the training tags."""
         check_is_fitted(self, "task_")
         predictions = self.task_.predict(list_strings(X, "predict"))
         return [prediction.tags for prediction in predictions if isinstance(prediction, TagPrediction)]

@@ -1,7 +1,7 @@
 """Labelled examples, and the tags that mark spans in them: BIO, BMES and BIOES.
 
-A span is (first unit, unit after the last, type). Inside this program spans are always marked by BIOES tags (Ratinov
-and Roth 2009, who call them BILOU). Tags are read as conlleval does: a tag that does not continue a span begins one.
+A span is (first unit, unit after the last, type). Internally, spans are always marked by BIOES tags (Ratinov and Roth
+2009, who call them BILOU). Tags are read as by conlleval: a tag that does not continue a span begins one.
 """
 
 import re
@@ -34,7 +34,7 @@ class Example:
 
     @property
     def key(self) -> str:
-        """The texts without their labels: equal for copies of an example."""
+        """The texts without labels, equal for copies of an example."""
         return "\t".join(self.texts)
 
 
@@ -45,10 +45,10 @@ class Labelled:
     Attributes:
         name: Name of the file.
         examples: The examples in order.
-        scheme: In tagging how labels mark spans: BIO, BMES or BIOES; "" if each unit has a label of its own.
-        by_words: In tagging whether the units are words.
-        columns: The columns of the texts and the label, by their names or numbers; empty if no option names them.
-        notes: How the file was read, and what is unusual in it, for people.
+        scheme: In tagging, how labels mark spans: BIO, BMES or BIOES; "" if each unit has its own label.
+        by_words: In tagging, whether the units are words.
+        columns: The columns of the texts and the label, as names or numbers; empty if no option names them.
+        notes: Notes for users on how the file was read and what is unusual in it.
     """
 
     name: str
@@ -60,20 +60,20 @@ class Labelled:
 
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:
-    """Return what the tags of data are, for people."""
+    """Describe the tags of the data for users."""
     if scheme:
         return f"{scheme} spans of words" if by_words else f"{scheme} spans of characters"
     return "one tag per word" if by_words else "one tag per character"
 
 
 def marks_span(tag: str) -> bool:
-    """Return whether a tag is one of a scheme with the type of its span, such as B-PER."""
+    """Return whether a tag has a scheme's prefix and a span type, such as B-PER."""
     match = _TAG.fullmatch(tag)
     return bool(match and match[2])
 
 
 def detect_scheme(tags: Iterable[str], name: str) -> str:
-    """Return the scheme of all tags of a file; "" if they mark no spans. Tags of no scheme, or of two, are an error."""
+    """Return the scheme of a file's tags, "" if they mark no spans; raise CorpusError if they fit no single scheme."""
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {match[1] for match in parsed.values() if match}
@@ -96,7 +96,7 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
 
 
 def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
-    """Return the spans that tags of any scheme mark, and how many of the tags do not fit the one before.
+    """Return the spans marked by tags of any scheme, and the number of tags that do not fit the tag before.
 
     >>> spans_of(["B-PER", "I-PER", "O", "I-LOC"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], 1)
@@ -120,7 +120,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
 
 
 def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> list[str]:
-    """Return the tags that mark spans.
+    """Return tags that mark the given spans.
 
     >>> tags_of([(0, 3, "PER"), (4, 5, "LOC")], 5, "BMES")
     ['B-PER', 'M-PER', 'E-PER', 'O', 'S-LOC']
@@ -137,7 +137,7 @@ def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> lis
 
 
 def may_follow(tag: str, following: str) -> bool:
-    """Return whether a BIOES tag may follow another; "" stands before the first and after the last one."""
+    """Return whether one BIOES tag may follow another; "" stands for the start and the end."""
     before, after = _TAG.fullmatch(tag), _TAG.fullmatch(following)
     if before and before[1] in "BI":
         return bool(after and after[1] in "IE" and after[2] == before[2])

@@ -49,7 +49,7 @@ TRAININGS = "seed-*"
 
 @dataclass(frozen=True)
 class FitReport:
-    """The result of a training: its folder, what its task.json says, the main score, and why not to rely on it."""
+    """The result of a training: its folder, the content of task.json, the main score, and reasons to doubt it."""
 
     output: Path
     description: TaskDescription
@@ -60,7 +60,7 @@ class FitReport:
 def fit_task(
     job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> FitReport:
-    """Train a task and write its folder; an interrupted call resumes."""
+    """Train a task and write its folder; an interrupted call can be resumed."""
     reporter = reporter or SilentReporter()
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)
@@ -82,7 +82,7 @@ def fit_task(
 
 
 def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
-    """Return the settings with inputs that the data and the model allow, and a mixture for classes alone."""
+    """Return the settings with the inputs that the data and the model allow, and with a mixture only for classes."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:
@@ -103,7 +103,7 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
 
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
-    """Raise OptionError if a network has no place for ELMo where the settings put it."""
+    """Raise OptionError if the network cannot use ELMo where the settings put it."""
     if settings.head == "linear" and settings.encoder != "single":
         raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
     if settings.head == "linear" and settings.elmo_at != "input":
@@ -113,7 +113,7 @@ def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
-    """Return what a trained task depends on, for `manifest.json`."""
+    """Return everything that a trained task depends on, for `manifest.json`."""
     return {
         "elmo_zh": __version__,
         "digests": {part: file_digest(path) for part, path in dataset.files.items()},
@@ -129,7 +129,7 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedTask:
-    """The data as numbers, and what is needed to train, score and write."""
+    """The data as numbers, with everything needed to train, score and write."""
 
     job: FitJob
     dataset: Dataset
@@ -175,7 +175,7 @@ class PreparedTask:
         word2vec: Word2Vec | None,
         reporter: Reporter,
     ) -> "PreparedTask":
-        """Return texts that have been read, with the vectors that are an input, ready for training."""
+        """Prepare already read texts, with the vectors to use as inputs, for training."""
         settings = job.settings
         word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
         characters = None
@@ -206,7 +206,7 @@ class PreparedTask:
         )  # fmt: skip
 
     def head(self, seed: int) -> TaskHead:
-        """Return the network with the first weights of a seed."""
+        """Return a network with initial weights from a seed."""
         torch.manual_seed(seed)
         return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
 
@@ -236,7 +236,7 @@ class PreparedTask:
         return trained
 
     def load(self, seed: int, trained: TrainedHead) -> TaskHead:
-        """Return a trained network; if the biLM was trained too, its weights are put back."""
+        """Return a trained network; if the biLM was trained too, restore its trained weights."""
         head = self.head(seed)
         head.load_state_dict(trained.weights)
         if isinstance(self.encoder.cache, LiveVectors):
@@ -244,13 +244,13 @@ class PreparedTask:
         return head
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
-        """Return what a network predicts for a part of the data; the tags of spans are BIOES tags."""
+        """Return a network's predictions for a part of the data; spans are marked by BIOES tags."""
         description = replace(self.describe(), scheme="BIOES" if self.dataset.scheme else "")
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
     def mix(self, head: TaskHead) -> Mixture:
-        """Return the linear models and a trained network as a mixture that held-out labels choose."""
+        """Return a mixture of linear models and a trained network, chosen on held-out labels."""
         parts = self._scored_parts()
         network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
         cache, word2vec = self.encoder.cache, self.encoder.word2vec
@@ -274,7 +274,7 @@ class PreparedTask:
     def describe(
         self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None, mixture: Mixture | None = None
     ) -> TaskDescription:
-        """Return what task.json says of a trained network, or of a mixture with it, with these scores."""
+        """Return the content of task.json for a trained network, or a mixture with it, and its scores."""
         bundle, job = self.embedder.bundle, self.job
         reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
         is_kept = mixture is None or NETWORK in mixture.weights
@@ -302,7 +302,7 @@ class PreparedTask:
         )
 
     def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
-        """Write the folder of the best of the trained networks."""
+        """Write the folder of the best trained network."""
         best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
         by_seed: dict[str, Any] = {}
         for number, (seed, each) in enumerate(zip(self.job.seeds(), trained, strict=True)):
@@ -335,7 +335,7 @@ class PreparedTask:
         return FitReport(output, description, self.metric, [*self._doubts(chosen_scores)])
 
     def _doubts(self, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-        """Yield why a network should not be used: labels that are ids, or scores that need no network."""
+        """Yield reasons not to use a network: labels that are ids, or scores reached without a network."""
         settings, part = self.job.settings, self._scored_parts()[-1]
         examples, value = self.dataset.parts()[part], float(scores[part][self.metric])
         tested = counted(len(examples), f"{part} example")
@@ -358,7 +358,7 @@ class PreparedTask:
             yield f"{self.metric} {value:.4f} on {tested}: it has learned nothing that shows there."
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Write the biLM that was trained with the network as a bundle; return what task.json says of the model."""
+        """Write the biLM trained with the network as a bundle; return the model's entry for task.json."""
         bundle = self.embedder.bundle
         bilm = copy.deepcopy(bundle.bilm).cpu()
         bilm.load_state_dict(weights)

@@ -1,11 +1,11 @@
-r"""Tagging data whose sentences are records: spans of the characters of a text, or lists of tokens and their tags.
+r"""Tagging data with one record per sentence: character spans of a text, or lists of tokens and tags.
 
-Spans are CLUENER's, {"text": ..., "label": {type: {surface: [[start, end], ...]}}}; or lists, as annotation programs
-write them: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The text of a
-span, where it is given, tells whether `end` is the last character or the one after it.
+Spans are in CLUENER's format, {"text": ..., "label": {type: {surface: [[start, end], ...]}}}; or in lists, as written
+by annotation tools: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The
+text of a span, if given, shows whether `end` is the last character or the one after it.
 
-Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER", "I-PER"]}, in which the tokens may also be a text with a tag
-for each character; and tables of two columns, whose items are separated by spaces or by \x02.
+Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER", "I-PER"]}, where the tokens may also be a text with a tag for
+each character; or tables of two columns, with items separated by spaces or by \x02.
 """
 
 import json
@@ -42,7 +42,7 @@ _LARGEST = 10**15
 
 @dataclass(frozen=True)
 class _Given:
-    """A span as the file has it; its surface is "" if the file does not tell it."""
+    """A span as given in the file; its surface is "" if the file does not give it."""
 
     start: int
     end: int
@@ -127,7 +127,7 @@ def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
 
 
 def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
-    """Return the span with a start, an end, a type and a surface; raise CorpusError for a wrong or missing value."""
+    """Return the span from a start, an end, a type and a surface; raise CorpusError for an invalid or missing value."""
     start, end, kind, surface = values
     if isinstance(kind, list) and len(kind) == 1:
         [kind] = kind
@@ -168,7 +168,7 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
 
 
 def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
-    """Return the spans of a text; raise CorpusError for one that cannot be."""
+    """Return the spans of a text; raise CorpusError for an impossible span."""
     spans = []
     for span in sentence.spans:
         start, end = span.start, span.end + past_end
@@ -191,7 +191,7 @@ def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
 
 
 def _continues(text: str, place: int) -> bool:
-    """Return whether a character belongs to the one before it: a combining mark, a joiner or a variant's mark."""
+    """Return whether a character belongs to the one before it: a combining mark, joiner or variation selector."""
     if not 0 < place < len(text):
         return False
     return (
@@ -214,7 +214,7 @@ def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> b
 
 
 def _fields(record: dict[str, Any], text_column: str, label_column: str) -> tuple[str, str] | None:
-    """Return the fields of the tokens and their tags; None if there are none, as in data with spans."""
+    """Return the fields with the tokens and tags; None if there are none, as in data with spans."""
     tags = next((name for name in ([label_column] if label_column else _TAG_NAMES) if _is_list(record.get(name))), "")
     names = [text_column] if text_column else _TOKEN_NAMES
     tokens = next((name for name in names if name != tags and isinstance(record.get(name), list | str)), "")
@@ -251,7 +251,7 @@ def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
 
 
 def is_table_of_lists(text: DecodedText) -> bool:
-    """Return whether each of the first rows, but for the names of columns, has as many tags as tokens, and many."""
+    """Return whether each of the first rows, except a header, has many tokens and as many tags."""
     rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
     rows = rows[1:] if rows and _is_header(rows[0]) else rows
     are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)

@@ -1,4 +1,4 @@
-"""Layers of the networks: inputs [x; ELMo], LSTMs over the units of a text, pooling, and a random field over tags.
+"""Layers of the networks: inputs [x; ELMo], LSTMs over the units of a text, pooling, and a CRF over tags.
 
 Shape letters: B texts, T units, K tags.
 """
@@ -20,9 +20,9 @@ from elmo_zh.tasks.examples import may_follow, spans_of
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of a network: L + 1, 2P, P of word2vec (0 if it is no input), characters with a vector, and outputs.
+    """Sizes of a network: L + 1, 2P, P of word2vec (0 without this input), characters with a vector, and outputs.
 
-    Characters include the two numbers for padding and for unknown ones; a number as output is one.
+    Characters include two for padding and unknown characters; regression has one output.
     """
 
     num_layers: int
@@ -47,9 +47,9 @@ class Batch:
     """A padded batch of texts; tensors of unused inputs are empty.
 
     Attributes:
-        mask: True where there is a unit, shape (B, T); T is 1 at least.
+        mask: True where there is a unit, shape (B, T); T is at least 1.
         elmo: Layers of each unit's token, float32, shape (L + 1, B, T, 2P).
-        word2vec: Its word2vec vector, float32, shape (B, T, P).
+        word2vec: Word2vec vector of each unit's token, float32, shape (B, T, P).
         characters: Numbers of the unit's characters, 0 where padded, int64, shape (B, T, C).
         places: Place of the unit in its token, int64, shape (B, T).
     """
@@ -69,12 +69,12 @@ class Dropout(nn.Module):
         self.fraction = fraction
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the values, in training with a fraction of them set to zero."""
+        """Return the values; in training, a fraction of them is set to zero."""
         return drop(values, self.fraction) if self.training else values
 
 
 class CharacterEmbedding(nn.Module):
-    """The mean of the learned vectors of a unit's characters, and a vector of the unit's place in its word."""
+    """The mean of the learned vectors of a unit's characters, and a vector for the unit's place in its word."""
 
     def __init__(self, num_characters: int, dimension: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class InputLayer(nn.Module):
 
 
 class OutputElmo(nn.Module):
-    """Puts ELMo beside the output of a network, [h; ELMo], with a mix of its own; or leaves the output as it is."""
+    """Appends ELMo, with its own mix, to the output of a network, [h; ELMo], or leaves the output unchanged."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -142,10 +142,10 @@ def _has_elmo(settings: HeadSettings, place: str) -> bool:
 class BiLSTM(nn.Module):
     """A bidirectional LSTM over texts of any length; padding has no influence and stays zero.
 
-    It is a layer of the biLM without projection and clips.
+    It is a biLM layer without projection and clipping.
 
     Attributes:
-        training_precision: Precision of products in training; predictions are in float32.
+        training_precision: Precision of products in training; predictions use float32.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
@@ -173,7 +173,7 @@ class BiLSTM(nn.Module):
 class MergedBiLSTM(nn.Module):
     """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
 
-    The outputs of both directions of the first are merged into one vector, so that both directions of the second read
+    The outputs of the first one's two directions are merged into one vector, so that each direction of the second reads
     both. A linear map brings the inputs to the length of the outputs.
     """
 
@@ -193,7 +193,7 @@ class MergedBiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Let a network's LSTMs train in the faster precision, or in a known one; return its name, "" without LSTMs."""
+    """Set a network's LSTMs to the fastest or a known training precision; return its name, "" without LSTMs."""
     name = known
     for module in network.modules():
         if isinstance(module, BiLSTM):
@@ -206,7 +206,7 @@ def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") 
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
-    """Return the network that reads the inputs, as the settings choose it."""
+    """Return the network that reads the inputs, chosen by the settings."""
     if settings.encoder == "merged":
         return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
     return BiLSTM(input_dim, settings.hidden_dim)
@@ -226,11 +226,11 @@ def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
 class CRF(nn.Module):
     """A linear-chain conditional random field (Lafferty et al. 2001; Lample et al. 2016).
 
-    The published packages for torch are no longer kept (pytorch-crf since 2019), so it is our own.
+    The published packages for torch are unmaintained (pytorch-crf since 2019), so it is implemented here.
     """
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
-        """Start from equal scores; with `marks_spans` the K tags are BIOES tags, so some transitions are forbidden."""
+        """Start from equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
         super().__init__()
         self.tags = tuple(tags)
         count = len(tags)
@@ -245,7 +245,7 @@ class CRF(nn.Module):
         self.register_buffer("rules", rules, persistent=False)
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the scores of transitions (K, K), of starts (K,) and of ends (K,)."""
+        """Return the scores of transitions (K, K), starts (K,) and ends (K,)."""
         rules = self.get_buffer("rules")
         return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
 
@@ -267,14 +267,14 @@ class CRF(nn.Module):
         return score + ends[tags.gather(1, last[:, None])[:, 0]]
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the log of the sum over all sequences, shape (B,)."""
+        """Return the log-sum over all sequences, shape (B,)."""
         transitions, starts, ends = (scores.double() for scores in self._scores())
         *_, last = _log_sums(starts, transitions, emissions.double(), mask)
         return torch.logsumexp(last + ends, dim=1).to(self.transitions.dtype)
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return the most probable tags of each text (Viterbi); of equal ones those of lower number at the end."""
+        """Return the most probable tags of each text (Viterbi); ties go to the lower tag number, from the end."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):
@@ -294,7 +294,7 @@ class CRF(nn.Module):
     def tag_probabilities(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """Return the probability of each tag of each unit, shape (B, T, K), zeros where padded.
 
-        It is the derivative of the log-partition function by the emission of that tag.
+        It is the derivative of the log-partition function with respect to the tag's emission.
         """
         with torch.enable_grad():
             emissions = emissions.detach().requires_grad_()
@@ -303,11 +303,11 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def span_probabilities(self, emissions: Tensor, tags: Sequence[int]) -> list[float]:
-        """Return the probability of each span that the n BIOES tags of a text mark; emissions are (n, K).
+        """Return the probability of each span marked by a text's n BIOES tags; emissions have shape (n, K).
 
-        Only one sequence of tags marks a span, so its probability is that of all sequences of the text that have these
+        Only one sequence of tags marks a span, so its probability is the total probability of all sequences with these
         tags there: the sum over all beginnings up to its first tag, times the score of its tags, times the sum over all
-        endings from its last one, divided by the sum over all sequences.
+        endings from its last tag, divided by the sum over all sequences.
         """
         spans = spans_of([self.tags[tag] for tag in tags])[0]
         if not spans:
@@ -329,7 +329,7 @@ class CRF(nn.Module):
 
 
 def _log_sums(starts: Tensor, transitions: Tensor, emissions: Tensor, mask: Tensor) -> Iterator[Tensor]:
-    """Yield for each unit the log of the sum over all sequences up to it that end with each tag, T times shape (B, K).
+    """Yield for each unit the log-sum over all sequences up to it that end with each tag, T times shape (B, K).
 
     Each step is a product of probabilities in float64, much faster than torch.logsumexp over (B, K, K). Starts are
     (K,), transitions (K, K), emissions (B, T, K); padding repeats the sums of the last unit.

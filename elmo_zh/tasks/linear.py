@@ -1,6 +1,6 @@
-"""Linear models of classes: logistic regression on runs of characters weighted by TF-IDF, or on pooled vectors.
+"""Linear classifiers: logistic regression on character n-grams weighted by TF-IDF, or on pooled vectors.
 
-Vectors are pooled to their mean and standard deviation over the tokens of a text.
+Vectors are pooled into their mean and standard deviation over the tokens of a text.
 """
 
 import time
@@ -41,13 +41,13 @@ Features = Any  # float32, shape (N, D): an array, or a sparse matrix of rows
 
 
 def known_grams(texts: Iterable[str]) -> dict[str, int]:
-    """Return the runs of characters that two texts have, with their numbers in alphabetical order."""
+    """Return the character n-grams that occur in at least two texts, numbered in alphabetical order."""
     num_texts = Counter(chain.from_iterable(set(_grams(text.lower())) for text in texts))
     return {gram: number for number, gram in enumerate(sorted(gram for gram, n in num_texts.items() if n > 1))}
 
 
 def gram_features(texts: Sequence[str], numbers: Mapping[str, int]) -> Features:
-    """Return one plus the logarithm of how often each text has each of the numbered runs of characters, sparse."""
+    """Return one plus the logarithm of each text's count of each numbered n-gram, sparse."""
     rows = []
     for text in texts:
         counts = Counter(gram for gram in _grams(text.lower()) if gram in numbers)
@@ -64,14 +64,14 @@ def _grams(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Logistic regression on features that are shifted, scaled, and brought to length 1 in each text.
+    """Logistic regression on features that are shifted, scaled, and normalised to length 1 for each text.
 
     Attributes:
-        columns: The features that it reads, int64, shape (D,).
-        shift: Taken from each of them, float32, shape (D,); zeros for sparse features.
-        scale: Factor of each of them after that, float32, shape (D,).
-        weights: Factor of each of them for each class, float32, shape (D, K).
-        bias: Added for each class, float32, shape (K,).
+        columns: The features to read, int64, shape (D,).
+        shift: Subtracted from each feature, float32, shape (D,); zeros for sparse features.
+        scale: Factor for each feature after that, float32, shape (D,).
+        weights: Weight of each feature for each class, float32, shape (D, K).
+        bias: Bias of each class, float32, shape (K,).
     """
 
     columns: NDArray[np.int64]
@@ -81,7 +81,7 @@ class LinearModel:
     bias: Features
 
     def log_probabilities(self, features: Features) -> Floats:
-        """Return the logarithms of the probabilities of the classes, float64, shape (N, K)."""
+        """Return log-probabilities of the classes, float64, shape (N, K)."""
         scaled = _scaled(features[:, self.columns], self.shift, self.scale)
         found: Floats = log_softmax((scaled @ self.weights + self.bias).astype(np.float64), axis=1)
         return found
@@ -90,7 +90,7 @@ class LinearModel:
 def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], Features, Features]:
     """Return which features to read, with shift and scale.
 
-    Sparse ones have to be in two texts, and are scaled by the inverse document frequency; others are standardised.
+    Sparse features must occur in two texts, and are scaled by inverse document frequency; others are standardised.
     """
     if not issparse(features):
         scale = 1 / np.maximum(features.std(axis=0), _SMALLEST)
@@ -116,9 +116,9 @@ class FittedLinear:
     """A linear model, and predictions for each training text by models that had not seen it.
 
     Attributes:
-        model: The model that has learned from all training texts.
-        held_out: Logarithms of the probabilities of the training texts by the models of the other folds, (N, K).
-        seconds: The duration of all fits.
+        model: The model fitted on all training texts.
+        held_out: Log-probabilities of each training text from the model that had not seen its fold, shape (N, K).
+        seconds: The total duration of all fits.
     """
 
     model: LinearModel
@@ -134,7 +134,7 @@ def fit_linear(
     fold_of: NDArray[np.int64],
     strengths: Sequence[float] = _STRENGTHS,
 ) -> FittedLinear:
-    """Fit a model on all texts and, for each fold, on the others; the penalty is the best for the first fold.
+    """Fit a model on all texts and, for each fold, on the other folds, with the best penalty for the first fold.
 
     Args:
         features: Shape (N, D).
@@ -190,9 +190,10 @@ def _fit_path(
 
 
 def _product(matrix: Features, right: Tensor) -> Tensor:
-    """Return the product of features and float64 numbers, computed in float32, but not by NumPy's threads.
+    """Return the product of features and float64 numbers, computed in float32 without NumPy's threads.
 
-    Those of its BLAS wait for each other in every short product; beside other programs that takes twenty times as long.
+    The threads of NumPy's BLAS wait for each other in every short product, which takes twenty times as long on a busy
+    machine.
     """
     if issparse(matrix):
         return torch.from_numpy(matrix @ right.float().numpy()).double()
@@ -206,14 +207,14 @@ def text_features(
     cache: VectorCache | None,
     word2vec: Word2Vec | None,
 ) -> Features:
-    """Return what a model of `CHARACTERS`, `WORD2VEC` or `ELMO` reads of texts, float32, shape (N, D).
+    """Return the features of texts for a model on `CHARACTERS`, `WORD2VEC` or `ELMO`, float32, shape (N, D).
 
     Args:
-        name: What the model reads.
+        name: Kind of features.
         texts: The texts.
-        numbers: The runs of characters that are read, with their numbers.
-        cache: The ELMo vectors of the texts; None if the model reads others.
-        word2vec: The word2vec vectors of their tokens; None if the model reads others.
+        numbers: The character n-grams to read, with their numbers.
+        cache: The ELMo vectors of the texts; None for other features.
+        word2vec: The word2vec vectors of their tokens; None for other features.
     """
     if name == CHARACTERS:
         return gram_features([text.text for text in texts], numbers)
@@ -232,7 +233,7 @@ def _pooled(vectors: NDArray[Any]) -> Features:
 
 
 class LinearModels:
-    """Fits linear models on some of the examples of a dataset; the features of all are computed once, when needed."""
+    """Fits linear models on subsets of a dataset; the features of all examples are computed once, when needed."""
 
     def __init__(
         self,
@@ -254,14 +255,14 @@ class LinearModels:
 
     @cached_property
     def grams(self) -> dict[str, int]:
-        """The runs of characters that two texts have, with the numbers of their columns."""
+        """The character n-grams that occur in at least two texts, with their column numbers."""
         return known_grams(text.text for text in self._texts)
 
     def predict(self, names: Sequence[str], data: Dataset) -> tuple[list[Prediction], float]:
-        """Return what models of `CHARACTERS`, `WORD2VEC` or `ELMO` together predict for the test examples.
+        """Return the test predictions of a mixture of models on `CHARACTERS`, `WORD2VEC` or `ELMO`.
 
-        They are fitted on the training examples, unless that is done, and mixed by weights that held-out ones choose.
-        The second value is the seconds of fitting.
+        Models are fitted on the training examples, unless they are already, and mixed with weights chosen on held-out
+        examples. The second value is the fitting time in seconds.
         """
         labels = data.labels()
         classes = class_numbers(data.train, labels)
@@ -274,7 +275,7 @@ class LinearModels:
         return class_predictions(mix(found, weights), labels), sum(each.seconds for each in fitted)
 
     def fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
-        """Return a model that has learned from some of the examples, fitted unless that is done."""
+        """Return a model fitted on some of the examples, fitting it unless that is done already."""
         key = (name, *(self._rows[id(example)] for example in train))
         if key not in self._fitted:
             folds = fold_numbers(train, _NUM_FOLDS, self._seed)
@@ -282,7 +283,7 @@ class LinearModels:
         return self._fitted[key]
 
     def features(self, name: str, examples: Sequence[Example]) -> Features:
-        """Return what a model reads of some of the examples."""
+        """Return the features of some of the examples."""
         if name not in self._features:
             cache = self._cache() if name == ELMO else None
             grams = self.grams if name == CHARACTERS else {}

@@ -1,4 +1,4 @@
-"""The members of a mixture of classifiers: linear models and a network, chosen on held-out labels."""
+"""The members of a classifier mixture: linear models and a network, chosen on held-out labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -41,7 +41,7 @@ _ARRAYS = ("shift", "scale", "weights", "bias")
 
 @dataclass(frozen=True, eq=False)
 class LinearMember:
-    """A linear model with what it reads; `grams` are the runs of characters of its columns, if it reads these."""
+    """A linear model and its kind of features; `grams` has the character n-grams of its columns, if it reads any."""
 
     name: str
     model: LinearModel
@@ -49,7 +49,7 @@ class LinearMember:
 
     @classmethod
     def of(cls, name: str, model: LinearModel, grams: Sequence[str]) -> "LinearMember":
-        """Return a model with only the columns that it reads; `grams` belong to all columns of `CHARACTERS`."""
+        """Return a model reduced to the columns that it reads; `grams` has the n-grams of all `CHARACTERS` columns."""
         own = [grams[column] for column in model.columns] if name == CHARACTERS else []
         return cls(name, replace(model, columns=np.arange(len(model.columns))), own)
 
@@ -60,19 +60,19 @@ class LinearMember:
     def log_probabilities(
         self, texts: Sequence[UnitText], cache: VectorCache | None, word2vec: Word2Vec | None
     ) -> Floats:
-        """Return the logarithms of the probabilities of the classes, float64, shape (N, K)."""
+        """Return log-probabilities of the classes, float64, shape (N, K)."""
         return self.model.log_probabilities(text_features(self.name, texts, self._numbers, cache, word2vec))
 
 
 def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
-    """Return the logarithms of the probabilities that a network gives, float64, shape (N, K)."""
+    """Return the logarithms of a network's probabilities, float64, shape (N, K)."""
     found: Floats = np.log(np.maximum(np.array(probabilities), _SMALLEST))
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a member reached on held-out labels, and how the mixture of those before it scored without and with it."""
+    """The held-out score of a member, and the scores of the mixture of earlier members without and with it."""
 
     name: str
     num_labels: int
@@ -83,20 +83,19 @@ class Judged:
 
 
 class GrowingMixture:
-    """A mixture that takes members one by one, and keeps those that earn their place on held-out labels."""
+    """A mixture that tries members one by one, and keeps a member only if it helps on held-out labels."""
 
     def __init__(self, classes: NDArray[np.int64], score: Callable[[NDArray[np.int64], Floats], float]) -> None:
-        """Take the classes of N texts; `score` compares classes with log-probabilities, more being better."""
+        """Start with the classes of N texts; `score` scores log-probabilities against classes, higher is better."""
         self._classes, self._score = classes, score
         self._logs: Floats = np.zeros(0)
         self._weights: dict[str, float] = {}
         self._judged: list[Judged] = []
 
     def offer(self, name: str, logs: Floats, rows: NDArray[np.int64] | None = None) -> None:
-        """Offer the log-probabilities of a classifier for some of the texts, which it has not learned from.
+        """Offer a classifier by its log-probabilities for some of the texts, which it was not fitted on.
 
-        It earns its place if they make the texts' true classes more probable, by more than chance explains, and the
-        score is not lower.
+        It is kept if it makes the true classes significantly more probable, and the score is not lower.
         """
         rows = np.arange(len(self._classes)) if rows is None else rows
         classes = self._classes[rows]
@@ -123,25 +122,25 @@ class GrowingMixture:
         self._judged.append(Judged(**reached, without=without, together=together))
 
     def weights(self) -> dict[str, float]:
-        """Return the weights of the members that are kept, which sum to 1."""
+        """Return the weights of the kept members, which sum to 1."""
         return {name: round(weight, 4) for name, weight in self._weights.items() if weight}
 
     def judged(self) -> list[Judged]:
-        """Return what each member reached, in the order in which they were offered."""
+        """Return the scores of each member, in the order of the offers."""
         weights = self.weights()
         return [replace(each, weight=weights.get(each.name, 0.0)) for each in self._judged]
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Members that were chosen on held-out labels.
+    """Members chosen on held-out labels.
 
     Attributes:
-        weights: The weight of each member that is kept.
+        weights: The weight of each member kept.
         linear: The linear models among them.
-        judged: What each member reached and added.
-        logs: Log-probabilities of the development and the test examples, by part; those of the development examples
-            by linear models that had not learned from them.
+        judged: The score and contribution of each member.
+        logs: Log-probabilities of the development and test examples, by part; for the development examples, linear
+            models were not fitted on them.
     """
 
     weights: dict[str, float]
@@ -150,7 +149,7 @@ class Mixture:
     logs: dict[str, Floats]
 
     def figures(self) -> list[dict[str, Any]]:
-        """Return what each member reached and added, for task.json."""
+        """Return the score and contribution of each member, for task.json."""
         return [asdict(each) for each in self.judged]
 
 
@@ -164,17 +163,17 @@ def fit_mixture(
     score: Callable[[NDArray[np.int64], Floats], float],
     reporter: Reporter,
 ) -> Mixture:
-    """Fit linear models on training and development examples, and mix them and the network as held-out labels choose.
+    """Fit linear models on training and development examples; choose a mixture with the network on held-out labels.
 
-    The held-out labels of linear models are all, in five folds; those of the network are the development examples.
+    Linear models are judged on all labels, in five folds, and the network on the development examples.
 
     Args:
-        models: What fits linear models on the dataset.
-        names: What they read, some of `CHARACTERS`, `ELMO` and `WORD2VEC`.
+        models: Fits linear models on the dataset.
+        names: Their kinds of features, some of `CHARACTERS`, `ELMO` and `WORD2VEC`.
         dataset: The examples.
         labels: The classes.
         network: Log-probabilities of the network for the development and test examples.
-        score: Compares classes with log-probabilities, more being better.
+        score: Scores log-probabilities against classes; higher is better.
         reporter: Shows progress.
     """
     known = [example for example in (*dataset.train, *dataset.dev) if example.labels[0] in labels]
@@ -221,9 +220,9 @@ def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
 
 
 def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, LinearMember]:
-    """Read linear models; ValueError or KeyError if the file has not what task.json describes.
+    """Read linear models; raise ValueError or KeyError if the file does not match task.json.
 
-    The shapes are compared before anything of their size is made; the file is mapped into memory.
+    Shapes are checked before memory is allocated for them; the file is memory-mapped.
     """
     tensors = load_tensors(path)
     widths = {ELMO: 2 * sizes.num_layers * sizes.elmo_dim, WORD2VEC: 2 * sizes.word2vec_dim}
@@ -244,5 +243,5 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, Li
 
 
 def linear_names(inputs: Sequence[str]) -> list[str]:
-    """Return what the linear models of a mixture read, by the inputs of its network."""
+    """Return the features of a mixture's linear models, given the inputs of its network."""
     return [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]

@@ -1,4 +1,4 @@
-"""What a task predicts for a text, and predictions as rows of a file: JSON lines, a table, or CoNLL."""
+"""Predictions of a task for a text, and their rows in a file: JSON lines, a table, or CoNLL."""
 
 import json
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ class PredictedSpan:
 
     Attributes:
         start: Its first character in the text as given.
-        end: The one after its last.
+        end: The character after its last one.
         label: Its type.
         text: The characters.
-        probability: That it is a span of this type; None unless it was asked for.
+        probability: Probability that it is a span of this type; None unless requested.
     """
 
     start: int
@@ -58,11 +58,11 @@ class TagPrediction:
     Attributes:
         text: The text as given.
         units: The characters or words that have tags.
-        offsets: First character of each unit and the one after its last, int32, shape (n, 2).
+        offsets: Start and end of each unit in characters, int32, shape (n, 2).
         tags: The tag of each unit, in the scheme of the training data.
-        spans: The spans that the tags mark; empty for tags that mark none.
-        marks_spans: Whether tags mark spans at all.
-        probabilities: The probability of each unit's tag, of spans of its BIOES tag; None unless they were asked for.
+        spans: The spans marked by the tags; may be empty.
+        marks_spans: Whether the task's tags mark spans.
+        probabilities: The probability of each unit's tag (for spans, its BIOES tag); None unless requested.
     """
 
     text: str
@@ -78,7 +78,7 @@ Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
-    """Return BIOES tags of a text as its spans and the tags of a scheme; for no scheme the tags as they are."""
+    """Convert BIOES tags of a text to spans and to the tags of a scheme; without a scheme, keep the tags."""
     units = [text[start:end] for start, end in offsets]
     if not scheme:
         return TagPrediction(text, units, offsets, list(tags), [], marks_spans=False)
@@ -91,7 +91,7 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
 
 
 def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> str:
-    """Return the first line of a file of predictions; empty for JSON lines and CoNLL."""
+    """Return the header of a file of predictions; empty for JSON lines and CoNLL."""
     if form.format != "tsv":
         return ""
     if of_tags:

@@ -1,4 +1,4 @@
-"""Probe each layer of a model alone: parts of speech under a linear probe."""
+"""Probe each layer of a model separately: parts of speech with a linear probe."""
 
 import copy
 import hashlib
@@ -45,7 +45,7 @@ class Probed:
     """The scores of one layer, or of other vectors, without a layer number, to compare with the layers.
 
     Attributes:
-        rows: The right answers and all answers of each sentence or occurrence, float64, shape (N, 2).
+        rows: Numbers of right answers and of all answers for each sentence or occurrence, float64, shape (N, 2).
         dev_score: Accuracy on the development examples, by which the layer is chosen; None if there are none.
     """
 
@@ -62,7 +62,7 @@ class Probed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeReport:
-    """The table of a probe: a baseline without vectors, word2vec, if there is one, and the layers."""
+    """The table of a probe: a baseline without vectors, word2vec if available, and the layers."""
 
     what: str
     baseline: Probed
@@ -71,16 +71,16 @@ class ProbeReport:
 
     @property
     def best(self) -> Probed:
-        """The layer with the highest score, on the development examples if there are any; of equal ones the lowest."""
+        """The layer with the highest score, on development examples if there are any; ties go to the lowest layer."""
         layers = [each for each in self.others if each.layer is not None]
         return max(layers, key=lambda each: each.score if each.dev_score is None else each.dev_score)
 
     def difference(self, probed: Probed) -> Difference:
-        """Return how much more accurate it is than the baseline."""
+        """Return how much more accurate a layer is than the baseline."""
         return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
 
     def lines(self) -> list[str]:
-        """Return the table and the layer to take, for people."""
+        """Return the table and the recommended layer as lines of text."""
         rows = [[self.baseline.name, f"{self.baseline.score:.4f}", ""]]
         for each in self.others:
             found = self.difference(each)
@@ -114,7 +114,7 @@ class ProbeReport:
 
 @dataclass(frozen=True, eq=False)
 class LabelledVectors:
-    """N vectors, float16, shape (N, D), and their classes, int64, (N,); -1 for one that training does not have."""
+    """N vectors, float16, shape (N, D), and their classes, int64, shape (N,); -1 for a class unseen in training."""
 
     vectors: NDArray[np.float16]
     classes: NDArray[np.int64]
@@ -126,7 +126,7 @@ def fit_linear_probe(
 ) -> tuple[NDArray[np.int64], float]:
     """Return the classes of the test vectors, int64, shape (N,), and the accuracy on the development vectors.
 
-    Training needs two vectors at least. It ends after three epochs without a better accuracy.
+    Training needs at least two vectors. It stops after three epochs without a better accuracy.
     """
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def _floats(vectors: NDArray[np.float16]) -> Tensor:
 
 
 def is_probe(path: Path) -> bool:
-    """Return whether a folder is one that a probe wrote."""
+    """Return whether a folder was written by a probe."""
     return (path / DATA).is_file()
 
 
@@ -189,7 +189,7 @@ def probe_tags(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> ProbeReport:
-    """Predict the tag of each word, such as its part of speech, from the vectors of each layer alone."""
+    """Predict the tag of each word, such as its part of speech, from the vectors of each layer separately."""
     reporter = reporter or SilentReporter()
     files = find_files(files, reporter)
     with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:
@@ -212,7 +212,7 @@ def probe_tags(
 
 @contextmanager
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
-    """Reserve the output of a probe; yield the folder of unfinished work, which is removed at the end."""
+    """Reserve the output of a probe; yield a work folder, which is removed at the end."""
     work = WorkFolder.of(output)
     with claimed_output(output, inputs, is_probe, force=force, kind="a probe"):
         yield work
@@ -222,7 +222,7 @@ def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Itera
 def open_vectors(
     work: WorkFolder, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter, *, force: bool
 ) -> VectorCache:
-    """Compute the vectors of sentences, unless the folder has those of the same sentences and model."""
+    """Compute the vectors of sentences, unless the folder has them for the same sentences and model."""
     digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
     work.open({"sentences": digest, **embedder.identity()}, force=force)
     return VectorCache.on_disk(work.path / "vectors", embedder, sentences, reporter)
@@ -242,7 +242,7 @@ def word2vec_beside(
 
 
 def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return what the figures of a probe say of model and data."""
+    """Return a probe's facts about model and data."""
     bundle = embedder.bundle
     return {
         "model": {"path": str(bundle.path), "digest": bundle.digest},
@@ -251,7 +251,7 @@ def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict
 
 
 class _TagProbe:
-    """Tags of words, and their classes as numbers."""
+    """A probe of word tags, with their classes as numbers."""
 
     def __init__(self, dataset: Dataset, texts: Texts, seed: int, reporter: Reporter) -> None:
         self._dataset, self._texts, self._seed, self._reporter = dataset, texts, seed, reporter
@@ -291,7 +291,7 @@ class _TagProbe:
         return probed
 
     def _baseline(self) -> Probed:
-        """Return the most frequent tag of each word in training; for other words the most frequent tag of all."""
+        """Predict each word's most frequent training tag; for unseen words, the most frequent tag overall."""
         counts: dict[str, Counter[int]] = defaultdict(Counter)
         for word, number in zip(self._words("train"), self._classes["train"].tolist(), strict=True):
             counts[word][number] += 1
@@ -305,7 +305,7 @@ class _TagProbe:
             yield from (text.text[start:end] for start, end in text.units)
 
     def _by_sentence(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the right tags and all tags of each test sentence."""
+        """Return the numbers of right tags and of all tags in each test sentence."""
         lengths = [len(example.labels) for example in self._dataset.test]
         right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
         return np.array([(each.sum(), len(each)) for each in right], np.float64)

@@ -1,6 +1,6 @@
-"""Probe each layer of a model alone: senses of marked words by the nearest neighbour.
+"""Probe each layer of a model separately: senses of marked words by nearest neighbour.
 
-Marked words are a table of places in texts, or JSON lines of segmented sentences.
+Marked words are given as a table of places in texts, or as JSON lines of segmented sentences.
 """
 
 import csv
@@ -56,13 +56,13 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
     """Read the marked words of a file, compressed or not.
 
     Args:
-        path: A table with the columns `COLUMNS`, separated by tabs; or JSON lines with context (the tokens, of which
-            <target> may stand for the word), target_word, target_position (from 0) and sense (a string, or a list).
-        texts: The folder of the files that the table names; None for its own folder.
+        path: A tab-separated table with the columns `COLUMNS`; or JSON lines with context (the tokens, where <target>
+            may stand for the word), target_word, target_position (from 0) and sense (a string or a list).
+        texts: The folder of the files named in the table; None for the table's own folder.
         encoding: Encoding of the file, or auto.
 
     Raises:
-        CorpusError: If the file or a text cannot be read, or does not have this form.
+        CorpusError: If the file or a text cannot be read, or is not in this form.
     """
     found: list[MarkedWord] = []
     for source in find_sources([str(path)]).sources:
@@ -145,10 +145,10 @@ def probe_senses(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> ProbeReport:
-    """Give each occurrence of a word the sense of the most similar other one, by the vectors of each layer alone.
+    """Predict the sense of each occurrence from the word's most similar other occurrence, for each layer separately.
 
-    Similarity is the cosine. Words with one sense, or that occur once, are left out. For word2vec the vectors of the
-    five words on either side are averaged.
+    Similarity is the cosine. Words with one sense or one occurrence are left out. For word2vec, the vectors of the five
+    words on each side are averaged.
     """
     reporter = reporter or SilentReporter()
     read = [path, *([texts] if texts else []), embedder.bundle.path]
@@ -164,7 +164,7 @@ def probe_senses(
 
 
 def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> list[MarkedWord]:
-    """Return the occurrences of words that have two senses at least."""
+    """Return the occurrences of words with at least two senses."""
     senses: dict[str, set[str]] = defaultdict(set)
     for each in marked:
         senses[each.word].add(each.sense)
@@ -180,7 +180,7 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
 
 
 def _places(marked: Sequence[MarkedWord], embedder: ElmoEmbedder) -> list[Place]:
-    """Return the sentence of each marked word, and the positions of the tokens that it consists of or overlaps."""
+    """Return the sentence of each marked word, and the positions of the tokens that it overlaps."""
     reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
     return [
         (tuple(map(forms.known_form, each.tokens)), np.array([each.position]))
@@ -241,7 +241,7 @@ def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[n
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return for each occurrence, with vectors (N, D), the sense of the most similar other one of its word."""
+    """Return for each occurrence the sense of its word's most similar other occurrence; vectors have shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     of_word: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(marked):
@@ -256,7 +256,7 @@ def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -
 
 
 def _around(word2vec: Word2Vec, tokens: Sequence[str], positions: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the mean vector of the words around a word, float32, shape (P,); zeros if there are none."""
+    """Return the mean vector of a word's neighbours, float32, shape (P,); zeros without neighbours."""
     if not len(positions):
         return np.zeros(word2vec.dimension, np.float32)
     first, last = int(positions[0]), int(positions[-1])

@@ -1,4 +1,4 @@
-"""Read a file of labelled examples of any kind, or the pairs of texts in one without labels."""
+"""Read a file of labelled examples of any kind, or unlabelled pairs of texts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
     """Read all examples of a file, compressed or in an archive, in any encoding that `segment` reads.
 
     Raises:
-        CorpusError: If the file does not exist or cannot be read, or a label is missing or wrong.
+        CorpusError: If the file does not exist or cannot be read, or a label is missing or invalid.
     """
     if path.is_dir():
         raise CorpusError(f"{path} is a folder, expected a file of labelled examples.")
@@ -81,14 +81,14 @@ def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
 
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield the pairs of texts in a table or in JSON lines; labels are not needed and not read."""
+    """Yield the pairs of texts in a table or JSON lines; labels are ignored."""
     for text in decoded_files(source, reading.encoding, PassedOver()):
         found = labelled_records(text, _format_of(text, reading), reading, with_label=False)
         yield from (record.cells for record in found.records)
 
 
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
-    """Return settings that read the field which a task was trained on, if a source has it and none is named."""
+    """Return settings that read the field a task was trained on, if the source has it and no field is named."""
     if config.field or not field or field.isdecimal():
         return config
     try:
@@ -147,7 +147,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Return examples with BIOES tags, and how many of their tags do not fit the one before."""
+    """Return examples with BIOES tags, and the number of tags that do not fit the tag before."""
     converted, num_wrong = [], 0
     for example in examples:
         spans, wrong = spans_of(example.labels)
@@ -197,7 +197,7 @@ def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
-    """Return the examples without those labelled `_NO_LABEL`, unless that is a label beside other signs, such as +."""
+    """Leave out the examples labelled `_NO_LABEL`, unless other labels are signs too, such as +."""
     others = {example.labels[0] for example in examples} - {_NO_LABEL}
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples

@@ -1,8 +1,8 @@
-"""Scores of predictions, and intervals of their differences by the paired bootstrap (Efron and Tibshirani 1993).
+"""Scores of predictions, and intervals for their differences by the paired bootstrap (Efron and Tibshirani 1993).
 
-Tests compare the scores with scikit-learn, seqeval and SciPy, which this module does without: `task` needs no extra.
-For the bootstrap, examples are drawn with replacement, the same ones for both models, and the whole score is computed
-again from what each example adds to it.
+Tests compare the scores with scikit-learn, seqeval and SciPy; this module does not use them, so `task` needs no extra.
+The bootstrap draws examples with replacement, the same for both models, and recomputes the whole score from the
+examples' contributions.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ _CHUNK_NUMBERS = 2**22
 
 
 def confusion_matrix(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return how often each label (row) was predicted as each label (column), shape (K, K); others are left out."""
+    """Return how often each label (row) was predicted as each label (column), int64, shape (K, K), ignoring others."""
     numbers = {label: number for number, label in enumerate(labels)}
     found = np.zeros((len(labels), len(labels)), np.int64)
     for pair, count in Counter(zip(gold, predicted, strict=True)).items():
@@ -54,7 +54,7 @@ def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, An
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
-    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and for each type in `by_label`.
+    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and the scores of each type in `by_label`.
 
     A span counts if its borders and its type are right. Tags may be of any scheme.
     """
@@ -80,7 +80,7 @@ def score_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return Spearman's correlation; 0 where one of them is constant."""
+    """Return Spearman's correlation; 0 if either array is constant."""
     from scipy.stats import rankdata
 
     return _correlation(rankdata(a), rankdata(b))
@@ -116,7 +116,7 @@ def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
 def score_predictions(
     examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
 ) -> dict[str, Any]:
-    """Return the scores of predictions: of classes, numbers, spans, or tags that mark no spans."""
+    """Return the scores of predicted classes, numbers, spans, or tags that mark no spans."""
     first = predictions[0]
     if isinstance(first, TagPrediction):
         gold, found = [example.labels for example in examples], [_tags(each) for each in predictions]
@@ -133,7 +133,7 @@ def score_predictions(
 def confusable_labels(
     examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the true and the predicted labels that a confusion matrix counts: for spans the type of each unit."""
+    """Return the true and the predicted labels for a confusion matrix; for spans, the type of each unit."""
     gold: list[str] = []
     found: list[str] = []
     for example, prediction in zip(examples, predictions, strict=True):
@@ -178,7 +178,7 @@ def score_examples(
 
 
 def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:
-    """Warn of labels that a task does not know; raise CorpusError if most are such labels."""
+    """Warn about labels that a task does not know; raise CorpusError if most labels are unknown."""
     counts = Counter(label for example in examples for label in example.labels if label != OUTSIDE)
     new = sorted(counts.keys() - set(known))
     shown = ", ".join(new[:10])[:200]
@@ -193,7 +193,7 @@ def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str],
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two scores on all test examples, and the ends of its 95% interval."""
+    """The difference between two scores on all test examples, and its 95% interval."""
 
     value: float
     low: float
@@ -201,7 +201,7 @@ class Difference:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
@@ -213,11 +213,11 @@ def example_rows(
     marks_spans: bool = False,
     labels: Iterable[str] = (),
 ) -> Rows:
-    """Return what each example adds to the score, float64, shape (N, 2).
+    """Return the contribution of each example to the score, float64, shape (N, 2).
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
-    the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted one.
-    For macro F1: the true and the predicted class, numbered from 0 by their names, with all `labels` that there are.
+    the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted number.
+    For macro F1: the true and the predicted class, numbered from 0 in order of name among all `labels`.
     """
     classes = {*labels, *(each.label for each in predictions if isinstance(each, ClassPrediction))}
     classes |= {example.labels[0] for example in examples}
@@ -252,9 +252,9 @@ def score_rows(rows: Rows, *, metric: str) -> float:
 
 
 def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metric: str, seed: int) -> Difference:
-    """Return how much the first model scores higher than the second, with a percentile interval of 95%.
+    """Return how much higher the first model scores than the second, with a 95% percentile interval.
 
-    A model has one array of rows (N, 2) for each of its trainings, whose scores are averaged.
+    Each model has one array of rows (N, 2) per training; the scores of its trainings are averaged.
     """
     models, generator = (np.stack(first), np.stack(second)), np.random.default_rng(seed)
     if metric == "spearman":
@@ -267,7 +267,7 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 
 
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
-    """Return the difference in each draw; an example that was drawn k times counts k times."""
+    """Return the score in each draw, where an example that was drawn k times counts k times."""
     num_examples = models[0].shape[1]
     chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))
     found = []
@@ -292,10 +292,10 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 
 
 def _summands(models: Rows, metric: str) -> Rows:
-    """Return what is summed up over the examples of S trainings with rows (S, N, 2), float64, shape (S, N, K, 2).
+    """Return the summands of the examples of S trainings with rows (S, N, 2), float64, shape (S, N, K, 2).
 
-    For macro F1 there are summands for each of K classes: twice 1 if it is rightly predicted, and 1 if it is the true
-    one plus 1 if it is the predicted one. Else K is 1.
+    For macro F1, each of K classes has two summands: 2 if it is predicted rightly, else 0; and 1 if it is the true
+    class, plus 1 if it is the predicted class. Otherwise K is 1.
     """
     if metric != "macro_f1":
         return models[:, :, None]
@@ -305,14 +305,14 @@ def _summands(models: Rows, metric: str) -> Rows:
 
 
 def _sums(counts: Rows, summands: Rows) -> Rows:
-    """Return the sums of D draws, float64, shape (S, D, K, 2), of which `counts`, (D, N), has the examples' counts."""
+    """Return the sums of D draws, float64, shape (S, D, K, 2), given the examples' `counts` in them, shape (D, N)."""
     num_trainings, num_examples, num_classes, _ = summands.shape
     flat = counts @ summands.reshape(num_trainings, num_examples, 2 * num_classes)
     return flat.reshape(num_trainings, len(counts), num_classes, 2)
 
 
 def _ratios(sums: Rows) -> Rows:
-    """Return the first number over the second along the last axis, and the mean of those whose second is above 0."""
+    """Return the ratios along the last axis, averaged over classes whose denominator is above 0."""
     wholes = sums[..., 1]
     ratios = np.divide(sums[..., 0], wholes, out=np.zeros(wholes.shape), where=wholes > 0)
     found: Rows = ratios.sum(axis=-1) / np.maximum(1, (wholes > 0).sum(axis=-1))

@@ -1,4 +1,4 @@
-"""The files of a trained task, and task.json, which describes it."""
+"""The files of a trained task, including its description, task.json."""
 
 import json
 import math
@@ -66,20 +66,20 @@ class TaskDescription:
 
     @property
     def has_network(self) -> bool:
-        """Whether a network predicts, alone or in a mixture."""
+        """Whether predictions use a network, alone or in a mixture."""
         return not self.members or NETWORK in self.members
 
     def reads(self, name: str) -> bool:
-        """Return whether a network or a linear model reads one of the inputs."""
+        """Return whether a network or a linear model reads an input."""
         return name in self.members or (self.has_network and name in self.settings.inputs)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the texts and the label of its data, which other files are read by; empty if unknown."""
+        """The columns of the texts and the label in the training data, also used for other files; empty if unknown."""
         return tuple(self.training.get("columns", ()))
 
     def save(self, layout: TaskLayout) -> None:
-        """Write task.json, with the digests of the weights, which are there."""
+        """Write task.json, including digests of the existing weights."""
         files = [path for path in (layout.head, layout.linear) if path.is_file()]
         own = {**asdict(self), "digests": {path.name: file_digest(path) for path in files}}
         number = MIXTURE_FORMAT if self.members else TASK_FORMAT
@@ -87,12 +87,12 @@ class TaskDescription:
 
 
 def is_trained_task(path: Path) -> bool:
-    """Return whether a folder is that of a trained task."""
+    """Return whether a folder is a trained task."""
     return TaskLayout(path).description.is_file()
 
 
 def load_description(layout: TaskLayout) -> TaskDescription:
-    """Read task.json; raise RunError for a folder without it, and for a damaged file or one of another version."""
+    """Read task.json; raise RunError if it is missing, damaged or of another version."""
     path = layout.description
     if not path.is_file():
         raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")
@@ -113,7 +113,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
 
 
 def _require_types(description: TaskDescription) -> None:
-    """Raise ValueError, KeyError or TypeError for a value that no training has written."""
+    """Raise ValueError, KeyError or TypeError for a value that no training writes."""
     settings, sizes, model = description.settings, description.sizes, description.model
     needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
     # Two numbers are those of padding and of unknown characters.

@@ -1,4 +1,4 @@
-"""The networks of tasks, with what all of them do: their loss, and what they predict."""
+"""The networks of tasks, with their common loss and predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class LinearClassifier(nn.Module):
 
 
 class PairClassifier(nn.Module):
-    """Both texts through one BiLSTM, each compared with what it attends to in the other, composed and pooled."""
+    """Runs both texts through one BiLSTM, compares each with its attention over the other, composes and pools."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -120,10 +120,10 @@ class PairClassifier(nn.Module):
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each unit of one text the mean of the other's vectors, weighted by a softmax of their products.
+    """Return for each unit the mean of the other text's vectors, weighted by a softmax of their products.
 
-    The vectors are a (B, T, dimension) and b (B, U, dimension), and so are the results; zeros where the other text has
-    no units.
+    The vectors and results have shapes (B, T, dimension) for a and (B, U, dimension) for b; results are zero if the
+    other text has no units.
     """
     products = a @ b.transpose(1, 2)
     to_b = products.masked_fill(~mask_b[:, None, :], -1e9).softmax(dim=2) * mask_b[:, None, :]
@@ -134,8 +134,8 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 class Tagger(nn.Module):
     """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit -> CRF.
 
-    Over characters, x is the vector of the character, its place in the word and the word's vectors, which reach all
-    characters of the word by the exact offsets.
+    For characters, x is the character's vector, its place in the word, and the word's vectors, which exact offsets map
+    to all characters of the word.
     """
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:
@@ -157,7 +157,7 @@ class Tagger(nn.Module):
 
 @dataclass(frozen=True)
 class TagProbabilities:
-    """The numbers of a text's tags, with the probability of each and of each span that they mark, in order."""
+    """The numbers of a text's tags, with the probability of each tag and, in order, of each span that they mark."""
 
     tags: list[int]
     of_tags: list[float]
@@ -173,10 +173,10 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
-        """Return the loss of a batch: the mean over its texts, and the penalty of the scalar mixes.
+        """Return the loss of a batch: the mean over its texts, plus the penalty of the scalar mixes.
 
-        Targets are numbers of classes, int64, (B,); standardised numbers, float32, (B,); or numbers of tags, int64, (B,
-        T). Pairs have two batches of texts.
+        Targets are class numbers, int64, shape (B,); standardised numbers, float32, shape (B,); or tag numbers, int64,
+        shape (B, T). Pairs have two batches of texts.
         """
         outputs = self.network(texts)
         if isinstance(self.network, Tagger):
@@ -191,7 +191,7 @@ class TaskHead(nn.Module):
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Batch]) -> list[Any]:
-        """Return for each text the probabilities of the classes, a standardised number, or the numbers of the tags."""
+        """Return for each text the class probabilities, a standardised number, or the tag numbers."""
         outputs = self.network(texts)
         if isinstance(self.network, Tagger):
             return list(self.network.crf.best_tags(outputs, texts[0].mask))
@@ -201,7 +201,7 @@ class TaskHead(nn.Module):
 
     @torch.no_grad()
     def predict_tags(self, texts: Sequence[Batch]) -> list[TagProbabilities]:
-        """Return for each text the numbers of the tags, with the probabilities of these tags and of their spans."""
+        """Return for each text the tag numbers, with the probabilities of these tags and of their spans."""
         network, [batch] = self.network, texts
         assert isinstance(network, Tagger)
         emissions = network(texts)

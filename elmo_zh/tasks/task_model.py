@@ -1,4 +1,4 @@
-"""TaskModel: a trained task, which predicts labels of raw text."""
+"""TaskModel: a trained task that predicts labels for raw text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,14 +37,14 @@ Text = str | Sequence[str]
 
 
 class TaskModel:
-    """A trained classifier, tagger or model of pairs, with the bundle that it was trained on.
+    """A trained classifier, tagger or model of pairs, with its bundle.
 
         model = TaskModel.load("my-tagger")
         [prediction] = model.predict(["李白是唐代诗人"])
         prediction.spans
 
     Attributes:
-        description: What task.json says: labels, settings, scores.
+        description: Content of task.json: labels, settings, scores.
         embedder: The bundle.
     """
 
@@ -63,7 +63,7 @@ class TaskModel:
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the weights and the folder of the bundle, which is loaded again."""
+        """Pickle the weights and the bundle's path; the bundle is loaded again."""
         return TaskModel, (self.description, self._head, self.embedder, self._word2vec, self._linear)
 
     @classmethod
@@ -71,15 +71,15 @@ class TaskModel:
         """Load a trained task.
 
         Args:
-            path: The folder that `task fit` wrote.
+            path: The folder written by `task fit`.
             model: The bundle, if it is no longer where it was when the task was trained.
             device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
 
         Raises:
-            TypeError: If it is no path.
-            RunError: If the folder holds no trained task, or is damaged.
-            BundleError: If the bundle is missing or is not the one of the training, or if one is given although the
-                task has its own.
+            TypeError: If it is not a path.
+            RunError: If the folder is not a trained task, or is damaged.
+            BundleError: If the bundle is missing or differs from the one used in training, or if one is given although
+                the task has its own.
         """
         layout = TaskLayout(check_path(path, "TaskModel.load", "path", "the folder of a trained task"))
         description = load_description(layout)
@@ -104,18 +104,18 @@ class TaskModel:
         return f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}{parts}>"
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the task as a folder, which `load` and `elmo-zh task predict` read.
+        """Write the task as a folder for `load` and `elmo-zh task predict`.
 
-        The folder names the bundle and does not hold it, unless the biLM was trained with the network. It has no
-        figures of the epochs and no pictures, as `task fit` draws them.
+        The folder refers to the bundle and does not contain it, unless the biLM was trained with the network. Unlike
+        after `task fit`, it has no epoch figures and no pictures.
 
         Args:
-            path: The folder, which appears when it is complete.
+            path: The folder to write; it appears when it is complete.
             force: Replace a trained task.
 
         Raises:
-            TypeError: If it is no path.
-            OutputError: If the folder exists and `force` is not given, or it holds something else.
+            TypeError: If it is not a path.
+            OutputError: If the folder exists and `force` is not given, or it contains something else.
         """
         output = check_path(path, "save", "path", "a folder")
         own = self.embedder.bundle.path
@@ -136,23 +136,23 @@ class TaskModel:
             self.description.save(layout)
 
     def predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> list[Prediction]:
-        """Return what the model predicts for raw texts.
+        """Predict labels for raw texts.
 
         Args:
-            texts: Strings; for pairs two strings each.
-            probabilities: Compute the probabilities of tags and spans too; those of classes are always there.
+            texts: Strings; for pairs, two strings each.
+            probabilities: Also compute the probabilities of tags and spans; class probabilities are always included.
 
         Returns:
             For each text a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
 
         Raises:
-            TypeError: If a single string is given, or an item is not a string, for pairs not two strings.
-            ValueError: If probabilities are asked for, and the task has no tags.
+            TypeError: If a single string is given, or an item is not a string (for pairs, two strings).
+            ValueError: If probabilities are requested, and the task has no tags.
         """
         return list(self.iter_predict(texts, probabilities=probabilities))
 
     def iter_predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> Iterator[Prediction]:
-        """Yield what `predict` returns, in order and in bounded memory: up to 2,000 texts are read ahead."""
+        """Yield predictions as `predict` does, in order and in bounded memory: up to 2,000 texts are read ahead."""
         if probabilities and self.description.settings.kind != "tag":
             raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
         waiting = iter(check_list(texts, "predict", "texts", "a list of texts"))
@@ -176,7 +176,7 @@ class TaskModel:
         return tuple(check_strings(given, "predict", "texts"))
 
     def predict_examples(self, examples: Sequence[Example]) -> list[Prediction]:
-        """Return what the model predicts for the units of labelled examples."""
+        """Return predictions for labelled examples, using their units."""
         found: list[Prediction] = []
         for start in range(0, len(examples), _WINDOW_TEXTS):
             found += self._predict(
@@ -202,7 +202,7 @@ class TaskModel:
 
 
 def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
-    """Return what a network gives for a text in terms of labels and spans."""
+    """Convert a network's output for a text to labels and spans."""
     settings, labels = description.settings, description.labels
     if isinstance(found, TagProbabilities):
         plain = as_prediction(description, texts, found.tags)
@@ -219,7 +219,7 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: the one in its own folder, a given one, or the one of the training."""
+    """Return the folder of the task's bundle: in the task's folder, as given, or as used in training."""
     if "started_from" in description.model:
         if given is not None:
             raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
@@ -286,7 +286,7 @@ def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, 
 
 
 def _require_weights(path: Path, description: TaskDescription) -> None:
-    """Raise RunError if a file of weights is missing, or has another digest than that in task.json."""
+    """Raise RunError if a weights file is missing, or its digest differs from task.json."""
     if not path.is_file():
         raise RunError(f"{path} is missing. {_REMEDY}")
     expected = description.digests.get(path.name)

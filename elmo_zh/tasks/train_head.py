@@ -1,6 +1,6 @@
-"""Train a network on encoded examples: with early stopping, resumable after each epoch, bit for bit repeatable.
+"""Train a network on encoded examples: with early stopping, resumable after each epoch, reproducible bit for bit.
 
-All random numbers of an epoch come from the seed and the number of the epoch, so no generator state is kept.
+All random numbers of an epoch depend only on the seed and the epoch number, so no generator state is saved.
 """
 
 import time
@@ -38,20 +38,20 @@ Target = int | float | list[int]
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """An encoded example: its text, or the two of a pair, and what the network should give."""
+    """An encoded example: its text, or the two texts of a pair, and the target."""
 
     texts: tuple[EncodedText, ...]
     target: Target
 
     @property
     def length(self) -> int:
-        """Units of the longest text."""
+        """Number of units in the longest text."""
         return max(map(len, self.texts))
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """The weights with the best score on the development examples, the biLM's if it was trained, and all figures."""
+    """The weights with the best development score, including the biLM's if it was trained, and all figures."""
 
     weights: dict[str, Tensor]
     bilm_weights: dict[str, Tensor]
@@ -59,7 +59,7 @@ class TrainedHead:
     best_score: float
 
     def is_unfinished(self, settings: TrainSettings) -> bool:
-        """Return whether the epochs ran out before the score had stopped rising."""
+        """Return whether the epochs ran out while the score was still rising."""
         return not _State(self.lines, {}).has_stopped_rising(settings)
 
 
@@ -74,10 +74,10 @@ def train_head(
     folder: Path,
     reporter: Reporter,
 ) -> TrainedHead:
-    """Train a network, or continue where an interrupted training stopped; its state is in `folder`.
+    """Train a network, or resume an interrupted training from its state in `folder`.
 
-    `score` returns the score of the network on the development examples, more being better; `seed` determines order and
-    dropout. The network has its first weights and is changed.
+    `score` returns the network's score on the development examples; higher is better. `seed` determines order and
+    dropout. The network starts with its initial weights and is modified.
     """
     live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
     groups = mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate)
@@ -136,7 +136,7 @@ def _train_epoch(
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Return each index once, in batches of texts of similar length, in random order."""
+    """Return each index once, in randomly ordered batches of texts of similar length."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []
@@ -149,17 +149,17 @@ def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.rand
 
 
 def _short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indexes of texts in batches that take up little memory; a text without units takes up one."""
+    """Yield the indexes of texts in batches that need little memory; a text without units counts as one unit."""
     return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
 
 
 def batches_of(items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
-    """Return the batch of the texts, for pairs the two batches."""
+    """Return the batch of texts; for pairs, both batches."""
     return [encoder.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
 
 
 def targets_of(items: Sequence[Item]) -> Tensor:
-    """Return classes, int64, or numbers, float32, shape (B,); or tags, int64, shape (B, T), 0 where padded."""
+    """Return classes, int64, shape (B,); numbers, float32, shape (B,); or tags, int64, shape (B, T), 0 where padded."""
     targets = [item.target for item in items]
     if not isinstance(targets[0], list):
         return torch.tensor(targets)
@@ -172,7 +172,7 @@ def targets_of(items: Sequence[Item]) -> Tensor:
 def target_function(
     settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
 ) -> Callable[[Example], Target]:
-    """Return what turns the labels of an example into what a network should give."""
+    """Return the function from an example to the network's target."""
     numbers = {label: number for number, label in enumerate(labels)}
 
     def target(example: Example) -> Target:
@@ -191,7 +191,7 @@ def target_function(
 def predict_items(
     head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
 ) -> list[Any]:
-    """Return what `TaskHead.predict` gives for each example, in order; with probabilities of tags `predict_tags`."""
+    """Return `TaskHead.predict`, or `predict_tags` if probabilities are wanted, for each example in order."""
     head.eval()
     predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
@@ -204,7 +204,7 @@ def predict_items(
 
 @dataclass
 class _State:
-    """The state of a training after an epoch, except the current weights, which are in the modules."""
+    """The state of a training after an epoch; the current weights are in the modules."""
 
     lines: list[dict[str, Any]]
     best: dict[str, Tensor]
@@ -212,7 +212,7 @@ class _State:
 
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
-        """Return the state in a folder, after filling in modules and optimiser; a new one if there is no sound one."""
+        """Load modules, optimiser and state from a folder; return a new state if there is no valid one."""
         figures = WorkFolder(folder).figures("lines")
         if figures is None:
             if folder.is_dir():
@@ -228,7 +228,7 @@ class _State:
         return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Write the state; it replaces the one of the epoch before in one step."""
+        """Write the state, atomically replacing the previous epoch's."""
         states = optimizer.state_dict()["state"]
         flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
@@ -244,14 +244,14 @@ class _State:
         return {name.removeprefix(start): value for name, value in self.best.items() if name.startswith(start)}
 
     def best_epoch(self) -> int:
-        """Return the first epoch with the best score, from 1; 0 before the first."""
+        """Return the first epoch with the best score, from 1; 0 before the first epoch."""
         scores = [line["dev_score"] for line in self.lines]
         return scores.index(max(scores)) + 1 if scores else 0
 
     def is_over(self, settings: TrainSettings) -> bool:
-        """Return whether all epochs are done, or the score has not become better for too long."""
+        """Return whether all epochs are done, or the score has stopped rising."""
         return len(self.lines) >= settings.epochs or self.has_stopped_rising(settings)
 
     def has_stopped_rising(self, settings: TrainSettings) -> bool:
-        """Return whether the score has not become better for too long."""
+        """Return whether the score has not improved for `patience` epochs."""
         return len(self.lines) - self.best_epoch() >= settings.patience

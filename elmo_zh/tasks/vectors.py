@@ -1,7 +1,7 @@
-"""The vectors of sentences: computed once and kept in float16, or anew for each batch by a biLM that is trained too.
+"""The vectors of sentences: computed once and kept in float16, or for each batch by a biLM that is trained too.
 
-On disk they are one .npy file, mapped into memory: an epoch reads them and runs no biLM. The file is in a `WorkFolder`,
-in which its start is a part, and so are the vectors of each window of sentences: an interrupted command continues.
+On disk they are one memory-mapped .npy file, so an epoch does not run the biLM. The file is in a `WorkFolder`, where
+its start and the vectors of each window of sentences are parts, so an interrupted command can resume.
 """
 
 import copy
@@ -36,18 +36,18 @@ class VectorCache:
 
     Attributes:
         first_rows: Row of the first token of each sentence.
-        vectors: All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero, for units without a token.
+        vectors: All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token.
     """
 
     first_rows: dict[Sentence, int]
     vectors: NDArray[np.float16]
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of the tokens of sentences, int64, shape (m,)."""
+        """Return the rows of the sentences' tokens, int64, shape (m,)."""
         return rows_of(sentences, self.first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors of rows of shape (B, T), float32, shape (L + 1, B, T, 2P)."""
+        """Return the vectors of rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
         return torch.from_numpy(self.vectors[rows]).movedim(2, 0).float()
 
     @classmethod
@@ -64,9 +64,12 @@ class VectorCache:
     def on_disk(
         cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
     ) -> "VectorCache":
-        """Compute the vectors of all sentences that are not in the folder yet; equal ones are computed once.
+        """Compute the vectors of all distinct sentences that are not in the folder yet.
 
-        The folder is of the same sentences and model. OutputError if the vectors do not fit on the disk.
+        The folder belongs to the same sentences and model.
+
+        Raises:
+            OutputError: If the vectors do not fit on the disk.
         """
         first_rows = number_rows(sentences)
         distinct = list(first_rows)
@@ -89,7 +92,7 @@ class VectorCache:
 
 
 def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
-    """Return the file of the vectors, with those that it has if its start is sound, else new."""
+    """Open the file of vectors, keeping its content if its start is valid; else create it."""
     path = work.path / _VECTORS
     begun = work.figures("vectors", reporter)
     if begun and begun["bytes"] != path.stat().st_size:
@@ -106,7 +109,7 @@ def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> 
 
 
 def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
-    """Return the row of the first token of each distinct sentence, in order; row 0 is for units without a token."""
+    """Return the first token's row for each distinct sentence, in order; row 0 is for units without a token."""
     rows: dict[Sentence, int] = {}
     row = 1
     for tokens in sentences:
@@ -117,7 +120,7 @@ def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
 
 
 def rows_of(sentences: Iterable[Sentence], first_rows: Mapping[Sentence, int]) -> NDArray[np.int64]:
-    """Return the rows of the tokens of sentences one after the other, int64, shape (m,)."""
+    """Return the rows of the sentences' tokens, concatenated, int64, shape (m,)."""
     ranges = [np.arange(len(tokens)) + first_rows[tokens] for tokens in sentences]
     return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
 
@@ -128,13 +131,13 @@ def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:
 
 
 class LiveVectors:
-    """Computes the vectors of sentences anew for each batch, with gradients where layers are thawed.
+    """Computes the vectors of sentences for each batch, with gradients for thawed layers.
 
-    The layers thaw one by one, the top one first, an epoch each (Howard and Ruder 2018, gradual unfreezing): in the
-    first epoch only the network learns, in the second also the top LSTM layer, and so on down to the token layer.
+    One layer thaws per epoch, from the top down (Howard and Ruder 2018, gradual unfreezing): in the first epoch only
+    the network learns, in the second also the top LSTM layer, and so on down to the token layer.
 
     Attributes:
-        bilm: A copy of the bundle's biLM, on the CPU; it is changed by training.
+        bilm: A copy of the bundle's biLM on the CPU, modified by training.
     """
 
     def __init__(self, bundle: Bundle, sentences: Iterable[Sentence]) -> None:
@@ -151,21 +154,21 @@ class LiveVectors:
         self._ids = [mark_sentence(lexicon.encode(tokens)) for tokens in self._first_rows]
 
     def reset(self) -> None:
-        """Put the weights of the bundle back."""
+        """Restore the bundle's weights."""
         self.bilm.load_state_dict(self._original)
 
     def thaw(self, epoch: int) -> None:
-        """Let those layers learn that are thawed in an epoch, counted from 1."""
+        """Thaw the layers that learn in an epoch, counted from 1."""
         layers: list[nn.Module] = [*reversed(self.bilm.lstm_layers()), self.bilm.token_layer]
         for number, layer in enumerate(layers):
             layer.requires_grad_(number < epoch - 1)
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of the tokens of sentences, int64, shape (m,)."""
+        """Return the rows of the sentences' tokens, int64, shape (m,)."""
         return rows_of(sentences, self._first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors of rows of shape (B, T), float32, shape (L + 1, B, T, 2P); those of row 0 are zero."""
+        """Return the vectors of rows of shape (B, T), float32, shape (L + 1, B, T, 2P); row 0 is zero."""
         shape = self.bilm.shape
         there = rows > 0
         if not there.any():
@@ -180,7 +183,7 @@ class LiveVectors:
         return found
 
     def _compute(self, sentences: list[NDArray[np.int64]]) -> Tensor:
-        """Return the layers of sentences with their marks, shape (L + 1, S, T + 2, 2P)."""
+        """Return the layers of sentences with boundary marks, shape (L + 1, S, T + 2, 2P)."""
         learns = torch.is_grad_enabled() and any(each.requires_grad for each in self.bilm.parameters())
         with torch.set_grad_enabled(learns):
             ids, mask = pad_sentences(sentences)
