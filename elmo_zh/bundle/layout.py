@@ -15,7 +15,7 @@ OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.
 
 
 def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) -> None:
-    """Raise OutputError unless the path is free, an empty folder, or with `force` a model that is not an input."""
+    """Raise OutputError unless the path is unused, an empty folder or, with `force`, a model that is no input."""
     require_no_input(output, inputs)
     if not output.exists():
         return

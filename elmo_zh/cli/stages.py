@@ -292,7 +292,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
 
 def starting_from(init: Path | None, *sections: str) -> Changes:
-    """Return the settings of sections that --init sets; the words of its model replace a word list."""
+    """Return the changes that --init makes to the given sections; the words of its model replace a word list."""
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
 

@@ -170,7 +170,7 @@ class FitJob:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """The form of predictions, and the columns of a table that are the texts."""
+    """The form of predictions, and the columns of a table that hold the texts."""
 
     format: str = option(
         "jsonl",

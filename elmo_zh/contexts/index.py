@@ -103,7 +103,7 @@ class ContextIndex:
         force: bool = False,
         reporter: Reporter | None = None,
     ) -> "ContextIndex":
-        """Index the words of texts as `elmo-zh index` does, to the same bytes, and open the index.
+        """Index the words of texts, producing the same bytes as `elmo-zh index`, and open the index.
 
             embedder = ElmoEmbedder.load("runs/latest/model")
             index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)

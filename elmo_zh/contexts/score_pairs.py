@@ -103,7 +103,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
 
 
 def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
-    """Return the number of pairs and of right pairs in each group, in order of first appearance."""
+    """Return the number of pairs, and how many were judged correctly, in each group, in order of first appearance."""
     totals = Counter(each.group for each in scores)
     right = Counter(each.group for each in scores if each.is_right)
     by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)

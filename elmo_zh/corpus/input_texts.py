@@ -144,7 +144,7 @@ class InputText:
             self._report_oddities(reporter, num_lines)
 
     def place(self, line: int) -> tuple[str, int]:
-        """Return the name of the file that has a line, and the line's number in it; see `Members.place`."""
+        """Return the name of the file that contains a line, and the line's number in that file; see `Members.place`."""
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:

@@ -84,7 +84,7 @@ class EncodedSentences:
         return lengths
 
     def read(self, chosen: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the ids of many sentences, in ascending order, concatenated, and the length of each sentence."""
+        """Return the ids of sentences, given by ascending number, concatenated, and the length of each."""
         read, lengths = [], []
         for ids, spans in self._spans(chosen):
             own = np.diff(spans).ravel()

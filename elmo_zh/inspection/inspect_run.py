@@ -249,7 +249,7 @@ def find_oddities(
     *,
     is_vocabulary_full: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the oddities of a run, each with what, count (or a fraction), example and advice.
+    """Return the oddities of a run, each with `what`, `count` (which may be a fraction), `example` and `advice`.
 
     The survey is None without training text, the coverage without a vocabulary.
     """

@@ -25,7 +25,7 @@ _BUCKET_KEYS = 1_000_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
-    """Return the rule for lines that the settings require comparing; None if there are none."""
+    """Return the rule for comparing lines, or None if the settings ask for no comparison."""
     if not config.drop_duplicates and not config.boilerplate_copies:
         return None
     least = config.duplicate_min_characters if config.drop_duplicates else 2**31

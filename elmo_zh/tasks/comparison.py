@@ -170,7 +170,7 @@ class Comparison:
         return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
 
     def recommendation(self) -> str:
-        """Return a sentence that recommends a model, with its minutes and the best model's."""
+        """Return a sentence that recommends a model and gives its training time and the best model's."""
         chosen, share = self.recommended(), self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
 

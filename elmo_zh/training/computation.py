@@ -54,7 +54,7 @@ def predict_memory(
     num_train_tokens: int,
     num_other_words: int = 0,
 ) -> int:
-    """Return the peak memory of a process in bytes, over training and the baseline's bigram counts."""
+    """Return the predicted peak memory of a process in bytes, in training or in counting the baseline's bigrams."""
     shape = build_shape(model, num_tokens)
     needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)

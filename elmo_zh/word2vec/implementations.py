@@ -70,7 +70,7 @@ _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 
 
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
-    """Return the settings, with the epochs chosen by the length of the training text if they leave them open.
+    """Return the settings; if they leave the number of epochs open, choose it by the length of the training text.
 
     With 15 epochs instead of 5, training from scratch on 1 MB of news ends at a perplexity of 89.0 instead of 95.9, and
     on 8.3 million tokens stands at 66.0 instead of 72.8 after 3 million (docs/log.md, 2026-11-23). Text of up to 8.3

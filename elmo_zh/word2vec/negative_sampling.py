@@ -157,7 +157,7 @@ class NegativeSampling:
         return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps of predicting each word from each word of its context.
+        """Return the update steps for predicting each word from each word in its context.
 
         A prediction has the negative samples of the context word's block.
         """

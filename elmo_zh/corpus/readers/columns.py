@@ -146,7 +146,7 @@ def _is_no_label(first: str, others: Sequence[str]) -> bool:
 
 
 def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
-    """Return the known names of two texts among names in lower case; None if there are none."""
+    """Return the first known pair of names for two text columns in a lower-case header; None without one."""
     return next((pair for pair in PAIR_NAMES if set(pair) <= set(header)), None)
 
 

@@ -65,7 +65,7 @@ class LabelledRecord:
 
 
 class LabelledRecords(NamedTuple):
-    """The records of a file with the wanted cells, a note that says which these are, and their columns."""
+    """The records of a file with only the wanted cells, a note that names them, and their column names."""
 
     records: Iterator[LabelledRecord]
     note: str

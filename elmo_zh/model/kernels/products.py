@@ -40,7 +40,7 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
 
 
 def unpacked(matrix: Tensor) -> Tensor:
-    """Return an unpacked matrix, shape (I, O), as `multiply` takes it with `is_packed`, for a single product.
+    """Return a matrix, shape (I, O), for one call of `multiply`, without packing it.
 
     That is nearly as fast, and packing would take longer than it saves.
     """

@@ -76,7 +76,7 @@ def tanh_gradient(d_output: Tensor, output: Tensor) -> Tensor:
 
 
 def clip_gradient(d_output: Tensor, value: Tensor, clip: float) -> Tensor:
-    """Return the gradient of a value before its clip: zero where the value is at the bound."""
+    """Return the gradient with respect to a value before clipping: zero where the value is at the bound."""
     result: Tensor = torch.ops.aten.hardtanh_backward(d_output, value, -clip, clip)
     return result
 
