@@ -25,17 +25,7 @@ TORCH_CPU_INDEX=${TORCH_CPU_INDEX:-https://download.pytorch.org/whl/cpu}
 UNREACHABLE='newconnectionerror|connecttimeout|name ?resolution|connection (refused|broken|reset|aborted|timed out)'
 UNREACHABLE="$UNREACHABLE|read ?timed ?out|proxyerror|sslerror|network is unreachable"
 
-# Chinese under the same variables as the program (elmo_zh/language.py).
-case ${ELMO_ZH_LANG:-${LANGUAGE:-${LC_ALL:-${LC_MESSAGES:-${LANG:-en}}}}} in [zZ][hH]*) LANGUAGE_CHOSEN=zh ;; *) LANGUAGE_CHOSEN=en ;; esac
-
-say() { # say ENGLISH CHINESE
-    if [ "$LANGUAGE_CHOSEN" = zh ]; then echo "$2" >&2; else echo "$1" >&2; fi
-}
-
-fail() { # fail ENGLISH CHINESE
-    say "Error: $1" "错误：$2"
-    exit 1
-}
+. "$(dirname "$0")/messages.sh"
 
 contains() { # contains "a b c" b
     case " $1 " in *" $2 "*) ;; *) return 1 ;; esac

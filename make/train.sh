@@ -6,17 +6,7 @@ set -u
 
 VENV=${VENV:-.venv}
 
-# Chinese under the same variables as the program (elmo_zh/language.py).
-case ${ELMO_ZH_LANG:-${LANGUAGE:-${LC_ALL:-${LC_MESSAGES:-${LANG:-en}}}}} in [zZ][hH]*) LANGUAGE_CHOSEN=zh ;; *) LANGUAGE_CHOSEN=en ;; esac
-
-say() { # say ENGLISH CHINESE
-    if [ "$LANGUAGE_CHOSEN" = zh ]; then echo "$2" >&2; else echo "$1" >&2; fi
-}
-
-fail() { # fail ENGLISH CHINESE
-    say "Error: $1" "错误：$2"
-    exit 1
-}
+. "$(dirname "$0")/messages.sh"
 
 expand_home() {
     case $1 in '~') echo "$HOME" ;; '~'/*) echo "$HOME/${1#??}" ;; *) echo "$1" ;; esac
