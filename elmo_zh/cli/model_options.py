@@ -86,7 +86,7 @@ def model_path(given: Path | None) -> Path:
 
 
 def index_or_own(common: Common, given: Path | None) -> Path:
-    """Return the folder of the given index, or of the one that `explore` has made; UsageError if there is none."""
+    """Return the folder of the given index, or of the one that `explore` has made; raise UsageError without either."""
     if given is not None:
         return given
     found = own_index_path(common.model)
@@ -97,7 +97,7 @@ def index_or_own(common: Common, given: Path | None) -> Path:
 
 
 def own_index_path(model: Path | None = None) -> Path | None:
-    """Return the folder of the index that `explore` has made from a model's own text; None if there is none."""
+    """Return the folder of the index that `explore` has made from a model's own text, or None."""
     from elmo_zh.bundle.layout import BundleLayout
     from elmo_zh.contexts.index_files import is_index
     from elmo_zh.errors import BundleError

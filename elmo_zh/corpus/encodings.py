@@ -152,7 +152,7 @@ def _is_utf8(sample: bytes) -> bool:
 
 
 def _unmarked(head: bytes) -> str:
-    """Return the variant of UTF-16 or 32 in which these bytes are common characters; empty if there is none."""
+    """Return the variant of UTF-16 or 32 in which these bytes are common characters; empty for other bytes."""
     for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
         try:
             text = head[: len(head) // width * width].decode(name)

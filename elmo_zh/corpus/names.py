@@ -68,7 +68,7 @@ def without_compression(name: str) -> str:
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a file's name, compression aside: ".csv" for "a.csv.gz"; empty if there is none."""
+    """Return the suffix of a file's name, compression aside: ".csv" for "a.csv.gz"; empty without one."""
     return PurePosixPath(without_compression(name)).suffix
 
 

@@ -185,7 +185,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if there is none or it has another format."""
+    """Return a stage record, or an empty one if it is missing or has another format."""
     if not path.exists():
         return {}
     try:

@@ -115,7 +115,7 @@ class _Opened:
     note: str
 
     def find_parts(self) -> str | None:
-        """Return an unused field whose value in each record is train, dev or test; None if there is none."""
+        """Return an unused field whose value in each record is train, dev or test, or None."""
         for place, field in enumerate(self.shown):
             cells = cells_of(self.sample[:_PART_RECORDS], place)
             if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):

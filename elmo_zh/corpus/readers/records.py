@@ -195,7 +195,7 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
 
 
 def first_object(text: DecodedText) -> dict[str, Any]:
-    """Return the first object of JSON lines or of a list of any length; an empty dict if there is none."""
+    """Return the first object of JSON lines or of a list of any length; or an empty dict if it has no object."""
     start = text.head(_LONGEST_FIRST)
     found = _FIRST_OBJECT.match(start)
     try:
