@@ -24,20 +24,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Frequency:
-    """The frequency of a word or phrase in one part of the texts, or in all texts.
-
-    Attributes:
-        name: The word or phrase.
-        part: The value of the column that divides the texts; `all` for all parts together.
-        count: Number of occurrences.
-        per_million: Occurrences per million tokens of the part.
-        dispersion: DP from 0 (spread over the parts like the tokens) to 1 (all in the smallest part); None for a part.
-    """
+    """The frequency of a word or phrase in one part of the texts, or in all texts."""
 
     name: str
-    part: str
+    part: str  # the value of the column that divides the texts; `all` for all parts together
     count: int
-    per_million: float
+    per_million: float  # occurrences per million tokens of the part
+    # DP from 0 (spread over the parts like the tokens) to 1 (all in the smallest part); None for a part
     dispersion: float | None = None
 
 
@@ -117,23 +110,14 @@ def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Float
 
 @dataclass(frozen=True, kw_only=True)
 class Collocate:
-    """A word near matches of a query.
-
-    Attributes:
-        word: The word.
-        together: Number of its tokens within the window of a match; a token in two windows counts once.
-        count: Its number of tokens in total.
-        expected: The value of `together` expected by chance.
-        log_likelihood: G2; negative if word and matches avoid one another.
-        log_dice: 14 plus the binary logarithm of Dice's coefficient; at most 14.
-    """
+    """A word near matches of a query."""
 
     word: str
-    together: int
-    count: int
-    expected: float
-    log_likelihood: float
-    log_dice: float
+    together: int  # number of its tokens within the window of a match; a token in two windows counts once
+    count: int  # its number of tokens in total
+    expected: float  # the value of `together` expected by chance
+    log_likelihood: float  # G2; negative if word and matches avoid one another
+    log_dice: float  # 14 plus the binary logarithm of Dice's coefficient; at most 14
 
 
 def collocates(
@@ -182,29 +166,17 @@ def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Keyword:
-    """A word that is more frequent in one set of lines than in another.
-
-    Attributes:
-        word: The word.
-        count: How often it occurs in the first set.
-        other_count: How often it occurs in the other set.
-        per_million: `count` per million tokens.
-        other_per_million: `other_count` per million tokens.
-        log_ratio: Binary logarithm of the ratio of the two frequencies; 1 means twice as frequent.
-        log_likelihood: G2; negative if the word is rarer in the first set.
-        p: Its p-value, chi-squared with one degree of freedom.
-        q: False discovery rate among all compared words (Benjamini and Hochberg).
-    """
+    """A word that is more frequent in one set of lines than in another."""
 
     word: str
-    count: int
-    other_count: int
-    per_million: float
-    other_per_million: float
-    log_ratio: float
-    log_likelihood: float
-    p: float
-    q: float
+    count: int  # how often it occurs in the first set
+    other_count: int  # how often it occurs in the other set
+    per_million: float  # `count` per million tokens
+    other_per_million: float  # `other_count` per million tokens
+    log_ratio: float  # binary logarithm of the ratio of the two frequencies; 1 means twice as frequent
+    log_likelihood: float  # G2; negative if the word is rarer in the first set
+    p: float  # its p-value, chi-squared with one degree of freedom
+    q: float  # false discovery rate among all compared words (Benjamini and Hochberg)
 
 
 def compare_words(

@@ -33,29 +33,17 @@ _SCORED_LINES = 500
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceLine:
-    """One match in its line. Offsets in the raw line are in characters, from 0.
+    """One match in its line. Offsets in the raw line are in characters, from 0."""
 
-    Attributes:
-        number: Its number among all matches in the order of the texts, from 1.
-        line: The line, or sentence, with the name and line number of its source.
-        start: First character of the match in the raw line.
-        end: The character after its last one.
-        tokens: The tokens of the line.
-        first_token: The index in `tokens` of the match's first token.
-        end_token: The index after its last token.
-        columns: The columns of the line.
-        figures: The requested figures: usage, cosine, surprisal.
-    """
-
-    number: int
-    line: IndexedLine
-    start: int
-    end: int
+    number: int  # its number among all matches in the order of the texts, from 1
+    line: IndexedLine  # the line, or sentence, with the name and line number of its source
+    start: int  # first character of the match in the raw line
+    end: int  # the character after its last one
     tokens: Sequence[str]
-    first_token: int
-    end_token: int
+    first_token: int  # the index in `tokens` of the match's first token
+    end_token: int  # the index after its last token
     columns: Mapping[str, str]
-    figures: Mapping[str, float]
+    figures: Mapping[str, float]  # the requested figures: usage, cosine, surprisal
 
     @property
     def parts(self) -> tuple[str, str, str]:

@@ -30,19 +30,12 @@ MOST_CANDIDATES = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class NewWord:
-    """A string that may be a word.
-
-    Attributes:
-        word: The string.
-        count: How often it occurs.
-        pmi: Pointwise mutual information of its two parts in bits, split where this is lowest.
-        entropy: Entropy of the neighbouring characters in bits, on the side where this is lower.
-    """
+    """A string that may be a word."""
 
     word: str
     count: int
-    pmi: float
-    entropy: float
+    pmi: float  # pointwise mutual information of its two parts in bits, split where this is lowest
+    entropy: float  # entropy of the neighbouring characters in bits, on the side where this is lower
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:

@@ -22,23 +22,14 @@ LINE_END = "\n"
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """N tokens of L lines.
-
-    Attributes:
-        spellings: The distinct tokens.
-        words: The index of each token in `spellings`, int32, shape (N,).
-        spans: Start and end of each token in the text of its line, int32, shape (N, 2).
-        ends: The cumulative number of tokens at the end of each line, int64, shape (L,).
-        columns: The columns of the lines by name; always includes `source`.
-        line: Returns the text of a line and its origin.
-    """
+    """N tokens of L lines."""
 
     spellings: Sequence[str]
-    words: NDArray[np.int32]
-    spans: NDArray[np.int32]
-    ends: NDArray[np.int64]
-    columns: Mapping[str, Column]
-    line: Callable[[int], IndexedLine]
+    words: NDArray[np.int32]  # the index of each token in `spellings`, int32, shape (N,)
+    spans: NDArray[np.int32]  # start and end of each token in the text of its line, int32, shape (N, 2)
+    ends: NDArray[np.int64]  # the cumulative number of tokens at the end of each line, int64, shape (L,)
+    columns: Mapping[str, Column]  # the columns of the lines by name; always includes `source`
+    line: Callable[[int], IndexedLine]  # returns the text of a line and its origin
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:

@@ -41,15 +41,11 @@ def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
-    """The uses of a word in D documents, as the sums from which all measures are computed.
+    """The uses of a word in D documents, as the sums from which all measures are computed."""
 
-    Attributes:
-        vectors: Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products.
-        usages: Number of each document's occurrences in each of U clusters, float64, shape (D, U).
-    """
-
+    # Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products
     vectors: Vectors
-    usages: Vectors
+    usages: Vectors  # number of each document's occurrences in each of U clusters, float64, shape (D, U)
 
     @classmethod
     def of(

@@ -114,17 +114,12 @@ class LineScore:
 
 @dataclass(frozen=True, kw_only=True)
 class LineReading:
-    """Settings for scoring: how a line becomes sentences, and whether token costs are kept.
+    """Settings for scoring: how a line becomes sentences, and whether token costs are kept."""
 
-    Attributes:
-        segmented: Each line is one sentence, split into tokens at U+0020; else lines are normalised and segmented.
-        split_sentences: Raw lines are split into sentences as in training; else each line is one sentence.
-        by_token: Also keep the cost of each token.
-    """
-
+    # Each line is one sentence, split into tokens at U+0020; else lines are normalised and segmented
     segmented: bool = False
-    split_sentences: bool = False
-    by_token: bool = False
+    split_sentences: bool = False  # raw lines are split into sentences as in training; else each line is one sentence
+    by_token: bool = False  # also keep the cost of each token
 
 
 class LineScorer:

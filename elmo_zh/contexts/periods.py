@@ -28,17 +28,11 @@ _PARTICLES = frozenset("的地得了着著过過")
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """A subset of the lines of an index.
+    """A subset of the lines of an index."""
 
-    Attributes:
-        name: A value of a column, or the name of the index; old and new for two indexes.
-        index: The index with these lines.
-        lines: Which lines belong to the period, bool, shape (L,).
-    """
-
-    name: str
-    index: ContextIndex
-    lines: NDArray[np.bool_]
+    name: str  # a value of a column, or the name of the index; old and new for two indexes
+    index: ContextIndex  # the index with these lines
+    lines: NDArray[np.bool_]  # which lines belong to the period, bool, shape (L,)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:

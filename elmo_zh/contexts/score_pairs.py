@@ -20,24 +20,14 @@ _PAIRS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class PairScore:
-    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words.
+    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words."""
 
-    Attributes:
-        first: The sentence that should be more probable.
-        second: The other sentence.
-        group: The kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds.
-        first_nats: Cost of the first sentence.
-        second_nats: Cost of the second.
-        first_perplexity: Perplexity of the first sentence; it ignores length and the spelling of unknown words.
-        second_perplexity: Perplexity of the second.
-    """
-
-    first: str
+    first: str  # the sentence that should be more probable
     second: str
-    group: str
+    group: str  # the kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds
     first_nats: float
     second_nats: float
-    first_perplexity: float
+    first_perplexity: float  # ignores length and the spelling of unknown words
     second_perplexity: float
 
     @property

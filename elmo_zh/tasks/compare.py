@@ -68,22 +68,18 @@ _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"),
 
 @dataclass(frozen=True, kw_only=True)
 class CompareJob:
-    """The comparison to make.
+    """The comparison to make."""
 
-    Attributes:
-        fit: Data, network and training. The comparison chooses the inputs; each of the `num_seeds` trainings of a
-            setting draws its own labels.
-        shares: Fractions of the training examples, each above 0 and at most 1.
-        folds: Number of cross-validation folds; 1 means no cross-validation. None means `DEFAULT_FOLDS` if the examples
-            come undivided and fewer than `FEW_EXAMPLES` would be tested, else 1.
-        word2vec: The bundle or run with the word2vec vectors; None for the model itself, or its ancestor.
-        ancestor: The bundle that training started from; None to look for it among the installed models.
-    """
-
+    # Data, network and training. The comparison chooses the inputs; each of the `num_seeds` trainings of a setting
+    # draws its own labels.
     fit: FitJob
-    shares: tuple[float, ...] = (1.0, 0.3, 0.1)
+    shares: tuple[float, ...] = (1.0, 0.3, 0.1)  # fractions of the training examples, each above 0 and at most 1
+    # Number of cross-validation folds; 1 means no cross-validation. None means `DEFAULT_FOLDS` if the examples come
+    # undivided and fewer than `FEW_EXAMPLES` would be tested, else 1.
     folds: int | None = None
+    # The bundle or run with the word2vec vectors; None for the model itself, or its ancestor
     word2vec: Path | None = None
+    # The bundle that training started from; None to look for it among the installed models
     ancestor: Path | None = None
 
 

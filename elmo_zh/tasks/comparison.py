@@ -30,26 +30,18 @@ FEW_EXAMPLES = 300
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """One model, trained on a share of the labels from one seed, and tested.
-
-    Attributes:
-        dev_score: The main score on the development examples; None for a baseline.
-        seconds: The duration of the training, without the vectors.
-        rows: Contribution of each test example to the score, float64, shape (N, 2).
-        fold: The fold used for testing, from 0.
-        is_unfinished: Whether the epochs ran out while the development score was still rising.
-    """
+    """One model, trained on a share of the labels from one seed, and tested."""
 
     model: str
     share: float
     seed: int
     num_examples: int
     score: float
-    dev_score: float | None
-    seconds: float
-    rows: Rows
-    fold: int = 0
-    is_unfinished: bool = False
+    dev_score: float | None  # the main score on the development examples; None for a baseline
+    seconds: float  # the duration of the training, without the vectors
+    rows: Rows  # contribution of each test example to the score, float64, shape (N, 2)
+    fold: int = 0  # the fold used for testing, from 0
+    is_unfinished: bool = False  # whether the epochs ran out while the development score was still rising
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""

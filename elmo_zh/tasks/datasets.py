@@ -34,25 +34,16 @@ _SORTED = "The data seems to come from a file sorted by label. Shuffle that file
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The examples of a task, and their files.
-
-    Attributes:
-        dev: The examples that decide when to stop.
-        test: The examples for the final score; may be empty.
-        scheme: In tagging, the scheme of the data; "" for tags that mark no spans.
-        by_words: In tagging, whether the units are words.
-        columns: The columns of the texts and the label in the training file, as names or numbers.
-        is_split: Whether the examples came undivided in one file, and were split here.
-    """
+    """The examples of a task, and their files."""
 
     train: Sequence[Example]
-    dev: Sequence[Example]
-    test: Sequence[Example]
-    scheme: str
-    by_words: bool
+    dev: Sequence[Example]  # the examples that decide when to stop
+    test: Sequence[Example]  # the examples for the final score; may be empty
+    scheme: str  # in tagging, the scheme of the data; "" for tags that mark no spans
+    by_words: bool  # in tagging, whether the units are words
     files: Mapping[str, Path]
-    columns: tuple[str, ...] = ()
-    is_split: bool = False
+    columns: tuple[str, ...] = ()  # the columns of the texts and the label in the training file, as names or numbers
+    is_split: bool = False  # whether the examples came undivided in one file, and were split here
 
     def parts(self) -> dict[str, Sequence[Example]]:
         """Return the examples by part name."""

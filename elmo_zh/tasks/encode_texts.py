@@ -26,21 +26,14 @@ _MOST_CHARACTERS = 16
 
 @dataclass(frozen=True, eq=False)
 class UnitText:
-    """A text and its n units.
-
-    Attributes:
-        text: The raw text.
-        units: Start and end of each unit in characters, int32, shape (n, 2).
-        sentences: The tokens of each sentence, whose vectors are computed together.
-        owners: Token number of each unit, counted through all sentences, or -1 without a token, int64, shape (n,).
-        places: Place of each unit in its token, one of `PLACES`, int64, shape (n,).
-    """
+    """A text and its n units."""
 
     text: str
-    units: NDArray[np.int32]
-    sentences: tuple[tuple[str, ...], ...]
+    units: NDArray[np.int32]  # start and end of each unit in characters, int32, shape (n, 2)
+    sentences: tuple[tuple[str, ...], ...]  # the tokens of each sentence, whose vectors are computed together
+    # Token number of each unit, counted through all sentences, or -1 without a token, int64, shape (n,)
     owners: NDArray[np.int64]
-    places: NDArray[np.int64]
+    places: NDArray[np.int64]  # place of each unit in its token, one of `PLACES`, int64, shape (n,)
 
 
 class TextReader:
@@ -123,19 +116,12 @@ def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> 
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """The n units of a text as numbers.
+    """The n units of a text as numbers."""
 
-    Attributes:
-        elmo_rows: Row of each unit's token in the cache, 0 for none, int64, shape (n,).
-        word2vec_rows: The token's row in the word2vec table, 0 for none, int64, shape (n,).
-        characters: Numbers of the unit's characters, 0 where padded, int64, shape (n, C).
-        places: Place of the unit in its token, int64, shape (n,).
-    """
-
-    elmo_rows: NDArray[np.int64]
-    word2vec_rows: NDArray[np.int64]
-    characters: NDArray[np.int64]
-    places: NDArray[np.int64]
+    elmo_rows: NDArray[np.int64]  # row of each unit's token in the cache, 0 for none, int64, shape (n,)
+    word2vec_rows: NDArray[np.int64]  # the token's row in the word2vec table, 0 for none, int64, shape (n,)
+    characters: NDArray[np.int64]  # numbers of the unit's characters, 0 where padded, int64, shape (n, C)
+    places: NDArray[np.int64]  # place of the unit in its token, int64, shape (n,)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -170,17 +156,12 @@ class KnownCharacters:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """Turns texts into numbers and batches of tensors.
+    """Turns texts into numbers and batches of tensors."""
 
-    Attributes:
-        cache: The ELMo vectors of all sentences, or a biLM that computes them; None without this input.
-        word2vec: The word2vec vectors; None without this input.
-        characters: The characters with their own vectors; None without this input.
-    """
-
+    # The ELMo vectors of all sentences, or a biLM that computes them; None without this input
     cache: VectorCache | LiveVectors | None
-    word2vec: Word2Vec | None
-    characters: KnownCharacters | None
+    word2vec: Word2Vec | None  # None without this input
+    characters: KnownCharacters | None  # the characters with their own vectors; None without this input
 
     def encode(self, text: UnitText) -> EncodedText:
         """Return a text as numbers."""

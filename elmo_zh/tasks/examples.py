@@ -40,23 +40,15 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Labelled:
-    """The examples of one file.
-
-    Attributes:
-        name: Name of the file.
-        examples: The examples in order.
-        scheme: In tagging, how labels mark spans: BIO, BMES or BIOES; "" if each unit has its own label.
-        by_words: In tagging, whether the units are words.
-        columns: The columns of the texts and the label, as names or numbers; empty if no option names them.
-        notes: Notes for users on how the file was read and what is unusual in it.
-    """
+    """The examples of one file."""
 
     name: str
     examples: Sequence[Example]
-    scheme: str = ""
-    by_words: bool = False
+    scheme: str = ""  # in tagging, how labels mark spans: BIO, BMES or BIOES; "" if each unit has its own label
+    by_words: bool = False  # in tagging, whether the units are words
+    # The columns of the texts and the label, as names or numbers; empty if no option names them
     columns: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # notes for users on how the file was read and what is unusual in it
 
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:

@@ -44,21 +44,13 @@ _SMALLEST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A padded batch of texts; tensors of unused inputs are empty.
+    """A padded batch of texts; tensors of unused inputs are empty."""
 
-    Attributes:
-        mask: True where there is a unit, shape (B, T); T is at least 1.
-        elmo: Layers of each unit's token, float32, shape (L + 1, B, T, 2P).
-        word2vec: Word2vec vector of each unit's token, float32, shape (B, T, P).
-        characters: Numbers of the unit's characters, 0 where padded, int64, shape (B, T, C).
-        places: Place of the unit in its token, int64, shape (B, T).
-    """
-
-    mask: Tensor
-    elmo: Tensor
-    word2vec: Tensor
-    characters: Tensor
-    places: Tensor
+    mask: Tensor  # True where there is a unit, shape (B, T); T is at least 1
+    elmo: Tensor  # layers of each unit's token, float32, shape (L + 1, B, T, 2P)
+    word2vec: Tensor  # word2vec vector of each unit's token, float32, shape (B, T, P)
+    characters: Tensor  # numbers of the unit's characters, 0 where padded, int64, shape (B, T, C)
+    places: Tensor  # place of the unit in its token, int64, shape (B, T)
 
 
 class Dropout(nn.Module):

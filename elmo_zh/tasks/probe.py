@@ -42,16 +42,12 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probed:
-    """The scores of one layer, or of other vectors, without a layer number, to compare with the layers.
-
-    Attributes:
-        rows: Numbers of right answers and of all answers for each sentence or occurrence, float64, shape (N, 2).
-        dev_score: Accuracy on the development examples, by which the layer is chosen; None if there are none.
-    """
+    """The scores of one layer, or of other vectors, without a layer number, to compare with the layers."""
 
     name: str
     layer: int | None
-    rows: Rows
+    rows: Rows  # numbers of right answers and of all answers for each sentence or occurrence, float64, shape (N, 2)
+    # Accuracy on the development examples, by which the layer is chosen; None if there are none
     dev_score: float | None = None
 
     @property

@@ -32,14 +32,10 @@ _VECTORS = "vectors.npy"
 
 @dataclass(frozen=True, eq=False)
 class VectorCache:
-    """Vectors of sentences.
+    """Vectors of sentences."""
 
-    Attributes:
-        first_rows: Row of the first token of each sentence.
-        vectors: All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token.
-    """
-
-    first_rows: dict[Sentence, int]
+    first_rows: dict[Sentence, int]  # row of the first token of each sentence
+    # All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token
     vectors: NDArray[np.float16]
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
