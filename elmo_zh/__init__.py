@@ -89,5 +89,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the module, including names not imported yet, for completion."""
+    """Return the module's names for completion, including those not imported yet."""
     return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""Process-wide settings of memory allocation, oneDNN's caches and idle threads."""
+"""Process-wide settings for memory allocation, oneDNN's caches and idle threads."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed memory, up to a gigabyte at a time, instead of returning it to the kernel.
+    """Have glibc keep freed memory, up to a gigabyte at a time, instead of returning it to the kernel.
 
     Every training step allocates and frees the same large tensors, and getting their pages from the kernel each time
     takes a good part of the step. Does nothing if the C library has no mallopt.
@@ -23,7 +23,7 @@ def keep_freed_memory() -> None:
 
 
 def peak_memory_bytes() -> int:
-    """Return the peak memory of this process in bytes; 0 on Windows, where it is not measured."""
+    """Return the peak memory of this process in bytes, or 0 on Windows, where it is not measured."""
     try:
         import resource
     except ImportError:
@@ -32,7 +32,7 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit how many kernels oneDNN, and torch's layer around it, cache for the shapes of matrix products.
+    """Limit how many kernels oneDNN, and torch's layer around it, cache for different shapes of matrix products.
 
     Batches of sentences have hundreds of different shapes. By default a thousand kernels of each kind are cached, which
     grows to half a gigabyte over a long text. Creating kernels again takes no measurable time. Has to be called before
@@ -48,7 +48,7 @@ _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Let idle OpenMP threads sleep soon. Has to be called before torch is imported.
+    """Let idle OpenMP threads sleep soon. Call this before torch is imported.
 
     By default GNU OpenMP lets an idle thread spin for milliseconds, on the core that the other direction needs
     (`kernels.execution`). This takes a tenth of the time of a large model, and almost half of a small one's.

@@ -1,4 +1,4 @@
-"""Checks of the arguments of Python calls. A wrong argument raises a one-line error.
+"""Check the arguments of Python calls. A wrong argument raises a one-line error.
 
 Every message has the same form: "embed: sentences[1] is None, expected a string". Its first word is the function that
 the user called, its second the name of the argument.
@@ -28,7 +28,7 @@ _REPR.maxstring, _REPR.maxother = 40, 60
 
 
 def refusal(kind: type[Exception], call: str, name: str, value: object, expected: str) -> Exception:
-    """Return the error about an argument."""
+    """Return the error to raise for a wrong argument."""
     return kind(f"{call}: {name} is {_show(value)}, expected {expected}")
 
 
@@ -39,20 +39,20 @@ def _show(value: object) -> str:
 
 
 def one_of(known: Iterable[object]) -> str:
-    """Return choices in words: a, b or c."""
+    """Return choices as a phrase: a, b or c."""
     *first, last = map(str, known)
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value stands for a missing one: None, NaN, or pandas' own for empty fields."""
+    """Return whether a value stands for missing data: None, NaN, or the pandas equivalent."""
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_whole_number(value: object) -> bool:
-    """Return whether a value is a whole number, NumPy's included; True and False are not."""
+    """Return whether a value is a whole number, including NumPy's; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -65,7 +65,7 @@ def check_whole_number(
     *,
     kinds: tuple[type[Exception], type[Exception]] = (ValueError, ValueError),
 ) -> int:
-    """Return a whole number from `least` to `most`.
+    """Return a whole number from `least` to `most`; raise an error for anything else.
 
     Args:
         value: The argument.
@@ -93,7 +93,7 @@ def check_choice(
 def check_layers(
     given: Any, num_layers: int, call: str, name: str = "layers", kind: type[Exception] = ValueError
 ) -> tuple[int, ...]:
-    """Return the numbers of layers, ascending: all, top, a number, or several in a list or separated by commas."""
+    """Return layer numbers in ascending order, given as all, top, a number, or several (a list, or commas between)."""
     known = {str(number): number for number in range(num_layers)}
     if isinstance(given, str):
         words = {"all": list(known), "top": list(known)[-1:]}
@@ -107,14 +107,14 @@ def check_layers(
 
 
 def check_instance(value: object, kind: type[T], call: str, name: str, expected: str) -> T:
-    """Return an instance of a class; raise TypeError for anything else, such as the path that it is loaded from."""
+    """Return an instance of a class; raise TypeError for anything else, such as the path from which to load it."""
     if not isinstance(value, kind):
         raise refusal(TypeError, call, name, value, expected)
     return value
 
 
 def check_path(value: object, call: str, name: str, what: str) -> Path:
-    """Return a path; `what` says what it should lead to: a folder."""
+    """Return a path; `what` says what should be there, for example a folder."""
     if isinstance(value, str | PathLike):
         return Path(fspath(value))
     raise refusal(TypeError, call, name, value, f"the path of {what}")
@@ -157,7 +157,7 @@ def check_strings(
 
 
 def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of tokens") -> Sequence[str]:
-    """Return the tokens of one sentence, an array or an iterator as a list; else raise TypeError."""
+    """Return one sentence's tokens as a list; raise TypeError unless they are in a list, an array or an iterator."""
     if not isinstance(tokens, list | tuple):
         found = check_list(tokens, call, name, expected)
         tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(found)
@@ -198,7 +198,7 @@ def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
 
 
 def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return the spans to keep together in each text; None for none at all.
+    """Return the spans to keep together in each text; a `keep` of None means no spans.
 
     Raises:
         ValueError: If there is not one entry for each text.
@@ -218,7 +218,7 @@ def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
 
 
 def check_places(places: Any, call: str) -> list[Place]:
-    """Return pairs of tokens and the position of one of them; raise TypeError for anything else."""
+    """Return pairs of tokens and a position in them; raise TypeError for anything else."""
     listed = check_list(places, call, "places", "a list of pairs of tokens and a position")
     return [_check_pair(pair, call, f"places[{place}]") for place, pair in enumerate(listed)]
 
@@ -230,7 +230,7 @@ def _check_pair(pair: Any, call: str, name: str) -> Place:
 
 
 def check_place(tokens: object, position: Any, call: str) -> Place:
-    """Return tokens and the position of one of them; the search itself checks that it is in the sentence."""
+    """Return tokens and a position in them; the search itself checks that the position is in the sentence."""
     checked = check_tokens(tokens, call, "tokens")
     if not is_whole_number(position):
         raise refusal(TypeError, call, "position", position, "the place of a token, a whole number from 0")
@@ -238,7 +238,7 @@ def check_place(tokens: object, position: Any, call: str) -> Place:
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> NDArray[np.float32]:
-    """Return numbers as float32.
+    """Return numbers as a float32 array.
 
     Args:
         given: The argument.
@@ -265,7 +265,7 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
 
 
 def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
-    """Return the tags of each text as strings; raise ValueError if they are not lists, or one is missing."""
+    """Return the tags of each text as strings; raise ValueError if they are not lists or one is missing."""
     if not _is_list(tags):
         raise refusal(ValueError, call, "y", tags, "for each text a list of tags, one for each character")
     listed = []

@@ -1,4 +1,4 @@
-"""Every name that a setting or an option takes, and where the code behind it is.
+"""All names that settings and options accept, and where to find the code behind each.
 
 Settings, help texts and errors read these tables and repeat none of them. To add a segmenter or a format, write its
 file and one line here (docs/adding.md). Other packages add theirs through entry points. Nothing is imported before it
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Names, and for each one the module behind it, or the object in a module.
+    """Names, each with the module behind it, or the object in a module.
 
     Iterating gives all names that can be chosen.
 
@@ -37,11 +37,11 @@ class Registry:
         return name in self.also or name in self.built_in or name in self._plug_ins()
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that have code: the built-in ones, then the names of installed plug-ins."""
+        """Return the names that have code: first the built-in ones, then those of installed plug-ins."""
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def package_of(self, name: str) -> tuple[str, str] | None:
-        """Return name and version of the package that adds a name; None for a built-in or unknown one."""
+        """Return the name and version of the package that adds a name, or None for a built-in or unknown one."""
         point = None if name in self.built_in else self._plug_ins().get(name)
         return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
 

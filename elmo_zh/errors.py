@@ -1,4 +1,4 @@
-"""The known problems. Each message is one line: what, where, found versus expected, and the next step."""
+"""Errors that the user can fix. Each message is one line: what, where, found versus expected, and the next step."""
 
 
 class ElmoZhError(Exception):
@@ -30,7 +30,7 @@ class BundleError(ElmoZhError):
 
 
 class UnsafeFileError(BundleError):
-    """An HDF5 file of a model made its reader crash, or exceed its limits of time or memory."""
+    """An HDF5 file of a model crashed its reader, or made it exceed its time or memory limit."""
 
 
 class OutputError(ElmoZhError):
@@ -42,4 +42,4 @@ class FullDiskError(OutputError):
 
 
 class ClusterError(ElmoZhError):
-    """The workers of a cluster are missing, die, or cannot see the files that they need."""
+    """A cluster's workers are missing, have died, or cannot see the files that they need."""

@@ -1,4 +1,4 @@
-"""Commands and paths as the user types them, including install commands, so that printed next steps work."""
+"""Commands and paths as the user would type them, including install commands, so that printed next steps work."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ _VARIABLES = {"--run": "RUN", "--init": "INIT", "--config": "CONFIG", "--set": "
 
 
 def program() -> str:
-    """Return the command that calls elmo-zh in the user's shell, such as .venv/bin/elmo-zh in a checkout."""
+    """Return the command that starts elmo-zh in the user's shell, such as .venv/bin/elmo-zh in a checkout."""
     here = Path(sys.argv[0])
     found = shutil.which("elmo-zh")
     if found and here.exists() and Path(found).samefile(here):
@@ -20,17 +20,17 @@ def program() -> str:
 
 
 def typed_word(word: str) -> str:
-    """Return a word as it is typed in a shell: without quotes if it has only letters, digits and Han characters."""
+    """Return a word as typed in a shell, without quotes if it has only letters, digits and Han characters."""
     return word if word.isalnum() else shlex.quote(word)
 
 
 def path_from_here(path: Path) -> Path:
-    """Return a path relative to the current folder if it is inside it, else as given."""
+    """Return a path relative to the current folder if it is inside it, otherwise unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def command(*words: str | Path) -> str:
-    """Return a command of this program as the user types it, with quotes where they are needed."""
+    """Return a command of this program as the user would type it, with quotes where needed."""
     return f"{program()} {shlex.join(map(str, words))}"
 
 
@@ -39,7 +39,7 @@ def _can_make() -> bool:
 
 
 def train_command(corpus: str = "my-texts/", *options: str) -> str:
-    """Return how to train a model here: with make if it works, else with `pipeline`, whose options are given."""
+    """Return how to train a model here: with make if it works, otherwise with `pipeline` and the given options."""
     if not _can_make():
         run = () if "--run" in options else ("--run", f"runs/{Path(corpus).name}")
         return command("pipeline", corpus, *run, *options)
@@ -50,7 +50,7 @@ def train_command(corpus: str = "my-texts/", *options: str) -> str:
 
 
 def train_option(name: str, value: str = "") -> str:
-    """Return an option of `pipeline` as it is typed here; where make works, also as its variable of make."""
+    """Return an option of `pipeline` as typed here or, where make works, as the make variable for it."""
     option = f"{name} {value}".rstrip()
     variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
     return f"{option}, or {variable} for make train" if _can_make() else option
@@ -73,7 +73,7 @@ def install_line(extra: str) -> str:
 
 
 def starter_line() -> str:
-    """Return how to install the starter model, whose package is a folder of the project."""
+    """Return the command that installs the starter model, whose package is a folder of the project."""
     folder = _CHECKOUT / "data" / "starter"
     if folder.is_dir():
         return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"

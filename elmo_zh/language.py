@@ -1,4 +1,4 @@
-"""The language of messages: English, or Chinese where the environment says so.
+"""The language of messages: English, or Chinese if the environment asks for it.
 
 Messages are written in English where they arise, as ordinary f-strings. The catalogue holds the template of each, such
 as `{path} is not there.`, and its translation; `docs/messages.py` collects the templates from the code. The command
@@ -42,7 +42,7 @@ def chosen_language(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def read_catalogue(path: Path) -> dict[str, str]:
-    """Return the messages of a compiled catalogue with their translations (the MO format of GNU gettext).
+    """Return the messages and translations in a compiled catalogue (the MO format of GNU gettext).
 
     Raises:
         ValueError: If the file is not a catalogue.
@@ -89,7 +89,7 @@ class _Template:
         return found.groupdict() if found else None
 
     def _may_match(self, line: str) -> bool:
-        """Return whether a line has all literals in order, a much faster check than finding the gaps."""
+        """Return whether a line has all literals in order, which is much faster to check than finding the gaps."""
         (first, _), (last, name) = self._parts[0], self._parts[-1]
         if not line.startswith(first) or (name is None and not line.endswith(last)):
             return False
@@ -105,7 +105,7 @@ class _Template:
 
 
 class Translator:
-    """Translates finished messages by a catalogue of templates.
+    """Translates finished messages with a catalogue of templates.
 
     Args:
         messages: Templates with their translations; both name their gaps as f-strings do, such as {path}.
@@ -124,7 +124,7 @@ class Translator:
         self._best = lru_cache(maxsize=10_000)(self._divided)
 
     def translate(self, line: str) -> str:
-        """Return a message in the other language, or unchanged: as a whole or sentence by sentence.
+        """Return a message in the other language, translated as a whole or sentence by sentence; otherwise unchanged.
 
         Among all ways to divide it, the one with the most characters from templates wins.
         """
@@ -176,7 +176,7 @@ class Translator:
                 yield template, gaps
 
     def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[float, int, str] | None:
-        """Return the number of characters from templates, minus the start of the outer one, and the translation."""
+        """Return how many characters came from templates, minus the start of the outer one, and the translation."""
         # Names of files and settings have no space; what has one may be a message of its own.
         filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
         if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
@@ -188,7 +188,7 @@ class Translator:
 
 
 def _joined(sentence: str, rest: str, *, is_translated: bool) -> str:
-    """Return a sentence that stays English, and what follows it."""
+    """Split a message into a sentence that stays English and the rest."""
     if is_translated and (sentence[-1] in ";:" or (sentence[-1] == "," and not rest[0].isascii())):
         return sentence[:-1] + _FULL_WIDTH[sentence[-1]] + rest
     return f"{sentence} {rest}" if rest else sentence

@@ -50,7 +50,7 @@ def _refuse_single_string(X: object, call: str) -> None:
 
 @lru_cache(maxsize=1)
 def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:  # noqa: ARG001
-    """Return a model; the last one is kept, for the clones that a search or a cross-validation makes."""
+    """Return a model; the last one is kept for the clones that a search or a cross-validation makes."""
     return ElmoEmbedder.load(folder, device, precision)
 
 
@@ -68,7 +68,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
         return _load_once(folder, digest, str(self.device), str(precision))
 
     def __sklearn_tags__(self) -> Any:
-        """Declare the input, which scikit-learn cannot check."""
+        """Declare the input type, which scikit-learn cannot check."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -127,7 +127,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Iterable[str], y: Any = None) -> "ElmoVectorizer":
-        """Load the model and check the settings; X and y are read only to learn the weights of `layers="mix"`.
+        """Load the model and check the settings; X and y are used only to learn the weights of `layers="mix"`.
 
         Args:
             X: Strings, as in `transform`.
@@ -182,7 +182,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return self._pooled(lines, embedder, str(self.layers)).reshape(len(lines), self._width(embedder))
 
     def _pooled(self, lines: Sequence[str], embedder: ElmoEmbedder, layers: str) -> NDArray[np.float32]:
-        """Return the pooled vectors of each string, in one pass: (N, L + 1, 2P) for all layers, else (N, 2P)."""
+        """Return the pooled vectors of each string in one pass: (N, L + 1, 2P) for all layers, otherwise (N, 2P)."""
         shape = (embedder.num_layers, embedder.dimension) if layers == "all" else (embedder.dimension,)
         vectors = np.empty((len(lines), *shape), np.float32)
         sentences = (split_tokens(line) for line in lines) if self.segmented else lines
@@ -192,7 +192,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return vectors
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return the names of the features: elmovectorizer0, elmovectorizer1, ..."""
+        """Return the names of the output features: elmovectorizer0, elmovectorizer1, ..."""
         return np.array([f"elmovectorizer{number}" for number in range(self._width(self._load()))], dtype=object)
 
     def _width(self, embedder: ElmoEmbedder) -> int:
@@ -217,11 +217,11 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the embedder out of pickles and copies."""
+        """Return the state without the embedder, which is left out of pickles and copies."""
         return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that `transform` works without `fit`, and that the output is always float32."""
+        """Declare that `transform` works without `fit` and always returns float32."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []

@@ -30,7 +30,7 @@ except ImportError:
 
 
 class ElmoComponent:
-    """Gives the tokens of a document the vectors of a bundle, however they were tokenised.
+    """Gives the tokens of a spaCy document the vectors of a bundle, however they were tokenised.
 
         nlp = spacy.blank("zh")
         nlp.add_pipe("elmo_zh", config={"model": "runs/latest/model", "layer": "average"})
@@ -47,7 +47,7 @@ class ElmoComponent:
     """
 
     def __init__(self, embedder: ElmoEmbedder, layer: str | int = "average") -> None:
-        """Prepare the component; `create_component` describes the arguments and the errors."""
+        """Create the component; `create_component` describes the arguments and the errors."""
         check_choice(layer, ("average", "top", *range(embedder.num_layers)), "ElmoComponent", "layer")
         self.embedder, self.layer = embedder, str(layer)
         self._watch = UnknownWatch(embedder.bundle, embedder.unknown)
@@ -93,11 +93,11 @@ class ElmoComponent:
             doc.user_hooks |= {"vector": _doc_vector, "has_vector": _has_vector}
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002
-        """Write the digest of the model; the model itself stays where it is."""
+        """Write the digest of the model; the model itself is not copied."""
         write_json(Path(path), self._record())
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
-        """Check that the model is the one that the pipeline was saved with.
+        """Check that the model is the one with which the pipeline was saved.
 
         Raises:
             BundleError: If it is another one, or the file is missing or damaged.
@@ -108,11 +108,11 @@ class ElmoComponent:
             raise BundleError(f"{path} cannot be read ({error}). Save the pipeline again.") from None
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:  # noqa: ARG002
-        """Return what `to_disk` writes."""
+        """Return the content that `to_disk` writes."""
         return json.dumps(self._record()).encode()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
-        """Check what `to_bytes` has returned; errors as in `from_disk`."""
+        """Check the content that `to_bytes` returned; errors as in `from_disk`."""
         try:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -164,7 +164,7 @@ def create_component(
 
 
 def _token_layers(token: Token) -> NDArray[np.float32] | None:
-    """Return all layers of a token, float32, shape (L + 1, 2P); None before the component has run.
+    """Return all layers of a token, float32, shape (L + 1, 2P), or None before the component has run.
 
     Raises:
         ValueError: If the token was merged, split or moved since then: spaCy updates `doc.tensor`, but does not know

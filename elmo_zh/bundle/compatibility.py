@@ -1,4 +1,4 @@
-"""List the programs that can load the files of a model, and why others cannot.
+"""Determine which other programs can load the files of a model, and why the others cannot.
 
 Sources: the loading code of these programs; each rule was tried with the program itself (docs/interop.md).
 """
@@ -11,7 +11,7 @@ _CHARACTERS_ONLY = "character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
-    """Return, for each other program, the reasons why it cannot load such a model; an empty list if it can.
+    """Return the reasons why each other program cannot load such a model; the list is empty if it can.
 
     The files always say `n_characters` 262 and have both clip keys, null for no clipping.
     """
@@ -58,7 +58,7 @@ def _fast_elmo(shape: BiLMShape) -> list[str]:
 
 
 def _without_projections(shape: BiLMShape) -> list[str]:
-    """Return the reasons why programs that always read W_P_0 and CNN_proj cannot load the model."""
+    """Return the reasons why the model cannot be loaded by programs that always read W_P_0 and CNN_proj."""
     reasons = []
     if shape.projection_dim >= shape.cell_dim:
         reasons.append("it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)")
@@ -68,7 +68,7 @@ def _without_projections(shape: BiLMShape) -> list[str]:
 
 
 def describe_readers(shape: BiLMShape) -> list[str]:
-    """Return one line for all programs that can load the files, and one for each set of reasons why others cannot."""
+    """Return one line listing the programs that can load the files, and one per set of reasons why others cannot."""
     by_reason: dict[str, list[str]] = {}
     for name, reasons in refusals(shape).items():
         by_reason.setdefault("; ".join(reasons), []).append(name)

@@ -1,4 +1,4 @@
-"""Describe the model that a command uses: as a dictionary for programs, in one line for people."""
+"""Describe the model that a command uses: a dictionary for programs, one line for people."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,7 +13,7 @@ OWN_PROGRAM = "elmo-zh"
 
 
 def describe_model(bundle: Bundle) -> dict[str, Any]:
-    """Return which model this is: path, digest, program, run, corpus, number of training tokens, date."""
+    """Return a description of the model: path, digest, program, run, corpus, number of training tokens, date."""
     return {
         "path": str(bundle.path),
         "digest": bundle.digest,
@@ -24,7 +24,7 @@ def describe_model(bundle: Bundle) -> dict[str, Any]:
 
 
 def model_line(bundle: Bundle) -> str:
-    """Return the line that says which model a command uses."""
+    """Return the line that tells the user which model a command uses."""
     found = describe_model(bundle)
     path, place = bundle.path, shown_model(bundle.path)
     if path.resolve() != path.absolute():

@@ -1,4 +1,4 @@
-"""Find a bundle by its folder or by the name of an installed model; explain what is there instead."""
+"""Find a bundle by its folder or by the name of an installed model; if there is none, explain what is there instead."""
 
 import os
 import shlex
@@ -52,12 +52,12 @@ def _load_installed(name: str) -> Path:
 
 
 def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
-    """Return the folder of the bundle given to a Python call; raise TypeError if it is not a path."""
+    """Return the folder of a bundle passed to a Python call; raise TypeError if the argument is not a path."""
     return find_bundle(check_path(model, call, name, "a bundle or the name of an installed model"))
 
 
 def find_installed(digest: str) -> Path | None:
-    """Return the folder of the installed model whose bundle.json has a digest, or None."""
+    """Return the folder of the installed model whose bundle.json has the given digest, or None."""
     for _, folder in _iter_installed():
         info = BundleLayout(folder).info
         if info.is_file() and file_digest(info) == digest:
@@ -66,24 +66,24 @@ def find_installed(digest: str) -> Path | None:
 
 
 def shown_model(path: Path) -> str:
-    """Return the name of an installed model, else the path of a model, relative to the current folder if inside it."""
+    """Return an installed model's name, otherwise a model's path, relative to the current folder if it is inside it."""
     return installed_name(path) or str(path_from_here(path))
 
 
 def installed_name(path: Path) -> str | None:
-    """Return the name of the installed model in a folder; None if it is not one."""
+    """Return the name under which the model in a folder is installed, or None if it is not installed."""
     return next((name for name, folder in _iter_installed() if folder == path), None)
 
 
 def _iter_installed() -> Iterator[tuple[str, Path]]:
-    """Yield name and folder of each installed model; a broken package is an error only if it is named."""
+    """Yield the name and folder of each installed model; a broken package is an error only if asked for by name."""
     for name in MODELS.names():
         with suppress(BundleError):
             yield name, _load_installed(name)
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Return the folder of the model with a digest that a task or an index (`owner`) names; None if it is not found.
+    """Return the folder of the model with the digest that a task or an index (`owner`) recorded, or None if not found.
 
     Each folder above the owner is searched for every ending of the path, so that both can be moved together; then the
     installed models; then the path itself. The path is not trusted: nothing there is used without the right digest.
@@ -98,7 +98,7 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 
 def starter_advice(config: Config, num_tokens: float) -> list[str]:
-    """Return the advice to start from the installed starter model if it has read far more text than a corpus has."""
+    """Return the advice to start from the installed starter model if it was trained on far more text than a corpus."""
     starter = dict(_iter_installed()).get(STARTER)
     if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
         return []
@@ -114,7 +114,7 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
 
 
 def default_bundle() -> Path:
-    """Return the folder of $ELMO_ZH_MODEL, else of the latest run's model, else of the installed starter model."""
+    """Return the folder of $ELMO_ZH_MODEL, or of the latest run's model, or of the installed starter model."""
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL
     if BundleLayout(path).info.is_file():
@@ -126,7 +126,7 @@ def default_bundle() -> Path:
 
 
 def explain_no_starter(path: Path) -> str:
-    """Return how to install the starter model if a path is its name or folder and it is not installed, else nothing."""
+    """Return how to install the starter model if a path names it and it is not installed, otherwise nothing."""
     is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
     return f"{STARTER} is not installed. {starter_line()}" if is_starter and STARTER not in MODELS else ""
 
@@ -163,7 +163,7 @@ def next_step_of_run(path: Path) -> str:
 
 
 def _suggest_model(path: Path) -> str:
-    """Return the bundle that was probably meant, else the existing bundles, else how to train one."""
+    """Return the bundle that was probably meant, otherwise the existing bundles, otherwise how to train one."""
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
     if names := get_close_matches(path.name, MODELS, 1):
@@ -177,7 +177,7 @@ def _suggest_model(path: Path) -> str:
 
 
 def require_no_bundle(path: Path) -> None:
-    """Raise RunError if the folder of a run is a bundle, whose files the run would replace."""
+    """Raise RunError if a run's folder is a bundle, because the run would overwrite its files."""
     if BundleLayout(path).info.is_file():
         step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
         raise RunError(f"{path} is a model bundle, not a run. {step}")

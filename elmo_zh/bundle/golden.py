@@ -1,4 +1,4 @@
-"""The golden sentences of a bundle with their vectors, to check that any machine computes the same vectors.
+"""The golden sentences of a bundle and their vectors, for checking that any machine computes the same vectors.
 
 `read_golden` runs in the process that reads foreign files, so nothing here imports torch.
 """
@@ -22,7 +22,7 @@ _MOST_VECTOR_BYTES = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, shape (L + 1, n, 2P) each."""
+    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, each of shape (L + 1, n, 2P)."""
 
     texts: list[str]
     sentences: list[list[str]]
@@ -31,7 +31,7 @@ class Golden:
 
 
 def load_golden(path: Path) -> Golden:
-    """Load golden.hdf5; its sizes are checked before memory is allocated."""
+    """Load golden.hdf5, checking its sizes before allocating memory."""
     found = read_foreign(read_golden, path)
     sentences = found.fields["sentences"]
     return Golden(
@@ -43,7 +43,7 @@ def load_golden(path: Path) -> Golden:
 
 
 def read_golden(path: Path) -> Answer:
-    """Yield the tolerance, and the text, the tokens and the vectors of each sentence."""
+    """Yield the tolerance, then the text, tokens and vectors of each sentence."""
     try:
         yield from _read(path)
     except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:

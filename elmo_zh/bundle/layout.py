@@ -15,7 +15,7 @@ OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.
 
 
 def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) -> None:
-    """Raise OutputError unless the path is unused, an empty folder or, with `force`, a model that is no input."""
+    """Raise OutputError unless a path is unused, an empty folder or, with `force`, a model that is not an input."""
     require_no_input(output, inputs)
     if not output.exists():
         return
@@ -27,7 +27,7 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
 
 @dataclass(frozen=True, kw_only=True)
 class BundleForm:
-    """Form of an exported model; `with_word2vec` says whether a bundle holds the run's word2vec vectors."""
+    """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
 
     layout: str = option(
         "bundle",
@@ -67,7 +67,7 @@ class BundleLayout:
         self.card = path / "model_card.md"
 
     def digested(self) -> list[Path]:
-        """Return the existing files whose digests the info holds."""
+        """Return the existing files whose digests are recorded in bundle.json."""
         required = [self.options, self.weights, self.character_counts, self.golden]
         optional = [self.vocab, self.vocab_embedding, self.word2vec, self.warm_state, self.alphabet]
         optional.append(self.user_dictionary)

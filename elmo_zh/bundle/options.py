@@ -1,4 +1,4 @@
-"""options.json: the published names of the biLM's settings, used nowhere else in this program."""
+"""options.json: the published names of the biLM's settings, which nothing else in this program uses."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ _MOST_LAYERS = 1000
 
 
 def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
-    """Return the training options of options.json; `carry_state` is ours, and other programs ignore it."""
+    """Return the training options of options.json; `carry_state` is our own, and other programs ignore it."""
     return {
         "carry_state": train.carry_state,
         "dropout": train.dropout,
@@ -71,7 +71,7 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 
 
 def load_options(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
+    """Read a JSON object from a file."""
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
     try:
@@ -84,7 +84,7 @@ def load_options(path: Path) -> dict[str, Any]:
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
-    """Return the shape that the options of a file describe; they have to agree with the vocabulary's rows, if any."""
+    """Return the model shape that an options file describes; it has to match the number of vocabulary rows, if any."""
     try:
         lstm = _section(options, "lstm")
         shape = BiLMShape(

@@ -1,4 +1,4 @@
-"""Load a bundle and check every digest."""
+"""Load a bundle and check all its digests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """The run, the first sources as the user named them and the date (ISO 8601) of a training, empty if unknown.
+    """A training's run, its first sources as the user named them and its date (ISO 8601), each empty if unknown.
 
     It is kept in a file without a digest, because the date would make bundles of the same weights differ.
     """
@@ -42,7 +42,7 @@ class History:
 
     @classmethod
     def of(cls, run: str, sources: Sequence[str], trained_at: str) -> "History":
-        """Return the history of a run, with the first sources in the order of their names."""
+        """Return the history of a run, with its first sources sorted by name."""
         names = tuple(sorted(sources)[:_MOST_NAMES])
         return cls(run=run, corpus=names, num_sources=len(sources), trained_at=trained_at)
 
@@ -52,7 +52,7 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A loaded model bundle, its biLM on the CPU.
+    """A loaded model bundle, with its biLM on the CPU.
 
     Attributes:
         info: Content of bundle.json.
@@ -82,7 +82,7 @@ class Bundle:
         return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
 
     def require_probabilities(self) -> tuple[Softmax, Vocabulary]:
-        """Return the softmax and the vocabulary whose words it predicts; BundleError if one is missing."""
+        """Return the softmax and the vocabulary that it predicts; raise BundleError if one is missing."""
         if self.softmax is None or self.vocabulary is None:
             raise BundleError(
                 f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so it gives vectors but no"
@@ -92,7 +92,7 @@ class Bundle:
         return self.softmax, self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
-        """Return the preparation that turns raw text into tokens exactly as in training; BundleError if it cannot.
+        """Return the preparation that tokenises raw text exactly as in training; raise BundleError if there is none.
 
         With a given user dictionary the segmenter also keeps the words in it whole.
         """
@@ -122,7 +122,7 @@ class Bundle:
         return TextPreparation.build(self.text, given_dictionary or user_dictionary)
 
     def _require_place_for(self, given: Path, own: Path | None) -> None:
-        """Raise BundleError if the model's segmenter cannot take a user dictionary besides its own."""
+        """Raise BundleError if the model's segmenter cannot take another user dictionary besides its own."""
         assert self.text is not None
         problem = f"it was trained with its own dictionary {own}" if own else ""
         if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
@@ -135,7 +135,7 @@ class Bundle:
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Read the bundle of a model that was recorded only by folder and digest."""
+    """Read the bundle of a model of which only the folder and the digest were recorded."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
         raise BundleError(f"{path} has changed since it was loaded: found digest {bundle.digest}, expected {digest}.")
@@ -176,7 +176,7 @@ def load_bundle(path: Path) -> Bundle:
 
 
 def _parse_text_settings(recorded: dict[str, Any], source: str) -> TextConfig:
-    """Return the recorded settings, even if the segmenter is not installed: only raw text needs it."""
+    """Return the recorded settings, even if the segmenter is not installed, since only raw text needs it."""
     segmenter = recorded.get("segmenter")
     known = {name: value for name, value in recorded.items() if name != "segmenter" or not isinstance(value, str)}
     text = parse_section(TextConfig(), known, "text", source)
@@ -202,7 +202,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
 
 
 def load_history(path: Path) -> History:
-    """Return the history in a file without a digest, which older and converted bundles lack."""
+    """Return the history from a file without a digest, which older and converted bundles lack."""
     if not path.is_file():
         return UNKNOWN_HISTORY
     try:
@@ -237,7 +237,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
 
 
 def _find_problem(info: Any) -> str:
-    """Return what is wrong with the types in bundle.json, or an empty string; add missing optional entries."""
+    """Return a description of any wrong type in bundle.json, or an empty string; add missing optional entries."""
     if not isinstance(info, dict):
         return "it is not an object"
     info.update({name: info.get(name, {}) for name in ("training", "origin")})

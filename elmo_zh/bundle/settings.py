@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with a run that starts from it."""
+"""Compare the settings of a bundle's model with those of a run that starts from it."""
 
 import json
 import shlex
@@ -62,7 +62,7 @@ def adopt_bundle(
 
 
 def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabConfig:
-    """Return section vocab with room for words of the text besides a bundle's rows, if it leaves none."""
+    """Return section vocab with room for words besides those of the bundle, if it leaves none."""
     if not 0 < config.size <= num_rows:
         return config
     size = num_rows + config.size
@@ -111,7 +111,7 @@ def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: 
 
 
 def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
-    """Raise RunError with every difference and the options to type, unless the settings equal the bundle's."""
+    """Raise RunError, listing every difference and the options to type, unless the settings equal the bundle's."""
     there = model_settings(bundle)
     if different := {
         f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
@@ -121,7 +121,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run's text is prepared like the bundle's: otherwise words would not match.
+    """Raise RunError unless a run prepares its text like the bundle, because otherwise words would not match.
 
     The segment stage has recorded the settings; if they are unknown for the bundle, a warning says so.
     """
@@ -157,12 +157,12 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
 
 
 def _spell(value: Any) -> str:
-    """Return a value as --set takes it."""
+    """Return a value in the form that --set takes."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
-    """Return how settings differ, and the options to type for the bundle's values."""
+    """Return a description of how settings differ, and the options to type for the bundle's values."""
     listed = ", ".join(
         f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
         for name, (there, here) in different.items()

@@ -1,4 +1,4 @@
-"""The warm state: the start of every sentence for a model trained with carried state, so order does not matter.
+"""The warm state: where a model trained with carried state starts every sentence, so that their order does not matter.
 
 Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean of the
 states at many sentence ends is a start of this kind, and the same for every sentence.
@@ -31,7 +31,7 @@ _UNCOUNTED_SENTENCES = 2
 
 @torch.no_grad()
 def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> int:
-    """Set the warm state of a biLM to the mean state at sentence ends; return how many were averaged.
+    """Set the warm state of a biLM to the mean state at sentence ends; return the number of states averaged.
 
     The state is taken after the last token that each LM reads in training: the last word, not the mark after it. The
     sentences are input ids, int64, in the order of the text; only the first 100,000 tokens are read.
@@ -73,12 +73,12 @@ def _take(sentences: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 def _stack(state: State) -> tuple[Tensor, Tensor]:
-    """Return the outputs, shape (L, 2, B, P), and the cells, shape (L, 2, B, D), of all layers."""
+    """Return the outputs, shape (L, 2, B, P), and the cell states, shape (L, 2, B, D), of all layers."""
     return torch.stack([layer.output for layer in state]), torch.stack([layer.cell for layer in state])
 
 
 def save_warm_state(path: Path, bilm: BiLM) -> None:
-    """Write the warm state of a biLM that has one."""
+    """Write the warm state of a biLM to a file, if it has one."""
     assert bilm.warm_output is not None
     assert bilm.warm_cell is not None
     with create_hdf5(path) as file:

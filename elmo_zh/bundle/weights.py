@@ -1,4 +1,4 @@
-"""weights.hdf5: one table of names, used for reading and writing. Tensors of safetensors files."""
+"""weights.hdf5, read and written through one table of names; also the tensors of safetensors files."""
 
 import math
 import os
@@ -23,7 +23,7 @@ from elmo_zh.run.disk_space import system_error_number
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset and the parameters whose rows it holds, one below the other; direction None is for both."""
+    """One dataset and the parameters stacked in it row by row; direction None means both."""
 
     dataset: str
     shape: tuple[int, ...]
@@ -96,7 +96,7 @@ def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
 
 
 def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the name and the value of each dataset of the published layout, as one of `choices.WEIGHT_DTYPES`."""
+    """Yield the name and value of each dataset in the published layout, with a dtype from `choices.WEIGHT_DTYPES`."""
     tensors = named_parameters(bilm, softmax)
     table = weight_table(bilm.shape, has_softmax=softmax is not None)
     left_over = set(tensors) - {name for entry in table for name in entry.parameters}
@@ -130,12 +130,12 @@ def is_tied(bilm: BiLM, softmax: Softmax | None) -> bool:
 
 
 def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
-    """Return how many numbers the published layout holds; a tied softmax counts as a copy of the token table."""
+    """Return how many numbers the published layout holds, counting a tied softmax separately from the token table."""
     return sum(math.prod(entry.shape) for entry in weight_table(shape, has_softmax=has_softmax))
 
 
 def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
-    """Return the number of parameters of a model; numbers shared by a tied softmax and the token table count once."""
+    """Return the number of parameters of a model, counting numbers that a tied softmax shares only once."""
     shared = softmax.weight.numel() if softmax is not None and is_tied(bilm, softmax) else 0
     return num_parameters(bilm.shape, has_softmax=softmax is not None) - shared
 
@@ -157,7 +157,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model of a weights file; memory is allocated only after checking that the file can fill it.
+    """Build the model of a weights file; memory is allocated only after checking that the file is large enough.
 
     `token_embeddings` is the file of the dataset `embedding`, if weights.hdf5 lacks it.
     """

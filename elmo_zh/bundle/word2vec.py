@@ -31,7 +31,7 @@ _DATASET = "vectors"
 
 @dataclass(frozen=True, eq=False)
 class Word2Vec:
-    """The vectors of a vocabulary's words.
+    """The word2vec vectors of a vocabulary.
 
         word2vec = Word2Vec.load("runs/latest/model")
         [vectors] = word2vec.embed_tokens([["今天", "天气", "很", "好"]])  # float32, (4, P)
@@ -80,7 +80,7 @@ class Word2Vec:
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
     def with_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return these vectors with further words, each with the mean vector of the known words in it.
+        """Return these vectors with additional words, each of which gets the mean vector of the known words inside it.
 
         This is how words outside the vocabulary are embedded if `embed.unknown` is backoff. A word that contains no
         known word gets no vector.
@@ -99,7 +99,7 @@ class Word2Vec:
         )
 
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return the vectors of these words alone, the same as in `with_words`; the table has no other words.
+        """Return the vectors of only these words, with the same values as in `with_words`.
 
         In its vocabulary the special tokens come first, then the words, each once, in their order.
 
@@ -121,16 +121,16 @@ class Word2Vec:
         }
 
     def table_of(self, vocabulary: Vocabulary) -> NDArray[np.float16]:
-        """Return the rows of another vocabulary, new words composed as in `with_words`, float16, shape (V, P)."""
+        """Return a table for another vocabulary, with new words composed as in `with_words`, float16, shape (V, P)."""
         return self.of_words(vocabulary.tokens[len(SPECIALS) :]).table
 
     @property
     def dimension(self) -> int:
-        """P: the length of each vector."""
+        """P, the length of each vector."""
         return int(self.table.shape[1])
 
     def rows(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Return each token's row in `table`; words outside the vocabulary get the row of <UNK>, which is zero.
+        """Return each token's row in `table`; words outside the vocabulary get the row of <UNK>, which is all zeros.
 
         Raises:
             TypeError: If it is a single string, or an item is not a string.
@@ -154,7 +154,7 @@ class Word2Vec:
 
 
 def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
-    """Read word2vec.txt of a run; its first line gives their length."""
+    """Read the word2vec.txt of a run; its first line gives the length of the vectors."""
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
         raise RunError(
@@ -165,7 +165,7 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 
 
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
-    """Return one row for each token of the vocabulary, float16, shape (V, P); numbers out of range are clipped."""
+    """Return one row per token of the vocabulary, float16, shape (V, P), with out-of-range numbers clipped."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
     most = np.finfo(np.float16).max
     table[vectors.rows] = vectors.vectors.clip(-most, most)

@@ -43,7 +43,7 @@ NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "h
 
 @dataclass(frozen=True, kw_only=True)
 class BundleSource:
-    """Everything that a bundle is written from.
+    """Everything needed to write a bundle.
 
     Attributes:
         bilm: The trained model, on the CPU; its warm state is written if it has one.
@@ -98,7 +98,7 @@ def source_of(bundle: Bundle) -> BundleSource:
 
 
 def least_bytes(source: BundleSource, form: BundleForm) -> int:
-    """Return the bytes that the weights of a model take up in a form; its other files are small or compressed."""
+    """Return the size in bytes of a model's weights in a given form; its other files are small or compressed."""
     if form.dtype == "float16":
         num_numbers = count_parameters(source.bilm, source.softmax)
     else:
@@ -109,7 +109,7 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
-    """Write a new folder in any form; in float16 the model is rounded in place, and a note says by how much."""
+    """Write a new folder in any form; float16 rounds the model in place, and a message says by how much."""
     golden = None
     if form.dtype == "float16":
         exact = _compute_golden(source)
@@ -151,7 +151,7 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
 
 
 def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
-    """Write a bundle of a biLM that was trained further with another network; it no longer predicts words."""
+    """Write a bundle of a biLM that was trained further as part of another network; it no longer predicts words."""
     start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
     origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
     write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
@@ -204,7 +204,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _compute_golden(source: BundleSource) -> Golden:
-    """Return the golden sentences with a model's vectors.
+    """Compute the golden sentences' vectors with a model.
 
     If it is unknown how the model's text was segmented, each character is a token.
     """
@@ -220,7 +220,7 @@ def _compute_golden(source: BundleSource) -> Golden:
 
 
 def _write_golden(path: Path, golden: Golden) -> None:
-    """Write texts, tokens and all layers of the sentences as `embed` does; the tolerance is an attribute."""
+    """Write the texts, tokens and all layers of the sentences as `embed` does, and the tolerance as an attribute."""
     with create_hdf5(path) as file:
         file.attrs["tolerance"] = golden.tolerance
         for line, (text, tokens) in enumerate(zip(golden.texts, golden.sentences, strict=True)):

@@ -1,4 +1,4 @@
-"""The command line. Only this package imports click, prints, or knows exit statuses."""
+"""The command line. Only this package imports click, prints, or sets exit statuses."""
 
 import atexit
 import gc
@@ -83,7 +83,7 @@ SECTIONS = {
 
 
 class SectionedHelp(SettingsGroup):
-    """A click group that lists its commands by section, each with the first sentence of its help in full."""
+    """A click group that lists its commands by section, each with the full first sentence of its help."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the sections, with all descriptions in one column."""
@@ -117,7 +117,7 @@ for _section in SECTIONS.values():
 
 
 def _end_children() -> None:
-    """Kill the worker processes that are left if an interruption came while they were being stopped."""
+    """Kill worker processes still running because an interruption came while they were being stopped."""
     from multiprocessing import active_children
 
     for child in active_children():

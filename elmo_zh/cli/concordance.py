@@ -1,4 +1,4 @@
-"""The command that shows words in their contexts, and the reading of texts that it shares with counting."""
+"""The command that shows words in context, and the reading of texts that it shares with the counting commands."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """The texts that a command reads: their tokens, the index that they come from, and which lines count."""
+    """The texts that a command reads: their tokens, the index they come from, and which lines count."""
 
     table: "TokenTable"
     index: "ContextIndex | None"
@@ -41,7 +41,7 @@ class ReadTexts:
 
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
-    """Read an index or files; from files only lines that may match one of the queries, if any are given."""
+    """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
     from elmo_zh.concordance.query import may_match, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
@@ -72,7 +72,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
-    """Add the options of a command that reads texts or an index, after its own ones."""
+    """Add the options of a command that reads texts or an index, listed after its own."""
     options = (takes(TextChoice, "texts"), input_options, shared_options("user_dictionary"), common_options)
     return with_options(function, options)
 
@@ -141,7 +141,7 @@ def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None
 
 
 def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    """Return the matches that the options leave: lines with an expression, a usage, a sample."""
+    """Return the matches that the options select: lines matching an expression, one usage, a sample."""
     if options.containing is not None:
         found = found.containing(options.containing)
         if not len(found):
@@ -156,7 +156,7 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
 
 
 def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    """Return the matches of one usage; matches without vectors in the index are in none."""
+    """Return the matches of one usage, without those whose vectors are not in the index."""
     from elmo_zh.concordance.lines import match_usages
 
     index = require_index(read, "--usage")
@@ -167,7 +167,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
 
 
 def require_index(read: ReadTexts, option: str) -> "ContextIndex":
-    """Return the index that is read; raise UsageError if files are read instead."""
+    """Return the index being read; raise UsageError if files are being read instead."""
     if read.index is None:
         raise click.UsageError(f"{option} needs the vectors of an index. Give --index INDEX instead of files.")
     return read.index

@@ -19,14 +19,14 @@ MARK = "\0"
 
 
 def one_line(message: str) -> str:
-    """Return a message with control characters, line ends and lone surrogates of names escaped."""
+    """Return a message with control characters, line breaks and lone surrogates in names escaped."""
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
 
 
 class SteadyStream:
-    """A stream of messages that falls silent where it can no longer be written, as on a closed terminal or a full disk.
+    """A message stream that goes silent when it can no longer be written to, as on a closed terminal or a full disk.
 
     The work goes on, and its result and exit status are the same.
     """
@@ -35,17 +35,17 @@ class SteadyStream:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return any other attribute of the stream."""
+        """Return any other attribute of the wrapped stream."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text if possible."""
+        """Write a text if the stream accepts it."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write buffered text if possible."""
+        """Flush buffered text if the stream accepts it."""
         with suppress(OSError):
             self._stream.flush()
 
@@ -69,7 +69,7 @@ class Console:
     def progress(
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> Iterator[Progress]:
-        """Show a running count with its rate and the remaining time."""
+        """Show a running count with its rate and the time remaining."""
         on_terminal = sys.stderr.isatty()
         description, unit = translate(description), translate(unit)
         with tqdm(
@@ -89,7 +89,7 @@ class Console:
 
 
 def _figure(value: float) -> str:
-    """Return a number for people: no decimals from 1000 on (rates), three below (losses)."""
+    """Return a number for display: without decimals from 1000 on (rates), with three below (losses)."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
@@ -105,7 +105,7 @@ class _Bar:
 
 
 class _Lines:
-    """Prints a line every 15 seconds, in the format of the progress bar."""
+    """Prints a line every 15 seconds, formatted like the progress bar."""
 
     def __init__(self, description: str, unit: str, total: int | None, initial: int) -> None:
         self._description, self._unit, self._total = description, unit, total

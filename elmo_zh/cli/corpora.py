@@ -1,4 +1,4 @@
-"""The commands that describe: plan (what a run will take), inspect (what a run contains) and runs (all runs)."""
+"""The commands that describe: plan (what a run will need), inspect (what a run contains) and runs (all runs)."""
 
 from contextlib import ExitStack
 from pathlib import Path

@@ -225,7 +225,7 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
 
 
 def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
-    """Write the table, and print its first rows; with `by`, the first rows for each value of that column."""
+    """Write the table and print its first rows; with `by`, the first rows for each value of that column."""
     found = [row if isinstance(row, dict) else asdict(row) for row in rows]
     if options.output:
         save_rows(found, options.output)

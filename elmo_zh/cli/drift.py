@@ -1,4 +1,4 @@
-"""The command that compares the uses of words in periods."""
+"""The command that compares how words are used in different periods."""
 
 import shlex
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ def _report(
     words: frozenset[str] | None,
     options: DriftOptions,
 ) -> None:
-    """Say what was compared; warn of equal texts, of words of --words left out, and of tests that cannot succeed."""
+    """Report what was compared; warn about equal texts, words of --words left out, and tests that cannot succeed."""
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.contexts.periods import LEAST_DOCUMENTS
 
@@ -138,7 +138,7 @@ def _report(
 
 
 def _texts_of(index: "ContextIndex") -> list[dict[str, Any]]:
-    """Return each text's digest and how it was read, such as its field, but not its name."""
+    """Return the digest of each text and how it was read, such as its field, but not its name."""
     return [{name: value for name, value in text.items() if name != "name"} for text in index.info["texts"]]
 
 
@@ -189,7 +189,7 @@ def _finish(
 
 
 def _rounded(value: Any) -> Any:
-    """Return the figures of a word, and of its steps, with six digits after the point."""
+    """Return the figures of a word and of its steps, rounded to six decimals."""
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}
     if isinstance(value, tuple):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """The options of the command that are not settings of section embed."""
+    """Options of the command that are not settings in section embed."""
 
     output: Path | None = option(
         None,
@@ -59,7 +59,7 @@ class EmbedOptions:
     )
 
     def form(self, config: EmbedConfig) -> "OutputForm":
-        """Return the form in which vectors are written."""
+        """Return the form in which to write the vectors."""
         from elmo_zh.embed.formats import OutputForm
 
         return OutputForm(
@@ -143,7 +143,7 @@ def _run_jobs(
     form: "OutputForm",
     engine: "Engine",
 ) -> None:
-    """Embed one file after another; if there are several, skip those whose output exists."""
+    """Embed one file after another; if there are several, skip files whose output exists."""
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.dump import dump_vectors
     from elmo_zh.embed.text_tokens import TokenCounts

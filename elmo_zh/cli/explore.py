@@ -1,4 +1,4 @@
-"""The command that shows a page for exploring the words of an index."""
+"""The command that opens a page for exploring the words in an index."""
 
 import sys
 from collections.abc import Callable
@@ -101,7 +101,7 @@ def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_b
 def _load(
     common: Common, path: Path | None, announce: Callable[[], None] | None
 ) -> tuple["ContextIndex", "ElmoEmbedder"]:
-    """Return the index to show, which is made if none is given, and its model."""
+    """Return the index to show and its model; without an index, make one."""
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.explore.own_index import Subject, load_own_index
     from elmo_zh.run.find_runs import is_run
@@ -119,7 +119,7 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels of a table; for the sample text, the default is the table of its marked senses.
+    """Return the labels in a table; for the sample text, the default is the table of its marked senses.
 
     An index of part of the sample has the senses that are marked in that part.
     """
@@ -137,7 +137,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
-    """Return the choice with the named words and the words of its file, the latter by count.
+    """Return the choice with the named words and the words listed in its file, the latter sorted by count.
 
     A warning names words of a file that the index lacks.
     """
@@ -159,7 +159,7 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
 
 
 def _server(common: Common, port: int | None) -> "ExploreServer":
-    """Return a server, at another port if none is given and the usual one is in use."""
+    """Return a server, on another port if none is given and the usual one is in use."""
     from elmo_zh.errors import OutputError
     from elmo_zh.explore.server import ExploreServer
 
@@ -181,7 +181,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
-    """Show the page and compute the rest of it, until Ctrl-C, the normal way to end it."""
+    """Show the page and compute the rest of it until Ctrl-C, which is the normal way to end it."""
     from elmo_zh.explore.page import build_page
 
     described = _described(content.overview)

@@ -1,4 +1,4 @@
-"""The one place that turns exceptions of libraries and of the system into error messages."""
+"""The one place where exceptions of libraries and of the system become error messages."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ _USE_LESS = "Put each paragraph on a line of its own, and lower embed.batch_toke
 
 
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:
-    """Return the messages of a known problem, or None for a bug in this program, which needs its traceback.
+    """Return the messages for a known problem, or None for a bug in this program, which needs its traceback.
 
     The advice is for the command with this name.
     """
@@ -54,7 +54,7 @@ def _no_memory(detail: str, command: str) -> str:
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:
-    """Return a usage error that names the argument or the setting that an unknown option stands for."""
+    """Return a usage error that names the argument or the setting that the user probably meant by an unknown option."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error
     for argument in error.ctx.command.params:

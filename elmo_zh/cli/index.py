@@ -1,4 +1,4 @@
-"""The commands that write an index of words in their sentences, and look up the occurrences most similar to a word."""
+"""The commands that index words in their sentences and look up the occurrences most similar to a word."""
 
 import shlex
 from pathlib import Path
@@ -153,7 +153,7 @@ def neighbours(
 
 
 def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSentence") -> None:
-    """Say how the sentence is cut if the segmenter cuts it differently, and whether the word is unknown."""
+    """Report how the sentence is segmented if that differs from the given tokens, and whether the word is unknown."""
     if cut := asked.describe_cut():
         common.console.note(cut)
     warn_of_unknown(common, embedder, asked.word)

@@ -1,4 +1,4 @@
-"""Options of the commands that use a model, and the model that they use by default."""
+"""Options of the commands that use a model, and the default model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,13 @@ index_model_option = shared_options("model", help=model_help("the one that made 
 
 
 class IndexPath(click.Path):
-    """The folder of an index, as a value on the command line."""
+    """The folder of an index, as a command-line value."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
-        """Return how to make an index, which click adds to its message that the value is missing."""
+        """Return how to make an index, which click adds to its message about the missing value."""
         return f"Make an index with: {program()} index TEXT --output INDEX"
 
 
@@ -47,7 +47,7 @@ _REASONS = {
 
 
 def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool = False) -> Config:
-    """Return the settings of a command that reads texts with a model, and uses section `also` of them.
+    """Return the settings of a command that reads texts with a model and also uses section `also`.
 
     Raises:
         UsageError: For a --set without effect, or for text that is already segmented and has a format or fields, or
@@ -74,19 +74,19 @@ def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool =
 
 
 def _command_name() -> str:
-    """Return the words of the running command: embed, or task fit."""
+    """Return the name of the running command, such as embed or task fit."""
     context = click.get_current_context()
     group = context.parent
     return f"{group.info_name} {context.info_name}" if group and group.parent else str(context.info_name)
 
 
 def model_path(given: Path | None) -> Path:
-    """Return the folder of the given or the default model."""
+    """Return the folder of the given model or the default one."""
     return find_bundle(given) if given else default_bundle()
 
 
 def index_or_own(common: Common, given: Path | None) -> Path:
-    """Return the folder of the given index, or of the one that `explore` has made; raise UsageError without either."""
+    """Return the folder of the given index, otherwise of the one made by `explore`; raise UsageError without either."""
     if given is not None:
         return given
     found = own_index_path(common.model)
@@ -97,7 +97,7 @@ def index_or_own(common: Common, given: Path | None) -> Path:
 
 
 def own_index_path(model: Path | None = None) -> Path | None:
-    """Return the folder of the index that `explore` has made from a model's own text, or None."""
+    """Return the folder of the index that `explore` made from a model's own text, or None."""
     from elmo_zh.bundle.layout import BundleLayout
     from elmo_zh.contexts.index_files import is_index
     from elmo_zh.errors import BundleError
@@ -116,7 +116,7 @@ def own_index_path(model: Path | None = None) -> Path | None:
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
-    """Load the given model, the one that made an index, or the default, to compute as the index was computed."""
+    """Load the given model, the one that made an index, or the default, set up to compute as the index was computed."""
     made_with = index.model
     path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(
@@ -131,7 +131,7 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
 
 
 def load_model(common: Common, path: Path, results: str) -> "Bundle":
-    """Load a model, say which one it is, and warn if its `results` ("vectors are") suffer from its zero state."""
+    """Load a model, report which one it is, and warn if its `results` ("vectors are") suffer from its zero state."""
     from elmo_zh.bundle.description import model_line
     from elmo_zh.bundle.read import load_bundle
 
@@ -154,7 +154,7 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the given or the default model, say which it is, and warn of anything that makes it worse or slower.
+    """Load the given or the default model, report which it is, and warn about anything that makes it worse or slower.
 
     Args:
         common: The options that say which model, on which device, and whether state is carried.
@@ -185,7 +185,7 @@ def load_embedder(
 
 
 def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
-    """Warn if the queried word is outside the vocabulary, and say how it is read."""
+    """Warn if the queried word is outside the vocabulary, and say how it will be read."""
     from elmo_zh.embed.text_tokens import known_parts
 
     if embedder.find_unknown([word])[0]:

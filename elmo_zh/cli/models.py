@@ -30,7 +30,7 @@ _FILE = {"dir_okay": False}
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """Files of the model that is converted, and what is done to it."""
+    """The model files to convert, and what to do with them."""
 
     options: Path | None = option(
         None, "File with the model's options. Default: found in SOURCE.", path=_FILE, metavar="FILE"
@@ -122,7 +122,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
 
 
 def _known_text(common: Common) -> "KnownText":
-    """Return the text settings that the user gave for the model, which are unknown if there are none."""
+    """Return the text settings that the user gave for the model; without any, they are unknown."""
     from elmo_zh.convert.published import KnownText
 
     config = common.resolve().text

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the values that they become."""
+"""Options that several commands share, and the values they turn into."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
 
 
 def model_help(default: str) -> str:
-    """Return the help of --model, which names the default."""
+    """Return the help text of --model, which names the default."""
     return f"Folder of the model, or name of an installed one. Default: {default}."
 
 
 class RegisteredName(click.Choice[str]):
-    """A name in a registry. The names are looked up when one is checked or shown, so that starting stays fast."""
+    """A name in a registry. The names are only looked up when one is checked or shown, which keeps start-up fast."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -47,13 +47,13 @@ class RegisteredName(click.Choice[str]):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of built-ins and of installed plug-ins."""
+        """The names of built-in and installed choices."""
         return tuple(self._registry)
 
 
 @dataclass(kw_only=True)
 class Common:
-    """The values of the options that commands share; each command has the ones that it needs."""
+    """The values of the options that commands share; each command has only the ones it needs."""
 
     config_path: Path | None = option(
         None,
@@ -104,7 +104,7 @@ class Common:
 
     @classmethod
     def taken_from(cls, values: dict[str, Any]) -> "Common":
-        """Return the values of shared options, and remove them from all values of a command."""
+        """Move the values of shared options out of all values of a command, and return them."""
         own = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
         chosen = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
         return cls(chosen={name: value for name, value in chosen.items() if value is not None}, **own)
@@ -116,12 +116,12 @@ class Common:
 
     @property
     def chosen_assignments(self) -> list[str]:
-        """Settings made with dedicated options, as --set would make them."""
+        """Settings changed with dedicated options, in the form used by --set."""
         dictionary = {"text.user_dictionary": self.user_dictionary} if self.user_dictionary else {}
         return [f"{name}={value}" for name, value in {**self.chosen, **dictionary}.items()]
 
     def resolve(self, run: RunDir | None = None) -> Config:
-        """Return the settings: the run's settings or the defaults, as changed by --config and then by --set."""
+        """Return the settings: the run's settings or the defaults, changed first by --config and then by --set."""
         if (self.engine == "dask") != bool(self.scheduler):
             raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
         assignments = [
@@ -146,7 +146,7 @@ class Common:
     def opened_texts(
         self, files: Sequence[str], *, from_name: str | None = None, **changed: Any
     ) -> Iterator[list["InputText"]]:
-        """Yield the texts that a command reads whole, with `changed` settings of section text."""
+        """Yield the texts that a command reads as a whole, with `changed` settings of section text."""
         from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
         text = replace(self.resolve().text, **changed)
@@ -155,7 +155,7 @@ class Common:
 
     @contextmanager
     def claimed(self, *outputs: Path | None, formats: Collection[str] = ()) -> Iterator[None]:
-        """Reserve the files that a command writes; with `formats`, their names have to end with one of these."""
+        """Reserve the files that a command writes; if `formats` is given, their names have to end with one of these."""
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
@@ -166,7 +166,7 @@ class Common:
             yield
 
     def finish(self, result: Mapping[str, Any], *lines: str, bundle: "Bundle | None" = None) -> None:
-        """Print the result: one JSON object with --json, with the model that was used; otherwise lines for people."""
+        """Print the result: with --json, one JSON object that includes the model used; otherwise, lines for people."""
         if bundle is not None:
             from elmo_zh.bundle.description import describe_model
 
@@ -179,14 +179,14 @@ class Common:
 
 
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
-    """Return a command's function with options, which its help lists in this order."""
+    """Return a command's function with options added, in the order in which its help lists them."""
     for add in reversed(options):
         function = add(function)
     return function
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares with `config.fields.option`, in the order of its fields.
+    """Add the options that a dataclass declares with `config.fields.option`, in field order.
 
     The command gets them as one value of that class, in `parameter`. Fields in `without` do not become options.
     """
@@ -204,7 +204,7 @@ def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Call
 
 
 def _declared_option(declared: Field[Any], name: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a field declares, with type, range and default of the field."""
+    """Return the option that a field declares, with the field's type, range and default."""
     attributes = {**declared.metadata["option"], **changed}
     names = attributes.pop("names", (f"--{declared.name.replace('_', '-')}",))
     has_default = declared.default is not MISSING
@@ -237,27 +237,27 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
 
 
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
-    """Return a decorator that adds options which `Common` declares; the command gets their values in its `Common`."""
+    """Return a decorator that adds options declared by `Common`; the command receives their values in a `Common`."""
     declared = {each.name: each for each in fields(Common)}
     options = [_declared_option(declared[name], f"common_{name}", **changed) for name in names]
     return lambda function: with_options(function, options)
 
 
 class _SettingOption(click.Option):
-    """An option that sets a setting, and has its help."""
+    """An option that sets a setting and takes its help text from it."""
 
     def __init__(self, names: Sequence[str], setting: str, **attributes: Any) -> None:
         self._setting = setting
         super().__init__([*names, setting.replace(".", "__")], **attributes)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option's entry in the help; its text is read from the source code only here."""
+        """Return the option's help entry; its text is read from the source code only when needed here."""
         self.help = translate(describe_setting(self._setting))
         return super().get_help_record(ctx)
 
 
 def setting_option(setting: str, *names: str, metavar: str | None = None) -> Callable[[Function], Function]:
-    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes if no other names are given."""
+    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless other names are given."""
     section, key = setting.split(".")
     (declared,) = [each for each in fields(getattr(Config(), section)) if each.name == key]
     names = names or (f"--{key.replace('_', '-')}",)
@@ -270,12 +270,12 @@ def setting_options(*settings: str) -> Callable[[Function], Function]:
 
 
 def common_options(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands that write; no output may replace a file or folder that the command is given."""
+    """Add the options of all commands that write; outputs may not replace a file or folder given to the command."""
     return _with_common(function, shared_options("force"))
 
 
 def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> Any:
-    """Add the options of all commands; the function gets the values of shared options as a `Common`, first."""
+    """Add the options of all commands; the function receives the values of shared options in a `Common`, first."""
 
     @wraps(function)
     def command(**values: Any) -> Any:
@@ -297,7 +297,7 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 
 
 def common_options_of_readers(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands, for one that overwrites nothing; --force is still accepted, with a warning."""
+    """Add the options of all commands, for one that overwrites nothing; --force is accepted, with a warning."""
 
     def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
         if value:
@@ -308,12 +308,12 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 
 
 def input_options(function: Function) -> Function:
-    """Add the reading options of commands that leave out no line."""
+    """Add the reading options of commands that may not skip lines."""
     return with_options(function, [_format_option("--input-format"), _field_option, encoding_option])
 
 
 def reading_options(function: Function) -> Function:
-    """Add the options for how a corpus is read; each sets the setting of the same name in section text."""
+    """Add the options for reading a corpus; each one sets the setting of the same name in section text."""
     shared = [_format_option("--format", "--input-format"), _field_option, encoding_option]
     return with_options(function, [*shared, setting_options("text.bad_bytes", "text.document")])
 
@@ -331,7 +331,7 @@ engine_options = shared_options("engine", "scheduler")
 def output_option(
     metavar: str, description: str, *, is_folder: bool = False, required: bool = False
 ) -> Callable[[Function], Function]:
-    """Return the option --output of a command that writes a file or a folder, which its help calls `metavar`."""
+    """Return the --output option of a command that writes a file or a folder, shown as `metavar` in its help."""
     kind = click.Path(path_type=Path, file_okay=not is_folder, dir_okay=is_folder)
     return click.option("--output", type=kind, required=required, metavar=metavar, help=description)
 
@@ -346,12 +346,12 @@ input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 
 
 class SettingsGroup(click.Group):
-    """A click group whose commands with --print-config print their settings and need nothing else, not even a run."""
+    """A click group whose commands, given --print-config, print their settings and need nothing else, even no run."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the called command's name, the command, and its arguments."""
+        """Return the name of the called command, the command itself, and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         is_whole = command is not None and not isinstance(command, click.Group)
         if command is not None and is_whole and "--print-config" in rest and "--help" not in rest:
@@ -360,7 +360,7 @@ class SettingsGroup(click.Group):
 
 
 def settings_command(command: click.Command) -> click.Command:
-    """Return a command that takes the options of another one, needs none of them, and prints the settings."""
+    """Return a command that takes the options of another one, requires none of them, and prints the settings."""
     params = [copy(param) for param in command.params]
     for param in params:
         param.required = False

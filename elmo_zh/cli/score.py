@@ -1,4 +1,4 @@
-"""The commands that measure how probable text is: evaluate all of it together, score line by line."""
+"""The commands that measure how probable text is: evaluate for all of it together, score for each line."""
 
 import math
 import shlex
@@ -195,7 +195,7 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:
-    """Warn of unknown words, and say what was written: on stderr if the scores are on stdout."""
+    """Warn about unknown words and report what was written; use stderr if the scores go to stdout."""
     scorer, counts = job.scorer, report.counts
     _report_words(common, scorer, counts)
     lines = _describe(report, output)
@@ -223,7 +223,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
 
 
 def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", advice: str = "") -> None:
-    """Say how many words were truncated, and warn if far more are unknown than in the model's training."""
+    """Report how many words were truncated, and warn if far more are unknown than in the model's training."""
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     if counts.cut_words:

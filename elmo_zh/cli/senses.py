@@ -79,7 +79,7 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
 
 
 def require_matplotlib() -> None:
-    """Raise OutputError if no picture can be drawn."""
+    """Raise OutputError if pictures cannot be drawn."""
     from elmo_zh.errors import OutputError
     from elmo_zh.pictures.canvas import can_draw
 
@@ -91,7 +91,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def _way_out_without_substitutes() -> Iterator[None]:
-    """Add to a model's error that the command also works without the model."""
+    """Add to a model's error the hint that the command also works without the model."""
     try:
         yield
     except BundleError as error:

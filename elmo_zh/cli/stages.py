@@ -1,4 +1,4 @@
-"""The commands of the stages, one for each, and `pipeline`, which runs them all."""
+"""The commands for the stages, one each, and `pipeline`, which runs them all."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
 
 
 def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the path of a run; raise RunError for a model bundle or a folder of anything else."""
+    """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
     from elmo_zh.bundle.find_bundle import require_no_bundle
     from elmo_zh.run.find_runs import require_run_or_room
 
@@ -52,12 +52,12 @@ def run_option(description: str, *, required: bool = True) -> Callable[[Function
 
 
 def _init_option(description: str) -> Callable[[Function], Function]:
-    """Return the option --init, with the model that a stage starts from."""
+    """Return the --init option, which takes the model that a stage starts from."""
     return click.option("--init", type=click.Path(path_type=Path, file_okay=False), metavar="BUNDLE", help=description)
 
 
 def _from_option(name: str, description: str) -> Callable[[Function], Function]:
-    """Return the option --from, for a file to use instead of computing one."""
+    """Return the --from option, which takes a file to use instead of computing one."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option("--from", name, type=kind, metavar="FILE", help=description)
 
@@ -190,7 +190,7 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
 
 
 def _train_together(common: Common, run_path: Path, changes: Changes, launch: Launch) -> None:
-    """Train as one of several processes: rank 0 runs the stage, and the others follow it."""
+    """Train as one of several processes: rank 0 runs the stage and the others follow."""
     from elmo_zh.stages.train import train_on_other_rank
     from elmo_zh.training.distributed import joined_process_group
 
@@ -292,13 +292,13 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
 
 def starting_from(init: Path | None, *sections: str) -> Changes:
-    """Return the changes that --init makes to the given sections; the words of its model replace a word list."""
+    """Return the changes that --init makes to these sections; the words of its model replace any word list."""
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
 
 
 def changed(config: Config, changes: Changes) -> Config:
-    """Return settings with changes."""
+    """Return settings with changes applied."""
     sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
     return replace(config, **sections)
 
@@ -323,7 +323,7 @@ def _run_stage(common: Common, run_path: Path, name: str, changes: Changes | Non
 
 
 def after_stage(stage: str, run: RunDir, config: Config) -> str:
-    """Return the line that names the command after a stage; training from another model skips word2vec."""
+    """Return the line that names the next command after a stage; training from another model skips word2vec."""
     if stage == "export":
         return embed_with(run.model)
     init = config.train.init or config.vocab.init
@@ -340,5 +340,5 @@ def after_stage(stage: str, run: RunDir, config: Config) -> str:
 
 
 def embed_with(model: Path, *, segmented: bool = False) -> str:
-    """Return the line that names the command to embed a file with a model."""
+    """Return the line that names the command for embedding a file with a model."""
     return f"Next: {command('embed', 'file.txt', '--model', model, *(['--segmented'] if segmented else []))}"

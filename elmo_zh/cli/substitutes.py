@@ -1,4 +1,4 @@
-"""The command that shows the substitutes of a word in a sentence."""
+"""The command that finds substitutes for a word in a sentence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -132,7 +132,7 @@ def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) 
 
 
 def _rounded(substitute: "Substitute") -> dict[str, Any]:
-    """Return the values rounded to four digits, which do not depend on the batch."""
+    """Return the values rounded to four digits, so that they do not depend on the batch."""
     return {
         name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in asdict(substitute).items()
     }

@@ -1,4 +1,4 @@
-"""The command that says whether ELMo helps on labelled texts."""
+"""The command that measures whether ELMo helps on labelled texts."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 
 
 def _shares(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[float, ...]:
-    """Return comma-separated fractions above 0 and at most 1, the largest first."""
+    """Parse comma-separated fractions above 0 and at most 1, and return them in descending order."""
     try:
         shares = tuple(float(part) for part in value.split(","))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The command that trains a model of a labelled task."""
+"""The command that trains a model for a labelled task."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ _MEMBERS = {
 
 
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Return comma-separated names in the order of INPUTS."""
+    """Parse comma-separated names, and return them in the order of INPUTS."""
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
         raise click.UsageError(f"--inputs {value}: expected some of {','.join(INPUTS)}, each once.")
@@ -125,7 +125,7 @@ def _described(report: "FitReport") -> list[str]:
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
-    """Return a mixture member's score on held-out labels, and its gain over the members before it."""
+    """Return a mixture member's score on held-out labels, and how much it adds to the members before it."""
     name, reached = _MEMBERS[member["name"]], f"{metric} {member['score']:.4f}"
     labels = counted(member["num_labels"], "held-out label")
     if member["without"] is None:

@@ -1,4 +1,4 @@
-"""Options that commands for labelled tasks share, the training that these describe, and loading a model."""
+"""Options that commands for labelled tasks share, the training they describe, and functions that load a model."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Return the options for how labelled data is read."""
+    """Return the options for reading labelled data."""
     return lambda function: takes(Reading, "reading", without=without)(encoding_option(function))
 
 
 def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function], Function]:
-    """Return the arguments and options of a command that trains networks; it gets them as one FitJob, `job`."""
+    """Return the arguments and options of a command that trains networks; it receives them as one FitJob, `job`."""
     seeds = click.option(
         "--seeds",
         "num_seeds",
@@ -52,7 +52,7 @@ def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function],
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
-    """Return a training with the encoding of its files; raise UsageError for options that do not go together."""
+    """Return a training with the encoding of its files; raise UsageError for options that contradict each other."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
         raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")
@@ -64,7 +64,7 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
-    """Return how labelled files of a kind are read; raise UsageError for a wrong number of columns."""
+    """Return how labelled files of a kind are read; raise UsageError if the number of columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
         raise click.UsageError(f"--text-column: expected {counted(wanted, 'column')}, found {given}.")
@@ -74,7 +74,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
 
 
 def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
-    """Return the argument KIND."""
+    """Return the KIND argument."""
     return click.argument("kind", type=click.Choice(list(kinds)))
 
 
@@ -82,13 +82,13 @@ data_argument = click.argument("data", type=click.Path(path_type=Path, exists=Tr
 
 
 def word2vec_option(help: str) -> Callable[[Function], Function]:  # noqa: A002
-    """Return the option --word2vec of a command that compares with these vectors."""
+    """Return the --word2vec option of a command that compares with word2vec vectors."""
     kind = click.Path(path_type=Path)
     return click.option("--word2vec", type=kind, callback=_find_vectors, metavar="PATH", help=help)
 
 
 def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return the folder of a model or run that is given by its path, or by the name of an installed model."""
+    """Return the folder of a model or run, found by its path or by the name of an installed model."""
     if value is None:
         return None
     path = find_bundle(value)
@@ -111,13 +111,13 @@ moved_model_option = shared_options(
 
 
 def load_model(common: Common, *, unknown: str = "auto") -> "ElmoEmbedder":
-    """Load the model that vectors come from; `unknown` says how unknown words are read unless a setting does."""
+    """Load the model that provides vectors; `unknown` says how unknown words are read unless a setting does."""
     config = resolve_for_model(common, also="embed").embed
     return load_embedder(common, unknown=unknown if config.unknown == "auto" else config.unknown)
 
 
 def load_task(common: Common, path: Path) -> "TaskModel":
-    """Load a trained task, and say on which model it was trained."""
+    """Load a trained task, and report which model it was trained on."""
     resolve_for_model(common)
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
@@ -132,7 +132,7 @@ def load_task(common: Common, path: Path) -> "TaskModel":
 
 
 def typed_options(context: click.Context, *, without: Collection[str]) -> list[str]:
-    """Return the options that the user typed, as words for another command; `without` names parameters to leave out."""
+    """Return the options that the user typed, as words for another command, except the parameters in `without`."""
     words: list[str] = []
     for option in context.command.params:
         name = option.name or ""

@@ -1,4 +1,4 @@
-"""The commands that use a trained task: label texts with it, and score it on labelled texts."""
+"""The commands that use a trained task: label texts with it, or score it on labelled texts."""
 
 import sys
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
 
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
-    """Return the text columns that --text-column or its synonym --field names."""
+    """Return the text columns named by --text-column or its synonym --field."""
     fields = tuple(filter(None, common.chosen.get("text.field", "").split(",")))
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same. Give one of them.")

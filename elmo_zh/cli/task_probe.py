@@ -1,4 +1,4 @@
-"""The command that shows what each layer of a model holds."""
+"""The command that shows what each layer of a model has learned."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +88,7 @@ def probe(
 
 
 def _without_effect(kind: str, files: DataFiles, reading: Reading, texts: Path | None) -> str | None:
-    """Return a given option that only the other probe reads."""
+    """Return an option that was given but only applies to the other probe."""
     of_tags = {
         "dev": files.dev,
         "test": files.test,

@@ -1,4 +1,4 @@
-"""Help in the language of the environment: texts from the catalogue, wrapped by the width of their characters."""
+"""Help in the user's language, with texts from the catalogue wrapped by the display width of characters."""
 
 import gettext
 import inspect
@@ -17,7 +17,7 @@ _PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
 
 
 def translate_help(command: click.Command) -> None:
-    """Translate what a command, its options and its subcommands say in their help."""
+    """Translate the help texts of a command, its options and its subcommands."""
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(
@@ -34,7 +34,7 @@ def translate_help(command: click.Command) -> None:
 
 
 def speak(command: click.Group) -> None:
-    """Have click and the help of all commands speak the language of the environment."""
+    """Make click and the help of all commands use the language of the environment."""
     language = chosen_language()
     # click translates its own words with gettext, which looks at this variable first.
     os.environ["LANGUAGE"] = language
@@ -45,7 +45,7 @@ def speak(command: click.Group) -> None:
 
 
 def wrapped(text: str, columns: int) -> Iterator[str]:
-    """Yield the lines of a text; a Chinese character is two columns wide."""
+    """Wrap a text and yield its lines; a Chinese character is two columns wide."""
     line = ""
     for piece in _PIECES.findall(text):
         if line and display_width(line + piece.rstrip()) > columns and piece[0] not in _NOT_FIRST:
@@ -57,10 +57,10 @@ def wrapped(text: str, columns: int) -> Iterator[str]:
 
 
 class WideFormatter(click.HelpFormatter):
-    """Formats help whose characters may be two columns wide."""
+    """Formats help in which characters may be two columns wide."""
 
     def write_heading(self, heading: str) -> None:
-        """Write the title of a section with the colon of Chinese text."""
+        """Write the title of a section, with a full-width colon in Chinese."""
         self.write(f"{' ' * self.current_indent}{heading}：\n")
 
     def write_text(self, text: str) -> None:
@@ -74,7 +74,7 @@ class WideFormatter(click.HelpFormatter):
                 self.write("".join(f"{' ' * self.current_indent}{each}\n" for each in kept))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write names with their descriptions in two columns."""
+        """Write names and their descriptions in two columns."""
         rows = list(rows)
         first = min(max(display_width(name) for name, _ in rows), col_max) + col_spacing
         for name, description in rows:

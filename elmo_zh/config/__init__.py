@@ -1,4 +1,4 @@
-"""The settings of a run: their fields, defaults and checks."""
+"""The settings of a run: names, defaults and checks."""
 
 from elmo_zh.config.load import (
     config_names,

@@ -1,4 +1,4 @@
-"""Fields of settings and of options: default, meaning, allowed values, and whether a field can change a result."""
+"""Fields of settings and options: default, meaning, allowed values, and whether a field can affect a result."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def option(
     above: float | None = None,
     **attributes: Any,
 ) -> Any:
-    """Return a dataclass field that is an option of commands too: `elmo_zh.cli.options.takes` adds it.
+    """Return a dataclass field that is also a command-line option: `elmo_zh.cli.options.takes` adds it to commands.
 
     Args:
         default: Its default; ... for an option that must be given.
@@ -38,23 +38,23 @@ def option(
 
 
 def free(default: Any, choices: Choices | None = None, *, least: float | None = None, most: float | None = None) -> Any:
-    """Return a field that cannot change any result; with `choices`, one of these."""
+    """Return a field that cannot affect any result; `choices` lists its allowed values, if given."""
     metadata = {"affects_result": False, "choices": choices, "least": least, "most": most}
     return field(default=default, metadata=metadata)
 
 
 def choice(default: str, choices: Choices) -> Any:
-    """Return a field that holds one of several names."""
+    """Return a field whose value is one of several names."""
     return field(default=default, metadata={"choices": choices})
 
 
 def number(default: float, least: float | None = None, most: float | None = None, *, above: float | None = None) -> Any:
-    """Return a field that holds a number in a range."""
+    """Return a field whose value is a number in a range."""
     return field(default=default, metadata={"least": least, "most": most, "above": above})
 
 
 def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
-    """Yield a line for each field whose value is not one of its choices, or out of range."""
+    """Yield a line for each field whose value is out of range or not among its choices."""
     prefix = f"{section}." if section else ""
     for each in fields(group):
         name, value = prefix + each.name, getattr(group, each.name)
@@ -78,7 +78,7 @@ def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
 
 
 def is_encoding(name: str) -> bool:
-    """Return whether Python knows an encoding."""
+    """Return whether Python knows an encoding by this name."""
     try:
         b"a".decode(name)
     except LookupError:
@@ -89,12 +89,12 @@ def is_encoding(name: str) -> bool:
 
 
 def at_least(name: str, value: float, least: float) -> Iterator[str]:
-    """Yield a line for a value below the least one allowed."""
+    """Yield a line if a value is below the minimum."""
     if not value >= least:
         yield f"{name} = {value} is below {least}"
 
 
 def within(name: str, value: float, least: float, most: float) -> Iterator[str]:
-    """Yield a line for a value outside a range."""
+    """Yield a line if a value is outside a range."""
     if not least <= value <= most:
         yield f"{name} = {value} is not between {least} and {most}"

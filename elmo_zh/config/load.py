@@ -1,4 +1,4 @@
-"""Read, change, check and write settings, from TOML files and --set section.key=value."""
+"""Read, change, check and write settings, which come from TOML files and --set section.key=value."""
 
 import ast
 import difflib
@@ -27,7 +27,7 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
-    """Return `base` changed by a TOML file and then by assignments such as "train.batch_size=32".
+    """Return `base` changed first by a TOML file and then by assignments such as "train.batch_size=32".
 
     If no file is there, the path may name a shipped configuration, such as small or configs/small.toml. Problems become
     a ConfigError, or an OptionError if the file is right and the assignments are wrong.
@@ -43,7 +43,7 @@ def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> 
 
 
 def shipped_configs() -> dict[str, Config]:
-    """Return the shipped configurations by name."""
+    """Return the configurations shipped with the program, by name."""
     return {name: load_config(Config(), _SHIPPED_DIR / f"{name}.toml", []) for name in SHIPPED_NAMES}
 
 
@@ -82,7 +82,7 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Chang
 
 
 def _parse_value(text: str, *, is_text: bool) -> Any:
-    """Return the TOML value of `text`, or the text itself for a text setting or invalid TOML, so it needs no quotes."""
+    """Return the TOML value of `text`, or `text` itself for text settings and invalid TOML, which need no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -133,7 +133,7 @@ def _is_list_of_pairs(value: Any) -> bool:
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
-    """Return a section changed by values read from `source`; raise ConfigError with a message for each problem."""
+    """Return a section changed by the values in `source`; raise ConfigError with one message per problem."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(section, name, values, source, problems)))  # type: ignore[type-var]
     problems.extend(f"{source}: {problem}." for problem in changed.problems())
@@ -151,12 +151,12 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
 
 
 def sections_with(key: str) -> list[str]:
-    """Return the sections that have a key."""
+    """Return the sections that contain a key."""
     return [section for section in SECTIONS if hasattr(getattr(Config(), section), key)]
 
 
 def _nearest_section(name: str, values: Any) -> str:
-    """Return the advice on an unknown section: the only section with such a key, else the nearest name."""
+    """Return the advice on an unknown section: the only section with that key, otherwise the most similar name."""
     for key in values if isinstance(values, Mapping) else ():
         if len(sections := sections_with(key)) == 1:
             return f"Did you mean {sections[0]}.{key}?"
@@ -184,7 +184,7 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
 
 @cache
 def _field_docs() -> dict[str, dict[str, str]]:
-    """Return the docstring under each field, by class and field name, read from the source code."""
+    """Return the docstring below each field, by class and field name, read from the source code."""
     docs: dict[str, dict[str, str]] = {}
     for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema)).body):
         if isinstance(node, ast.ClassDef):
@@ -196,7 +196,7 @@ def _field_docs() -> dict[str, dict[str, str]]:
 
 
 def describe_setting(name: str) -> str:
-    """Return the help of an option that sets a setting: its meaning and its default."""
+    """Return the help text of an option that changes a setting: its meaning and its default."""
     section, _, key = name.partition(".")
     owner = getattr(Config(), section)
     text, default = _field_docs()[type(owner).__name__][key], getattr(owner, key)
@@ -204,7 +204,7 @@ def describe_setting(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as TOML and JSON write it."""
+    """Return a value in the form used for TOML and JSON."""
     return [list(pair) for pair in value] if isinstance(value, tuple) else value
 
 
@@ -222,7 +222,7 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens, by name, without those for reading a corpus.
+    """Return the settings that decide how a line becomes tokens, by name, without those about reading a corpus.
 
     Settings added after the first release are left out at their default, so that older records stay equal.
     """
@@ -231,7 +231,7 @@ def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> 
 
 
 def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return recorded settings with the defaults that `preparation_settings` left out; {} stays {}: nothing known."""
+    """Return recorded settings with the defaults that `preparation_settings` left out; {} (unknown) stays {}."""
     return {**{name: _default(name) for name in LATER}, **settings} if settings else {}
 
 

@@ -6,21 +6,21 @@ _is_private = False
 
 
 def set_private(is_private: bool) -> None:
-    """Set whether this process keeps tokens and lines of the text out of what people read."""
+    """Set whether this process hides the text's tokens and lines from what it prints and draws."""
     global _is_private
     _is_private = is_private
 
 
 def is_private() -> bool:
-    """Return whether tokens and lines of the text are kept out of what people read."""
+    """Return whether the text's tokens and lines are to be hidden from readers."""
     return _is_private
 
 
 def shown(text: str) -> str:
-    """Return tokens of the text for a message, or that they are not shown."""
+    """Return tokens for use in a message, or a note that they are not shown."""
     return _HIDDEN if _is_private else text
 
 
 def excerpt(line: str) -> str:
-    """Return the start of a line in quotes for a message, or that it is not shown."""
+    """Return the start of a line in quotes for use in a message, or a note that it is not shown."""
     return shown(repr(line[:_LONGEST_EXCERPT]))

@@ -59,7 +59,7 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Word2vecConfig:
-    """Initial token embeddings, by word2vec over the training text."""
+    """Initial token embeddings, trained with word2vec on the training text."""
 
     enabled: bool = True
     """Start the token embeddings from word2vec; false starts them at random."""
@@ -123,7 +123,7 @@ class ModelConfig:
 
     @property
     def num_slots(self) -> int | None:
-        """Character slots of each word; None in token mode."""
+        """Number of character slots per word; None in token mode."""
         return self.character_slots if self.mode == "character" else None
 
     def problems(self) -> Iterator[str]:
@@ -223,7 +223,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedConfig:
-    """Computation of vectors from text."""
+    """How vectors are computed from text."""
 
     layers: str = "all"
     """Layers to write: all, average (their mean), top (the last), mix (learned weights) or a layer's number from 0."""

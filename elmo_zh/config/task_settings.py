@@ -1,4 +1,4 @@
-"""The settings of labelled tasks: data, network and training; commands, Python and manifests take them from here."""
+"""The settings of labelled tasks (data, network and training), used by commands, the Python API and manifests."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BILM_LEARNING_RATE = 0.0001
 
 @dataclass(frozen=True, kw_only=True)
 class DataFiles:
-    """The files that hold the examples, and how they are divided."""
+    """The files that contain the examples, and how they are split."""
 
     # A file of examples; or a folder of files that have train, dev and test in their names, or of one file. Without
     # other files, a column of a file that says train, dev or test divides its examples.
@@ -40,14 +40,14 @@ class DataFiles:
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
-        """Return the files by the part of the data that they hold."""
+        """Return the files by the split that they contain."""
         found = {"train": self.data, "dev": self.dev, "test": self.test}
         return {part: path for part, path in found.items() if path is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The settings for reading files of labelled data."""
+    """Settings for reading files of labelled data."""
 
     kind: str = ""  # One of `KINDS`
     regression: bool = False  # Labels are numbers
@@ -80,16 +80,16 @@ class Reading:
 
     @property
     def num_texts(self) -> int:
-        """Number of texts of an example."""
+        """Number of texts per example."""
         return 2 if self.kind == "pairs" else 1
 
     def columns(self, *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the wanted columns: of the texts, then of the label; "" for one that has to be found."""
+        """Return the requested columns: those of the texts, then that of the label; "" if it has to be found."""
         texts = (*self.text_columns, "", "")[: self.num_texts]
         return (*texts, self.label_column) if with_label else texts
 
     def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the wanted columns: the named ones, else the columns of the task that a file has."""
+        """Return the requested columns: the ones named, otherwise the task's usual columns that a file has."""
         wanted = self.columns(with_label=with_label)
         own = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
         return tuple(name or (known if known in names else "") for name, known in zip(wanted, own, strict=False))
@@ -97,7 +97,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSettings:
-    """The settings of a network."""
+    """Settings of a task network."""
 
     kind: str = ""  # One of `KINDS`
     head: str = option(
@@ -135,7 +135,7 @@ class HeadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """The settings for training a network."""
+    """Settings for training a task network."""
 
     epochs: int = option(30, "Maximum number of epochs.", least=1)
     patience: int = option(
@@ -155,7 +155,7 @@ class TrainSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
-    """The data and settings of a training."""
+    """The data and settings of one training."""
 
     files: DataFiles  # The labelled data
     reading: Reading  # How it is read
@@ -164,13 +164,13 @@ class FitJob:
     num_seeds: int = 1  # Number of trainings, whose seeds are consecutive; the best on the development examples is kept
 
     def seeds(self) -> range:
-        """Return the seeds of the trainings."""
+        """Return the seeds of all trainings."""
         return range(self.files.seed, self.files.seed + self.num_seeds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """The form of predictions, and the columns of a table that hold the texts."""
+    """The form of predictions, and the columns of a table that contain the texts."""
 
     format: str = option(
         "jsonl",

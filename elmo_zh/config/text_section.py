@@ -19,7 +19,7 @@ LATER = ("script",)
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig:
-    """From raw text to sentences and tokens; recorded in the bundle, so that embedding prepares text the same way."""
+    """From raw text to sentences and tokens; recorded in the bundle so that embedding prepares text the same way."""
 
     segmenter: str = choice("jieba", SEGMENTERS)
     """Segmenter: jieba, rjieba (the same, faster; an extra), whitespace (as given), character, or a plug-in's name."""

@@ -1,4 +1,4 @@
-"""Convert another program's model, or a bundle, into a bundle."""
+"""Convert another program's model, or a bundle, to a bundle."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ class ConvertSettings:
     form: BundleForm = field(default_factory=BundleForm)
 
     def files_read(self, source: Path) -> list[Path]:
-        """Return the model that is converted, and the files that the user named."""
+        """Return the model to convert and any files that the user named."""
         others = [path for path in (self.text.user_dictionary, self.warm_on) if path is not None]
         return [source, *self.chosen.by_option().values(), *others]
 
@@ -53,7 +53,7 @@ class ConvertSettings:
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
 ) -> BundleSource:
-    """Read a model of another program, or a bundle, write it as a bundle, and return everything that was read.
+    """Read another program's model, or a bundle, write it as a bundle, and return everything that was read.
 
     The source is a folder or a zip archive; with `force` an existing bundle is replaced.
     """

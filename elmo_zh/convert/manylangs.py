@@ -59,7 +59,7 @@ def is_manylangs(folder: Path) -> bool:
 
 
 def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapped_marks: bool) -> BundleSource:
-    """Read a model of ELMoForManyLangs; without `options` config.json names the configuration."""
+    """Read a model of ELMoForManyLangs; without `options`, config.json names the configuration."""
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
     config_path = config_path or folder / "config.json"
@@ -90,7 +90,7 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
 
 
 def _find_config(folder: Path) -> Path | None:
-    """Return the file in the folder that config.json names; None for the configuration of the released models."""
+    """Return the file in the folder that config.json names, or None for the configuration of the released models."""
     named = load_options(folder / "config.json").get("config_path")
     if not isinstance(named, str):
         raise BundleError(f"{folder / 'config.json'} names no config_path. Name the configuration with --options FILE.")
@@ -131,7 +131,7 @@ def _is_plain(name: Any, value: Any) -> bool:
 
 
 def _refuse_compressed(path: Path) -> None:
-    """Raise BundleError for a state dict with compressed entries: PyTorch never compresses them."""
+    """Raise BundleError for a state dict with compressed entries, since PyTorch never compresses them."""
     if not path.is_file() or not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
@@ -140,7 +140,7 @@ def _refuse_compressed(path: Path) -> None:
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
-    """Read lines of word TAB number; a line without a word is the ideographic space, which was stripped."""
+    """Read lines of word TAB number; a line without a word stands for the ideographic space, which was stripped."""
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again.")
     numbers: dict[str, int] = {}
@@ -158,13 +158,13 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Dictionaries:
-    """The row of each character, mark and word in their tables; `words` is None without word embeddings."""
+    """The rows of characters, markers and words in their tables; `words` is None without word embeddings."""
 
     characters: Mapping[str, int]
     words: Mapping[str, int] | None
 
     def _character_order(self) -> list[str]:
-        """Return characters and marks in our order: theirs, but with the padding last."""
+        """Return characters and markers in our order, which is theirs with the padding moved to the end."""
         theirs = self.characters
         return [*sorted((name for name in theirs if name != "<pad>"), key=theirs.__getitem__), "<pad>"]
 
@@ -177,7 +177,7 @@ class _Dictionaries:
         return Vocabulary([*SPECIALS, *self._plain_words()]) if self.words else None
 
     def alphabet(self, *, swapped_marks: bool) -> Alphabet:
-        """Return our ids of the characters."""
+        """Return our ids for the characters."""
         ours = {name: number for number, name in enumerate(self._character_order())}
         begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
         return Alphabet(
@@ -191,11 +191,11 @@ class _Dictionaries:
         )
 
     def reorder_characters(self, table: Tensor) -> Tensor:
-        """Return their rows of characters in our order."""
+        """Return their character rows in our order."""
         return _take_rows(table, self.characters, self._character_order(), "char.dic")
 
     def reorder_words(self, table: Tensor) -> Tensor:
-        """Return their rows of words in the order of our vocabulary."""
+        """Return their word rows in the order of our vocabulary."""
         return _take_rows(table, self.words or {}, [*_THEIR_SPECIALS, *self._plain_words()], "word.dic")
 
 
@@ -244,7 +244,7 @@ def _build_bilm(
     dictionaries: _Dictionaries,
     folder: Path,
 ) -> BiLM:
-    """Return the biLM with all weights; every parameter has to be in the files, and every weight to be used."""
+    """Return the biLM with all weights; the files have to contain every parameter and nothing unused."""
     assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
@@ -262,7 +262,7 @@ def _build_bilm(
 
 
 def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
-    """Copy values into all parameters; each has to be there, finite and of the right shape."""
+    """Copy values into all parameters; each value has to exist, be finite and have the right shape."""
     for name, parameter in bilm.named_parameters():
         value = found[name].float()
         if value.shape != parameter.shape or not bool(torch.isfinite(value).all()):
@@ -310,6 +310,6 @@ def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tup
 
 
 def _reorder_gates(rows: Tensor, cell_dim: int) -> Tensor:
-    """Return the rows of the gates i, f, j, o (second axis, 4D) in the order i, j, f, o."""
+    """Return the gate rows i, f, j, o (second axis, 4D) reordered to i, j, f, o."""
     i, f, j, o = rows.split(cell_dim, dim=1)  # type: ignore[no-untyped-call]
     return torch.cat([i, j, f, o], dim=1)

@@ -1,4 +1,4 @@
-"""The files of another program's model, in a folder or a zip archive, recognised by content rather than name.
+"""The files of another program's model, in a folder or a zip archive, recognised by content rather than by name.
 
 No code is run, no path inside a file is followed, and sizes are checked before anything is unpacked.
 """
@@ -33,7 +33,7 @@ _ARCHIVE_ERRORS = (
 
 @contextmanager
 def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
-    """Yield the folder of a model's files; an archive is unpacked to `unpacked` in the meantime.
+    """Yield the folder of a model's files; an archive is temporarily unpacked to `unpacked`.
 
     Files that a killed process left there are replaced.
     """
@@ -124,7 +124,7 @@ def require_sane_gzip(path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenFiles:
-    """Files that the user named; the others are searched for."""
+    """Files that the user named; the others are found by searching."""
 
     options: Path | None = None
     weights: Path | None = None
@@ -132,7 +132,7 @@ class ChosenFiles:
     token_embeddings: Path | None = None
 
     def by_option(self) -> dict[str, Path]:
-        """Return the files that were named, by their command-line options."""
+        """Return the named files by their command-line options."""
         given = {
             "--options": self.options,
             "--weights": self.weights,
@@ -143,18 +143,18 @@ class ChosenFiles:
 
 
 def find_options(folder: Path) -> Path:
-    """Return the only JSON file of that name."""
+    """Return the only JSON file of the expected name."""
     return _only(folder, _named(folder, "options.json", "*options.json"), "options")
 
 
 def find_weights(folder: Path) -> Path:
-    """Return the only HDF5 file with LSTM cells."""
+    """Return the only HDF5 file that contains LSTM cells."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
     return _only(folder, [path for path in files if "RNN_0" in ForeignFile.open(path).members], "weights")
 
 
 def first_named(folder: Path, *patterns: str) -> Path | None:
-    """Return the first file that matches a pattern, earlier patterns first; None if none matches."""
+    """Return the first file that matches a pattern, trying the patterns in order; None if none matches."""
     return next(iter(_named(folder, *patterns)), None)
 
 

@@ -1,4 +1,4 @@
-"""Models in the published layout: bilm-tf, AllenNLP, simple_elmo, NLPL's archives."""
+"""Models in the published layout: those of bilm-tf, AllenNLP, simple_elmo and NLPL."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """Preparation of a model's training text, as far as the user knows it."""
+    """How a model's training text was prepared, as far as the user knows."""
 
     config: TextConfig | None = None
     user_dictionary: Path | None = None
@@ -65,7 +65,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary, or None if it is missing, or if it is not needed and in another form.
+    """Return the vocabulary; None if it is missing, or if it is optional and in another format.
 
     A file that the user named is needed: it is an error if it cannot be used.
     """

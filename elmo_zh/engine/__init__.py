@@ -1,1 +1,1 @@
-"""Engines that run the tasks of the corpus stages: this process, worker processes, or a Dask cluster."""
+"""Engines, which run the tasks of the corpus stages in this process, in worker processes or on a Dask cluster."""

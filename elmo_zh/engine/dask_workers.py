@@ -1,4 +1,4 @@
-"""The engine that uses the workers of a Dask cluster, on machines that see the same disk under the same paths."""
+"""An engine that uses the workers of a Dask cluster, on machines that see the same files at the same paths."""
 
 import importlib.util
 import socket
@@ -55,7 +55,7 @@ def _connect(scheduler: str) -> "Client":
 
 
 def _require_workers(client: "Client", scheduler: str) -> None:
-    """Raise ClusterError unless there are workers, and they and the scheduler have this version of elmo-zh."""
+    """Raise ClusterError unless there are workers, and they and the scheduler run this version of elmo-zh."""
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
     except TimeoutError:
@@ -64,7 +64,7 @@ def _require_workers(client: "Client", scheduler: str) -> None:
         ) from None
 
     def find_version() -> str | None:
-        """Return the version of elmo-zh on the calling machine; sent as code, as it may not be installed there."""
+        """Return the version of elmo-zh on the calling machine; sent as code, since it may not be installed there."""
         try:
             from elmo_zh.version import __version__ as found
         except ImportError:
@@ -120,7 +120,7 @@ class _DaskWorkers:
 
 
 class _CheckedWork(Generic[Task, Result]):
-    """Work with checks on the worker itself: it may have joined later with another version, or see another disk."""
+    """Work that checks the worker itself: it may have joined later with another version, or see another disk."""
 
     def __init__(self, work: Callable[[Task], Result]) -> None:
         self._work, self._version = work, __version__

@@ -1,4 +1,4 @@
-"""Engines run tasks that do not depend on each other: in this process, or in worker processes on this machine.
+"""Engines run independent tasks in this process, or in worker processes on this machine.
 
 Large values, such as models, are sent to workers by name, and each worker loads them once.
 """
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Runs tasks that do not depend on each other.
+    """Runs independent tasks.
 
     A task may run more than once, on this machine or another, even at the same time, if an engine mistakes a living
     worker for a dead one. So a task must write the same files each time, and give each its name only when it is
@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 
 class ThisProcess:
-    """An `Engine` that runs one task after another in this process."""
+    """An `Engine` that runs tasks one after another in this process."""
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:  # noqa: D102
         for task in tasks:
@@ -52,19 +52,19 @@ _MOST_DEATHS = 3
 
 
 class Workers(Protocol):
-    """Provides executors."""
+    """Provides a pool of workers as an executor."""
 
     def executor(self) -> Executor:
-        """Return the running executor; start one if needed."""
+        """Return the running executor, starting one if needed."""
 
     def discard(self) -> None:
-        """Forget the running executor, whose workers have died."""
+        """Forget the running executor after its workers have died."""
 
 
 def run_tasks(
     workers: Workers, num_ahead: int, work: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result in the order in which tasks finish; repeat tasks whose worker died."""
+    """Yield each task with its result in the order in which tasks finish; tasks are repeated if their worker dies."""
     upcoming = iter(tasks)
     submitted: dict[Future[Result], Task] = {}
     again: list[Task] = []
@@ -99,7 +99,7 @@ def run_tasks(
 def _submit(
     executor: Executor, work: Callable[[Task], Result], tasks: list[Task], submitted: dict[Future[Result], Task]
 ) -> list[Task]:
-    """Submit tasks; return those that could not be submitted because the workers are dead."""
+    """Submit tasks; return those that could not be submitted because the workers have died."""
     for number, task in enumerate(tasks):
         try:
             submitted[executor.submit(work, task)] = task
@@ -110,7 +110,7 @@ def _submit(
 
 @contextmanager
 def worker_processes(num_workers: int) -> Iterator[Engine]:
-    """Yield an engine of `num_workers` processes; they end with the block, and immediately if it fails."""
+    """Yield an engine of `num_workers` processes; they end with the block, or immediately if it fails."""
     processes = _Processes(num_workers)
     try:
         yield processes
@@ -155,7 +155,7 @@ class _Processes:
 
 
 def _start_tracker() -> None:
-    """Start Python's process that tracks semaphores so that a closed terminal does not end it before this process.
+    """Start Python's semaphore tracker in such a way that closing the terminal does not end it before this process.
 
     It ignores Ctrl-C and SIGTERM itself. Without it this process would end with a traceback.
     """
@@ -178,7 +178,7 @@ def _start_worker() -> None:
 
 
 def _end_after(main: BaseProcess) -> None:
-    """End this worker when the main process has ended, even if that was killed."""
+    """End this worker once the main process has ended, even if it was killed."""
     main.join()
     os._exit(1)
 
@@ -193,7 +193,7 @@ _turn = threading.RLock()
 
 
 class LoadedOnce(Generic[*Values]):
-    """Values that a worker loads when they are first used and then keeps, however many tasks need them.
+    """Values that a worker loads on first use and then keeps, however many tasks need them.
 
     Tasks carry the recipe of each value: the result of its `__reduce__`, such as a function and the folder and digest
     of a model. The arguments must be hashable.
@@ -215,7 +215,7 @@ class LoadedOnce(Generic[*Values]):
 
     @contextmanager
     def used(self) -> Iterator[tuple[*Values]]:
-        """Yield the values; threads of one process take turns."""
+        """Yield the values to one thread of a process at a time."""
         with _turn:
             yield _loaded(self._recipes) if self._values is None else self._values
 

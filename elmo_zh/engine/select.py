@@ -1,4 +1,4 @@
-"""Selection of the engine."""
+"""Choose the engine."""
 
 import os
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ SMALL_BYTES = 500_000
 
 @dataclass(frozen=True, kw_only=True)
 class EngineChoice:
-    """The engine that the user wants for the tasks of the corpus stages; it does not change the results."""
+    """The user's choice of engine for the tasks of the corpus stages; it does not affect the results."""
 
     num_workers: int = 0  # Number of processes on this machine; 0 means one for each processor core
     kind: str = "local"  # "local", or "dask" for the workers of a cluster
     scheduler: str = ""
 
     def num_processes(self, num_bytes: float) -> int:
-        """Return how many processes on this machine work on this much text; 1 is the main process itself."""
+        """Return how many processes on this machine work on this much text; 1 means the main process itself."""
         return (self.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
 
     @contextmanager

@@ -1,1 +1,1 @@
-"""Create HDF5 files without crashing on a full disk; read untrusted ones in another process."""
+"""Create HDF5 files without crashing on a full disk, and read untrusted ones in another process."""

@@ -1,4 +1,4 @@
-"""Create HDF5 files so that a full disk is an error instead of a crash."""
+"""Create HDF5 files so that a full disk causes an error instead of a crash."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import h5py
 
 @contextmanager
 def create_hdf5(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new HDF5 file, opened with these options of h5py.File.
+    """Yield a new HDF5 file, opened with the given options of h5py.File.
 
     HDF5's own file driver cannot close a file on a full disk, and the process then crashes at exit. Through a Python
     file object the same failure is an OSError.

@@ -1,4 +1,4 @@
-"""Read untrusted HDF5 files in a separate process, because they can corrupt memory in the HDF5 library.
+"""Read untrusted HDF5 files in a separate process, because they can corrupt memory inside the HDF5 library.
 
 Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
 comes from. Only files in the work folders of this program are read directly. For each file a process starts, sends what
@@ -48,7 +48,7 @@ _UNSAFE = "Do not use it; get it again from a source that you trust."
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The findings of a reader in a file: values that JSON can hold, and arrays by name."""
+    """What a reader found in a file: values that JSON can represent, and arrays by name."""
 
     fields: dict[str, Any]
     _path: Path
@@ -58,14 +58,14 @@ class Found:
         weakref.finalize(self, self._path.unlink, missing_ok=True)
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return an array by its name."""
+        """Return the array with a name."""
         with safe_open(self._path, "np") as tensors:
             found: NDArray[Any] = tensors.get_tensor(name)
             return found
 
 
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
-    """Return the findings of a reader of HDF5 files that runs in another process.
+    """Return what a reader found in an HDF5 file; the reader runs in another process.
 
     Each piece may take `seconds`; the arguments are values that JSON can hold.
 
@@ -95,7 +95,7 @@ def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, *
 
 
 def _fields(kept: Path, path: Path) -> dict[str, Any]:
-    """Return the fields that the process has sent; raise UnsafeFileError if it sent anything else."""
+    """Return the values that the process sent; raise UnsafeFileError if it sent anything else."""
     try:
         with safe_open(kept, "np") as tensors:
             return dict(json.loads(tensors.metadata()["fields"]))
@@ -104,7 +104,7 @@ def _fields(kept: Path, path: Path) -> dict[str, Any]:
 
 
 def _run(request: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, str]:
-    """Start the process and keep its output; return its exit status and its error report."""
+    """Run the process and collect its output; return its exit status and its error report."""
     allowed = _ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * (path.stat().st_size if path.is_file() else 0)
     utf8 = ["-X", "utf8"] if sys.flags.utf8_mode else []
     process = subprocess.Popen(  # noqa: S603 - the same Python, and no words of a user

@@ -1,4 +1,4 @@
-"""A foreign HDF5 file as its users see it: its structure, and its arrays of floats."""
+"""An untrusted HDF5 file as the rest of the program sees it: its structure, and its arrays of floats."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _MOST_NAMES = 2
 
 @dataclass(frozen=True, eq=False)
 class ForeignFile:
-    """An HDF5 file that is not trusted.
+    """An untrusted HDF5 file.
 
         file = ForeignFile.open(path, {"softmax/b": (30_000,)})
         bias = file.read_array("softmax/b", (30_000,))
@@ -38,13 +38,13 @@ class ForeignFile:
 
     @classmethod
     def open(cls, path: Path, arrays: Mapping[str, Sequence[int | None]] | None = None) -> "ForeignFile":
-        """Read a file's structure, and the numbers of datasets with these shapes; None matches any size."""
+        """Read a file's structure, and the numbers in the datasets with the given shapes; None matches any size."""
         found = read_foreign(describe, path, arrays=dict(arrays or {}))
         fields = found.fields
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds datasets of these shapes, as plain floats.
+        """Raise BundleError unless the file itself holds datasets of these shapes as plain floats.
 
         Two of them may share their data, as embedding and softmax/W of a tied model do. Many names of one dataset could
         take any amount of memory.
@@ -78,7 +78,7 @@ class ForeignFile:
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets that were asked for when the file was opened, in the given order.
+        """Yield datasets that were requested when the file was opened, in the given order.
 
         Raises:
             BundleError: If one is missing, has another shape or type, is stored outside the file, or is not finite.

@@ -1,4 +1,4 @@
-"""The process in which one foreign HDF5 file is read: with limits, and without torch.
+"""The process that reads one untrusted HDF5 file, with limits and without torch.
 
 A file that makes the HDF5 library crash, allocate or loop ends this process, and nothing else. Findings go to
 standard output as safetensors, an error to standard error as JSON.
@@ -33,7 +33,7 @@ _TYPES = {"f2": "F16", "f4": "F32", "f8": "F64"}
 
 
 def main() -> None:
-    """Read the file that standard input names, and end."""
+    """Read the file named on standard input, and exit."""
     wanted = json.load(sys.stdin)
     reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
     with os.fdopen(1, "wb", closefd=False) as output, os.fdopen(os.dup(2), "w", encoding="utf-8") as told:
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def described(error: Exception) -> str:
-    """Return an error as this process reports it: as JSON, or as a traceback if this program is at fault."""
+    """Return an error as this process reports it: as JSON, or as a traceback if it is a bug in this program."""
     if isinstance(error, ElmoZhError):
         return json.dumps({"kind": "refused", "error": type(error).__name__, "messages": error.messages})
     if isinstance(error, MemoryError):
@@ -63,7 +63,7 @@ def described(error: Exception) -> str:
 
 
 def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
-    """Write fields and arrays of floats as safetensors; an h5py dataset is read a few rows at a time.
+    """Save values and arrays of floats as safetensors; an h5py dataset is read a few rows at a time.
 
     Each piece may take `seconds`; 0 is no limit.
     """
@@ -101,6 +101,6 @@ def _limit() -> None:
 
 
 def _set_alarm(seconds: float) -> None:
-    """Let the kernel end this process after some time, whatever it is doing; 0 for never."""
+    """Have the kernel kill this process after some time, whatever it is doing; 0 means never."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,4 +1,4 @@
-"""The readers of datasets, which run in the process that reads foreign files.
+"""Functions that read datasets, run by the process that reads untrusted files.
 
 Nothing outside a file is touched, and sizes are known before memory is allocated.
 """
@@ -21,7 +21,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
-    """Yield the names at the top of a file, the datasets in it, and some arrays of floats by their addresses.
+    """Yield the names at the top level of a file, the datasets in it, and some arrays of floats by path.
 
     A dataset whose shape differs is left out; None matches any size.
     """
@@ -48,7 +48,7 @@ def name_attributes(path: Path) -> Answer:
 
 
 def _describe(file: Any, name: str) -> dict[str, Any] | None:
-    """Return a dataset's description; None if h5py cannot express its name or type."""
+    """Return a description of a dataset, or None if h5py cannot represent its name or type."""
     try:
         dataset = own_dataset(file, name)
         dtype = dataset.dtype
@@ -66,7 +66,7 @@ def _describe(file: Any, name: str) -> dict[str, Any] | None:
 
 
 def _is_sound(dataset: Any, shape: Sequence[int | None]) -> bool:
-    """Return whether a dataset has floats of this shape, and holds them."""
+    """Return whether a dataset has floats of this shape and actually holds them."""
     found = dataset.shape
     is_same = found is not None and len(found) == len(shape)
     fits = is_same and all(size in (None, own) for size, own in zip(shape, found, strict=True))
@@ -74,7 +74,7 @@ def _is_sound(dataset: Any, shape: Sequence[int | None]) -> bool:
 
 
 def dataset_names(file: Any, path: Path) -> list[str]:
-    """Return the names of all datasets that hard links lead to, so that nothing outside the file is touched."""
+    """Return the names of all datasets reached through hard links, so that nothing outside the file is touched."""
     found: list[str] = []
     seen = {h5py.h5o.get_info(file.id).addr}
     waiting: list[tuple[str, int, Any]] = [("", 0, file)]
@@ -101,12 +101,12 @@ def dataset_names(file: Any, path: Path) -> list[str]:
 
 
 def shown_name(name: bytes) -> str:
-    """Return a name, with bytes that are not UTF-8 escaped."""
+    """Return a name with any bytes that are not UTF-8 escaped."""
     return name.decode("utf-8", "backslashreplace")
 
 
 def own_dataset(file: Any, name: str) -> Any:
-    """Return a dataset that is reached without links, which may lead out of the file; else raise KeyError."""
+    """Return a dataset reached without links, which may lead out of the file; otherwise raise KeyError."""
     group = file
     for part in name.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):
@@ -118,7 +118,7 @@ def own_dataset(file: Any, name: str) -> Any:
 
 
 def holds_its_data(dataset: Any) -> bool:
-    """Return whether the file itself holds all the data that a dataset's shape requires."""
+    """Return whether the file itself holds all the data that the dataset's shape calls for."""
     stored = dataset.id.get_storage_size()
     held = stored if dataset.compression is None else max(stored * MOST_COMPRESSION, _SMALL_BYTES)
     return not dataset.external and not dataset.is_virtual and held >= dataset.nbytes

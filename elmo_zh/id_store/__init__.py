@@ -1,4 +1,4 @@
-"""The token id store: segmented text as numbers on disk, in shards, read through memory maps.
+"""The token id store: segmented text as numbers on disk, in shards that are read through memory maps.
 
 A folder of raw little-endian arrays, and `store.json` with their lengths and the vocabulary's digest. Each segmented
 file becomes one shard; shards are numbered from 0 in the order of the files. The files of shard 00000:

@@ -1,4 +1,4 @@
-"""Build an id store: one task for each segmented file, and in character mode a second one."""
+"""Build an id store, with one task for each segmented file and, in character mode, a second one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -46,14 +46,14 @@ class ShardTask:
 
 
 class _Ids(dict[str, int]):
-    """Ids by word; all other words get the id of <UNK>."""
+    """Ids by word; any other word gets the id of <UNK>."""
 
     def __missing__(self, word: str) -> int:
         return UNKNOWN_ID
 
 
 class _GrowingIds(_Ids):
-    """Ids by word; other words are added with the next free id above the vocabulary."""
+    """Ids by word; any other word is added with the next free id above the vocabulary."""
 
     def __init__(self, known: dict[str, int], num_rows: int) -> None:
         super().__init__(known)
@@ -68,7 +68,7 @@ class _GrowingIds(_Ids):
 
 @lru_cache(1)
 def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
-    """Return a vocabulary, and the ids of its words, of line ends and of empty strings; cached for the next task."""
+    """Return a vocabulary and the ids of its words, line ends and empty strings; cached for the next task."""
     vocabulary = load_vocabulary(path)
     if vocabulary.digest() != digest:
         raise RunError(f"{path} has changed while text was being encoded with it. Repeat the command.")
@@ -123,7 +123,7 @@ def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], N
 
 
 def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: SpellingModel) -> None:
-    """Write the number of characters in each sentence's words, and the cost of spelling its unknown words."""
+    """Write the number of characters in each sentence's words, and the cost of spelling the unknown ones."""
     with ExitStack() as stack:
         characters_file, spelling_file = (
             stack.enter_context(stack.enter_context(writer.file(suffix)).open("wb"))
@@ -138,7 +138,7 @@ def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: S
 
 
 def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) -> int:
-    """Write the first sentence of each document and return the number of documents; empty ones are dropped."""
+    """Write the first sentence of each document and return the number of documents; empty ones are left out."""
     lengths = np.array([num_sentences], np.uint64)
     if task.documents is not None:
         content = task.documents.read_bytes()
@@ -157,7 +157,7 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class RenumberTask:
-    """A shard whose words outside the vocabulary are to get their final ids."""
+    """A shard in which words outside the vocabulary are to get their final ids."""
 
     local: Path  # Path of the ids that `encode_shard` has written
     numbers: Path  # Path of the final ids of the shard's other words in their order, uint32
@@ -165,7 +165,7 @@ class RenumberTask:
 
 
 def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
-    """Write the final ids of a shard."""
+    """Replace the ids in a shard with the final ones."""
     numbers = read_numbers(task.numbers, "<u4")
     with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
         while content := local.read(4 * _CHUNK_IDS):
@@ -189,7 +189,7 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files, by kind, into a new store, which is written atomically; return its counts.
+    """Encode segmented files, grouped by kind, into a new store that is written atomically; return its counts.
 
     The files of the store are the same with every engine. Workers read `vocabulary` and `character_counts` (the
     spelling model of unknown words) by path. In character mode the words outside the vocabulary are added to the
@@ -231,7 +231,7 @@ def _documents(text: Path) -> Path | None:
 
 
 def _renumber(lexicon: Lexicon, names: Sequence[str], engine: Engine, parts: WorkFolder) -> None:
-    """Give the words outside the vocabulary ids that are the same in all shards, in order of first occurrence."""
+    """Give words outside the vocabulary ids that are the same in all shards, in order of first occurrence."""
     num_rows = len(lexicon.vocabulary)
     ids: dict[str, int] = {}
     tasks = {}

@@ -39,7 +39,7 @@ class EncodedSentences:
     """Sentences as word ids without <S> and </S>, in shards that are opened on demand."""
 
     def __init__(self, counts: Sequence[Mapping[str, int]], open_shard: Callable[[int], ShardArrays]) -> None:
-        """Describe the shards by their numbers of `tokens`, `sentences` and (of training text) `documents`."""
+        """Describe the shards by their numbers of `tokens`, `sentences` and, for training text, `documents`."""
         # Number of the first sentence, and of the first document, of each shard, and the totals.
         self._sentence_starts = [0, *accumulate(shard["sentences"] for shard in counts)]
         self._document_starts = [0, *accumulate(shard.get("documents", 0) for shard in counts)]
@@ -61,7 +61,7 @@ class EncodedSentences:
         return shard.ids[int(shard.offsets[own]) : int(shard.offsets[own + 1])]
 
     def length(self, index: int) -> int:
-        """Return the number of words of one sentence."""
+        """Return the number of words in one sentence."""
         shard, own = self._find(index)
         return int(shard.offsets[own + 1]) - int(shard.offsets[own])
 
@@ -77,14 +77,14 @@ class EncodedSentences:
         return range(first + int(bounds[own]), first + int(bounds[own + 1]))
 
     def lengths(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of words of many sentences, in any order."""
+        """Return the number of words in each of many sentences, in any order."""
         order = np.argsort(chosen, kind="stable")
         lengths = np.empty(len(chosen), np.int64)
         lengths[order] = np.concatenate([np.diff(spans).ravel() for _, spans in self._spans(chosen[order])])
         return lengths
 
     def read(self, chosen: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the ids of sentences, given by ascending number, concatenated, and the length of each."""
+        """Return the concatenated ids of sentences, given in ascending order, and the length of each sentence."""
         read, lengths = [], []
         for ids, spans in self._spans(chosen):
             own = np.diff(spans).ravel()
@@ -94,7 +94,7 @@ class EncodedSentences:
         return np.concatenate(read), np.concatenate(lengths)
 
     def _spans(self, chosen: NDArray[np.int64]) -> Sequence[tuple[NDArray[Any], NDArray[np.int64]]]:
-        """Return, by shard, its ids and the start and end in them of each chosen sentence, in ascending order."""
+        """Return the ids of each shard, with the start and end in them of each chosen sentence, in ascending order."""
         spans = [(np.zeros(0, np.uint16), np.zeros((0, 2), np.int64))]
         bounds = np.searchsorted(chosen, self._sentence_starts)
         for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
@@ -106,7 +106,7 @@ class EncodedSentences:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents, none of which is empty."""
+        """Number of non-empty documents."""
         return self._document_starts[-1]
 
     @property
@@ -124,7 +124,7 @@ def _only_shard(
 
 
 class HeldoutSentences(EncodedSentences):
-    """Held-out sentences, each with its number of characters and the cost of spelling its unknown words in nats."""
+    """Held-out sentences, each with its number of characters and the cost in nats of spelling its unknown words."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The files of an id store, its description in store.json, and how it is opened."""
+"""The files of an id store, its description in store.json, and the function that opens it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Description:
     other_words_bytes: int | None  # Size of other_words.txt; None in token mode
 
     def array_dtype(self, suffix: str) -> str:
-        """Return the dtype of the arrays with a suffix."""
+        """Return the dtype of the arrays with a file suffix."""
         return _DTYPES.get(suffix, self.id_dtype)
 
     def file_bytes(self) -> dict[str, int]:
@@ -65,7 +65,7 @@ class Description:
 
 
 def remedy(folder: Path) -> str:
-    """Return the advice for a store that cannot be used."""
+    """Return the advice to give for a store that cannot be used."""
     return f"Make it again with: {command('encode', '--run', folder.parent, '--force')}"
 
 
@@ -104,7 +104,7 @@ def _is_count(value: Any) -> bool:
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the files of an id store according to its description."""
+    """Return the files of an id store that its description lists."""
     return [folder / name for name in (*read_description(folder).file_bytes(), DESCRIPTION)]
 
 
@@ -168,7 +168,7 @@ class _Shards:
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
     def require_sound(self, num_words: int) -> None:
-        """Raise RunError unless all ids belong to words, and offsets rise from 0 to the size of what they divide."""
+        """Raise RunError unless all ids belong to words, and offsets rise from 0 to the length of what they divide."""
         for number in range(len(self.counts)):
             arrays = self.open(number)
             bounds = {"offsets": (arrays.offsets, len(arrays.ids))}

@@ -17,17 +17,17 @@ from elmo_zh.run.work_folder import Region
 
 
 def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the numbers of a file that holds nothing else, a read-only array of shape (n,)."""
+    """Return the numbers in a file that contains nothing else, as a read-only array of shape (n,)."""
     return np.frombuffer(path.read_bytes(), dtype)
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> None:
-    """Write the bytes of an array, and nothing else, into a new file."""
+    """Write the bytes of an array to a new file, and nothing else."""
     path.write_bytes(numbers.tobytes())
 
 
 def save_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write an .npy file in C order; for an array in C order these are the bytes of `np.save`."""
+    """Write an .npy file in C order; for an array in C order, the bytes are those of `np.save`."""
     with path.open("wb") as file:
         write_header(file, array.dtype, array.shape)
         file.write(np.ascontiguousarray(array).data)
@@ -39,7 +39,7 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays by name into an .npz file."""
+    """Write named arrays to an .npz file."""
     with path.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
@@ -57,7 +57,7 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
 
 
 class ArrayWork:
-    """A `PartWork` whose values are arrays, kept as .npy files."""
+    """A `PartWork` whose values are arrays stored in .npy files."""
 
     def save(self, value: NDArray[Any], path: Path) -> None:
         """Write an array."""
@@ -69,7 +69,7 @@ class ArrayWork:
 
 
 class ArrayWriter:
-    """An .npy file to which rows are appended: of known shape, or growing along its only axis.
+    """An .npy file that rows are appended to, with a fixed shape or growing along its only axis.
 
     Rows of an array of shape (L, n, D) are appended in all L parts. The file is not memory-mapped, since a full disk
     would end the process.
@@ -81,7 +81,7 @@ class ArrayWriter:
         self._start = file.tell()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append rows, in the dtype of the file, along the second axis of three or the first of fewer."""
+        """Append rows in the file's dtype, along the second axis for three axes and the first for fewer."""
         assert rows.dtype == self._dtype, rows.dtype
         for number, part in enumerate(rows if rows.ndim == 3 else ()):
             first_row = number * self._shape[1] + self.num_rows
@@ -92,13 +92,13 @@ class ArrayWriter:
         self.num_rows += rows.shape[1] if rows.ndim == 3 else len(rows)
 
     def finish(self) -> None:
-        """Write the number of rows of a growing array; NumPy leaves room for it in the header."""
+        """Write the number of rows of a growing array into the header, where NumPy leaves room for it."""
         self._file.seek(0)
         write_header(self._file, self._dtype, (self.num_rows,))
 
 
 class RowFile:
-    """An .npy file of known size, whose rows are written in place, so that a killed process loses only the last."""
+    """An .npy file of fixed size whose rows are written in place, so that a killed process loses only the last ones."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -114,7 +114,7 @@ class RowFile:
             file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
 
     def write(self, first_row: int, rows: NDArray[Any]) -> Region:
-        """Write consecutive rows, wait until they are on the disk, and return where they are."""
+        """Write consecutive rows, wait until they are on disk, and return their position."""
         assert rows.dtype == self._dtype, rows.dtype
         start = self._start + first_row * self._row_bytes
         with self._path.open("r+b") as file:

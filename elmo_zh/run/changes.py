@@ -1,4 +1,4 @@
-"""Describe the changes since a stage was recorded: settings by their dotted names, files by name."""
+"""Describe what has changed since a stage was recorded: settings by their dotted names, files by name."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def describe_changes(
 
 
 def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a phrase for the files that are new, gone or changed, by their digests."""
+    """Return a phrase about the files that are new, missing or changed, judging by their digests."""
     changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
     new, gone = now.keys() - before.keys(), before.keys() - now.keys()
     phrases = {
@@ -45,7 +45,7 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
 
 
 def _flat(stage: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return recorded settings by the names that users give them."""
+    """Return recorded settings by the names that users type."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if stage == "export" and isinstance(value, dict):
@@ -62,7 +62,7 @@ def _dotted(stage: str, name: str) -> str:
 
 
 def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a phrase for each setting that has changed, by dotted names; a missing value is the default."""
+    """Return a phrase for each changed setting, by dotted name; a missing value counts as the default."""
     changed = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
     if "text.segmenter" in changed and _SEGMENTER in changed:
         changed.remove(_SEGMENTER)  # another segmenter has another version
@@ -82,7 +82,7 @@ def _describe_setting(name: str, before: Any, now: Any) -> str:
 
 
 def _spell(name: str, value: Any) -> str:
-    """Return a value as --set takes it."""
+    """Return a value in the form that --set takes."""
     if value is None:
         section, _, key = name.partition(".")
         value = getattr(getattr(Config(), section, None), key, None)
@@ -94,7 +94,7 @@ def _spell(name: str, value: Any) -> str:
 
 
 def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str] | None = None) -> str:
-    """Return a segmenter's name, such as "jieba 0.42.1", with the digests in which it differs from another one."""
+    """Return a segmenter's name, such as "jieba 0.42.1", with the digests that differ from another segmenter's."""
     if not described:
         return "unknown"
     words = [" ".join(described[key] for key in ("name", "version") if key in described)]

@@ -1,4 +1,4 @@
-"""Recognise full disks in the errors of the system and of libraries, and say what did not fit."""
+"""Recognise full disks from the errors of the system and of libraries, and say what did not fit."""
 
 import errno
 import re
@@ -17,7 +17,7 @@ _CERTAIN_FRACTION = 0.5
 
 
 def system_error_number(error: Exception) -> int | None:
-    """Return the system's error number that an exception carries, or has in its text."""
+    """Return the system error number that an exception carries or mentions in its text."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     match = _NUMBER_IN_TEXT.search(" ".join(str(error).split()))
@@ -51,7 +51,7 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Return, as text, how much disk space an output needs and how much is free, before anything is computed.
+    """Return a text saying how much disk space an output needs and how much is free, before anything is computed.
 
     Only half of an estimate (not `is_exact`) has to be free. `advice` names the options that make the output smaller.
     """

@@ -25,14 +25,14 @@ _NOTED: ContextVar[tuple[list[Path], list[Path]] | None] = ContextVar("noted", d
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content as "sha256:<64 hex digits>"."""
+    """Return the SHA-256 digest of a file's content as "sha256:<64 hex digits>"."""
     with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 @contextmanager
 def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
-    """Keep the block's outputs from replacing inputs: the given paths, and the paths noted with `note_input`."""
+    """Prevent outputs in the block from replacing inputs: the given paths, and those registered by `note_input`."""
     token = _NOTED.set((list(inputs), []))
     try:
         yield
@@ -41,7 +41,7 @@ def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
 
 
 def note_input(path: Path) -> None:
-    """Note that the running command reads a file or folder; raise OutputError if it writes an output there."""
+    """Register that the running command reads a file or folder; raise OutputError if it also writes there."""
     inputs, outputs = _NOTED.get() or ([], [])
     inputs.append(path)
     for output in outputs:
@@ -72,19 +72,19 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
 
 
 def require_replaceable_kind(path: Path) -> None:
-    """Raise OutputError if something other than a file or a folder is at a path: a device, a pipe or a socket."""
+    """Raise OutputError if a path is something other than a file or a folder: a device, a pipe or a socket."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
 
 
 def folder_bytes(path: Path) -> int:
-    """Return the size in bytes of a file, or of all files in a folder, not counting links; 0 if it does not exist."""
+    """Return the size in bytes of a file, or of all files in a folder without links; 0 if it does not exist."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, unless they exist, so that a later power cut does not lose them."""
+    """Create a folder and its parents, unless they exist, so that a later power cut does not lose them."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -97,7 +97,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a path at which to write a file or folder; it replaces `path` only if the block succeeds.
+    """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
 
     Until then its name ends in `.unfinished`; a file of that name that a killed process left behind is removed.
     """
@@ -123,7 +123,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_once(path: Path) -> Iterator[Path]:
-    """Yield a unique path at which to write a file; it replaces `path` only if the block succeeds.
+    """Yield a unique temporary path for a file, which replaces `path` only if the block succeeds.
 
     Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
     wins, so all should write the same content.
@@ -142,7 +142,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn the error of a full disk, from the system or a library, into one that names the output and its size.
+    """Turn a full-disk error of the system or a library into one that names the output and its size.
 
     An error about a file that grows too large gets the name of the output too.
     """
@@ -158,7 +158,7 @@ def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
 
 
 def _restore(replaced: Path, path: Path) -> None:
-    """Move a folder back that was moved aside for one that was never finished; remove it if the new one is there."""
+    """Restore a folder that was moved aside for one that was never finished; delete it if the new one is there."""
     if replaced.exists() and not path.exists():
         replaced.rename(path)
     else:
@@ -166,7 +166,7 @@ def _restore(replaced: Path, path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Force the content of a file, or of all files in a folder, to disk, so that a power cut leaves no empty file."""
+    """Flush the content of a file, or of all files in a folder, to disk, so that a power cut leaves no empty file."""
     if path.is_dir():
         for each in sorted(path.iterdir()):
             _sync(each)
@@ -176,13 +176,13 @@ def _sync(path: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Force the content of a file to disk."""
+    """Flush the content of a file to disk."""
     with path.open("rb") as opened:
         os.fsync(opened.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """Force the names in a folder to disk: without that, a power cut may undo a rename."""
+    """Flush the names in a folder to disk; without this, a power cut may undo a rename."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
         return
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -197,7 +197,7 @@ def sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder, if it exists; a folder is renamed first and so vanishes in one step.
+    """Delete a file, a link or a folder, if it exists; a folder is renamed first, so that it vanishes in one step.
 
     The rest of a folder whose removal was interrupted is removed too.
     """
@@ -214,7 +214,7 @@ def remove(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as readable JSON, atomically."""
+    """Write a value as human-readable JSON, atomically."""
     with atomic_path(path) as unfinished:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
         # File names may hold bytes that are not UTF-8, which Python represents as lone surrogates: write their escapes.
@@ -222,7 +222,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8, or is nested too deeply."""
+    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8 or is nested too deeply."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
@@ -230,7 +230,7 @@ def read_json(path: Path) -> Any:
 
 
 def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record without its own `digest`.
+    """Return the digest of a record, computed without its own `digest`.
 
     Raise ValueError if it is nested too deeply: JSON can be read a little deeper than it can be written.
     """
@@ -243,13 +243,13 @@ def own_digest(record: Mapping[str, Any]) -> str:
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it reads back from JSON, with a digest of itself, so that damage is noticed."""
+    """Return a record as it will be read back from JSON, with a digest of itself, so that damage is noticed."""
     record = json.loads(json.dumps(value))
     return {**record, "digest": own_digest(record)}
 
 
 def link_or_copy(path: Path, other: Path) -> None:
-    """Give a file a second name by a hard link, or by a copy where the file system has no hard links."""
+    """Give a file a second name by a hard link, or make a copy where the file system has no hard links."""
     try:
         other.hardlink_to(path)
     except OSError:
@@ -266,7 +266,7 @@ def claimed_output(
     kind: str = "vectors",
     names: tuple[str, str] = ("--output", "--force"),
 ) -> Iterator[None]:
-    """Reserve an output for this process; refuse one that is read or that exists, unless `force` may replace it.
+    """Claim an output for this process; refuse one that is also read, or that exists unless `force` may replace it.
 
     Only an output for which `is_own` is true is replaced. In messages, `kind` describes such an output, and `names` are
     the caller's names for the output and `force`.
@@ -298,7 +298,7 @@ def claimed_output(
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold a lock file during the block; the lock also ends if the process is killed.
+    """Hold a lock file during the block; if the process is killed, the lock is released too.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
     can see, so it is refused too. On Windows, which has no such locks, nothing is locked.
@@ -322,7 +322,7 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds a lock file now; never on Windows, which has no such locks."""
+    """Return whether a process currently holds a lock file; always False on Windows, which has no such locks."""
     try:
         import fcntl
 
@@ -336,7 +336,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _open_lock(path: Path) -> TextIO:
-    """Open a lock file for writing; an error names its folder, which would refuse the output too."""
+    """Open a lock file for writing; an error names its folder, where the output could not be written either."""
     try:
         make_folder(path.parent)
         return path.open("w")

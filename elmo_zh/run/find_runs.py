@@ -1,4 +1,4 @@
-"""Find runs: all in a folder, or the one that a wrong path probably means."""
+"""Find runs: all runs in a folder, or the one that a wrong path probably means."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ LATEST = RUNS / "latest"
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run: it has settings or records of stages."""
+    """Return whether a folder is a run, which has settings or records of stages."""
     return RunDir(path).config.is_file() or (path / "stages").is_dir()
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its subfolders once, under its own name, never as a link such as `latest`."""
+    """Yield each run in a folder and its subfolders once, by its own name and never by a link such as `latest`."""
     found = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     found.sort(key=lambda path: (any(each.is_symlink() for each in (path, path.parent)), path))
     seen = set()
@@ -38,14 +38,14 @@ def iter_runs(folder: Path) -> Iterator[Path]:
 
 
 def closest_run(path: Path, runs: list[Path]) -> Path | None:
-    """Return the run whose name is most similar to a path's, if one is similar."""
+    """Return the run whose name is most similar to that of a path, if any is similar."""
     names = {run.name: run for run in runs}
     matches = get_close_matches(path.name, names, n=1, cutoff=0.6)
     return names[matches[0]] if matches else None
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is not a run and holds other files, among which no run must be written."""
+    """Raise RunError if a folder is not a run but holds other files, because no run must be written among them."""
     if other := _other_content(path):
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
@@ -62,7 +62,7 @@ def _new_run(path: Path) -> Path:
 
 
 def _other_content(path: Path) -> str:
-    """Return the name of a visible file in a folder that is not a run; empty for a run, or without such files."""
+    """Return the name of a visible file in a folder that is not a run; empty for a run, or if it has none."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
     # A run whose first command was killed may hold only config.toml.unfinished.
     marks = {*names, *(name.removesuffix(UNFINISHED) for name in names)}
@@ -70,7 +70,7 @@ def _other_content(path: Path) -> str:
 
 
 def explain_no_run(path: Path) -> str:
-    """Return the message for a path without a run: whether it exists, and the next step."""
+    """Return the message about a path that holds no run: whether it exists, and the next step."""
     problem = "is not a run folder" if path.exists() else "does not exist"
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""

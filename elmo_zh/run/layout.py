@@ -10,7 +10,7 @@ from elmo_zh.run.files import atomic_path, locked
 
 
 def documents_beside(segmented: Path) -> Path:
-    """Return the path of a segmented file's document sizes: sentences of each document, little-endian uint32."""
+    """Return the path of a segmented file's document sizes: sentences per document, little-endian uint32."""
     return segmented.with_suffix(".documents")
 
 
@@ -51,7 +51,7 @@ class RunDir:
 
     @property
     def name(self) -> str:
-        """The folder's own name, not the name of a link such as `latest`."""
+        """The folder's own name, rather than the name of a link such as `latest`."""
         return self.path.resolve().name
 
     def holds(self, path: Path) -> bool:
@@ -67,7 +67,7 @@ class RunDir:
         return sorted(self.segmented.glob("train-*.txt"))
 
     def document_files(self) -> list[Path]:
-        """Return the files with the number of sentences of each document, one for each training file."""
+        """Return the files with the number of sentences in each document, one for each training file."""
         return sorted(self.segmented.glob("train-*.documents"))
 
     def heldout_files(self) -> list[Path]:
@@ -75,7 +75,7 @@ class RunDir:
         return sorted(self.segmented.glob("heldout-*.txt"))
 
     def load_config(self, path: Path | None, assignments: list[str]) -> Config:
-        """Return the run's settings (the defaults for a new run) as changed by a file and by assignments."""
+        """Return the run's settings (the defaults for a new run), changed by a file and by assignments."""
         base = load_config(Config(), self.config, []) if self.config.exists() else Config()
         return load_config(base, path, assignments)
 
@@ -88,7 +88,7 @@ class RunDir:
 
     @contextmanager
     def config_kept_on_error(self) -> Iterator[None]:
-        """Restore the settings file if the block fails with a known problem, such as a refused setting.
+        """Restore the settings file if the block fails with a known error, such as a rejected setting.
 
         A first command that fails before a stage of the run has begun leaves no settings, so that the next one does not
         inherit its mistakes.
@@ -108,7 +108,7 @@ class RunDir:
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Lock the run for this process; without `create`, a run that does not exist is not created."""
+        """Lock the run for this process; without `create`, a missing run is not created."""
         if not create and not self.path.exists():
             yield
             return

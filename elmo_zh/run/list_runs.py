@@ -1,4 +1,4 @@
-"""List of the runs in a folder: their corpora, sizes and perplexities, and which is the latest."""
+"""List the runs in a folder: their corpora, sizes and perplexities, and which one is the latest."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
 def list_runs(folder: Path) -> dict[str, Any]:
-    """Return a description of each run in a folder and its subfolders, newest first; a missing folder has none.
+    """Return a description of each run in a folder and its subfolders, newest first; empty for a missing folder.
 
     A run that is still training is listed with the figures it has so far. Damaged records are skipped; `inspect`
     reports them.
@@ -46,7 +46,7 @@ def _describe(path: Path, *, is_latest: bool) -> dict[str, Any]:
 
 
 def _number(counts: Any, *names: str) -> float | None:
-    """Return the number at nested names of a record; None if it is missing or is not a number."""
+    """Return the number in a record under nested keys; None if it is missing or is not a number."""
     for name in names:
         counts = counts.get(name) if isinstance(counts, dict) else None
     return counts if isinstance(counts, int | float) else None

@@ -1,4 +1,4 @@
-"""Stage records: run a stage if anything has changed, skip it otherwise, and record what it made."""
+"""Stage records: run a stage if anything has changed, skip it otherwise, and record its results."""
 
 import os
 import shlex
@@ -68,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """Result of a stage; the counts are also its printed result, the details are only in its record."""
+    """Result of a stage; the counts are also printed, the details appear only in its record."""
 
     outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -145,7 +145,7 @@ def _run_and_record(
 
 
 def require_inputs(run: RunDir, paths: Any) -> None:
-    """Raise RunError for the first path that does not exist, naming the command that makes it."""
+    """Raise RunError for the first path that does not exist, naming the command that creates it."""
     for path in paths:
         if not path.exists():
             if not run.path.exists() and run.holds(path):
@@ -157,7 +157,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
 
 
 def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], described: Mapping[str, Any]) -> None:
-    """Raise RunError if a file, described by `describe_files`, is not as its stage left it."""
+    """Raise RunError if a file, described by `describe_files`, has changed since its stage wrote it."""
     made = load_record(run.stage_record(maker), damaged_is_none=True).get("outputs", {})
     for name, entry in made.items():
         if name in files and described[name]["digest"] != entry["digest"]:
@@ -168,7 +168,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
-    """Return the digest of a file outside the run, for the settings of a stage that starts from it.
+    """Return the digest of a file outside the run, to be recorded in the settings of a stage that starts from it.
 
     Once the stage has begun, the file may be removed: the recorded digest for its setting `name` is then returned, so
     nothing has changed. `explain` returns the message for a missing file; by default it names the path.
@@ -185,7 +185,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if it is missing or has another format."""
+    """Return a stage record, or an empty one if it is missing or in another format."""
     if not path.exists():
         return {}
     try:
@@ -217,7 +217,7 @@ def _require_parts(record: Any) -> None:
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do about a damaged stage record; --force is the last resort, as it removes a run's checkpoints."""
+    """Return how to fix a damaged stage record; --force is the last resort, since it deletes a run's checkpoints."""
     if path.stem != "train":
         return f"Remove it: {path.stem} then runs again, and nothing else is lost."
     command, run = program(), shlex.quote(str(path.parents[1]))
@@ -228,13 +228,13 @@ def _remedy(path: Path) -> str:
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the stages that have begun, by name."""
+    """Return the records of the stages that have started, by name."""
     records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
     return {name: record for name, record in records.items() if record}
 
 
 def corpus_names(run: RunDir) -> list[str]:
-    """Return the files and folders of the run's corpus as the user named them; none if it was not segmented here.
+    """Return the files and folders of the run's corpus as the user named them; empty if it was not segmented here.
 
     Runs of earlier versions record only the files.
     """
@@ -243,7 +243,7 @@ def corpus_names(run: RunDir) -> list[str]:
 
 
 def unchanged_corpus(run: RunDir) -> list[Path]:
-    """Return the files of the run's corpus if all are still in place with the same content; else none."""
+    """Return the files of the run's corpus if all of them still exist with the same content, otherwise nothing."""
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     inputs, folder = record.get("inputs", {}), record.get("folder")
     if not inputs or not isinstance(folder, str):
@@ -257,7 +257,7 @@ def unchanged_corpus(run: RunDir) -> list[Path]:
 
 
 def ended_at(record: Mapping[str, Any]) -> str:
-    """Return when a recorded stage ended, in ISO 8601; its start if it has not finished."""
+    """Return when a recorded stage ended, in ISO 8601, or when it started if it has not finished."""
     end = datetime.fromisoformat(record["started_at"]) + timedelta(seconds=record.get("seconds", 0))
     return end.isoformat(timespec="seconds")
 
@@ -269,7 +269,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return digest, size and time stamp of each file.
+    """Return the digest, size and time stamp of each file.
 
     A file whose size and time stamp match `known` is not read again: its digest is taken from there. Only the
     digest says whether a file has changed.
@@ -291,7 +291,7 @@ def is_in_training(run: RunDir) -> bool:
 
 
 def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
-    """Raise RunError if the run holds checkpoints, which these changes would make worthless."""
+    """Raise RunError if the run holds checkpoints that these changes would make useless."""
     if is_in_training(run):
         raise RunError(
             f"{run.path} already holds a training, which these changes would discard: {'; '.join(changes)}. To keep it,"
@@ -318,7 +318,7 @@ def later_stages(stage: str) -> tuple[str, ...]:
 
 
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError for changed settings that do not affect a stage but decided the results of other stages.
+    """Raise RunError if changed settings do not affect a stage but did affect the results of other stages.
 
     If they were saved, those stages would no longer fit the run's settings, and later commands would fail. Only stages
     that have begun count.
@@ -347,7 +347,7 @@ def _changes(other: str, stage: str, run: RunDir, before: Config, config: Config
 
 
 def _recorded(stage: str, section: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the recorded settings of a section by their keys; train records them with the section's name."""
+    """Return the recorded settings of a section by key; train records them with the section's name."""
     settings: dict[str, Any] = record["settings"]
     if stage != "train":
         return settings

@@ -1,4 +1,4 @@
-"""Progress reporting, independent of where it is shown, and figures and tables as text."""
+"""Progress reporting, whatever it is shown on, and figures and tables as text."""
 
 import unicodedata
 import warnings
@@ -15,7 +15,7 @@ class Progress(Protocol):
     """A running count, such as the tokens trained so far."""
 
     def update(self, amount: int, **figures: float) -> None:
-        """Add to the count; each keyword argument is a figure to show beside it."""
+        """Increase the count; each keyword argument is a figure to show beside it."""
 
 
 class Reporter(Protocol):
@@ -38,7 +38,7 @@ _watch_steps: ContextVar[Callable[[int], None] | None] = ContextVar("watch_steps
 
 @contextmanager
 def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
-    """Have `watch` called with the number of tokens read so far while one very long line is computed here."""
+    """Have `watch` called with the number of tokens read so far while one very long line is being computed."""
     token = _watch_steps.set(watch)
     try:
         yield
@@ -47,7 +47,7 @@ def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
 
 
 def report_steps(num_tokens: int) -> None:
-    """Report how many tokens of a very long line have been read to whoever watches."""
+    """Report how many tokens of a very long line have been read, to any function that watches."""
     if watch := _watch_steps.get():
         watch(num_tokens)
 
@@ -72,7 +72,7 @@ class SilentReporter:
 
 
 class WarningReporter(SilentReporter):
-    """A `Reporter` that turns warnings into Python warnings, and shows nothing else."""
+    """A `Reporter` that turns warnings into Python warnings and shows nothing else."""
 
     def warn(self, message: str) -> None:
         """Warn with a UserWarning."""
@@ -80,7 +80,7 @@ class WarningReporter(SilentReporter):
 
 
 class WarningsOnly(SilentReporter):
-    """Passes only warnings to a reporter."""
+    """A `Reporter` that passes on only warnings, to another reporter."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -91,21 +91,21 @@ class WarningsOnly(SilentReporter):
 
 
 class Hints:
-    """Passes advice to a reporter once for each reason, however many texts a command reads."""
+    """Gives a reporter each piece of advice once, however many texts a command reads."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._given: set[str] = set()
 
     def give(self, reason: str, message: str) -> None:
-        """Report a hint as a warning, unless one for this reason was given before."""
+        """Report advice as a warning, unless a warning for this reason was given before."""
         if reason not in self._given:
             self._given.add(reason)
             self._reporter.warn(message)
 
 
 def format_date(moment: str) -> str:
-    """Return the local date and time of a moment in ISO 8601, such as 2026-11-22 16:18."""
+    """Return a time stamp as local date and time in ISO 8601, such as 2026-11-22 16:18."""
     return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
@@ -124,7 +124,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_ten(names: Sequence[str]) -> str:
-    """Return at most ten names, separated by commas: 苹果, 香蕉 and others."""
+    """Return at most ten names, separated by commas, and then "and others": 苹果, 香蕉 and others."""
     return f"{', '.join(names[:10])} and others" if len(names) > 10 else ", ".join(names)
 
 
@@ -139,7 +139,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rows of a table in columns, two spaces apart; a Chinese character is two columns wide.
+    """Yield the rows of a table in columns two spaces apart; a Chinese character is two columns wide.
 
     Columns whose numbers are in `left` are left-aligned, the others right-aligned. The header, if there is one, is
     translated.

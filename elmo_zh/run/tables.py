@@ -1,4 +1,4 @@
-"""Write tables: TSV, CSV for Excel, JSON lines and Markdown."""
+"""Write tables as TSV, CSV for Excel, JSON lines and Markdown."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ def require_suffix(output: Path, known: Collection[str]) -> None:
 
 
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
-    """Write rows, whose keys are the header, in the format of this suffix, by default the file's own."""
+    """Write rows, whose keys form the header, in the format of a suffix, by default the file's own."""
     kind = suffix or output.suffix
     encoding = _ENCODINGS.get(kind, "utf-8")
     with atomic_path(output) as unfinished, unfinished.open("w", encoding=encoding, newline="") as file:
@@ -75,7 +75,7 @@ def _cell(value: str | int) -> str:
 
 
 def code_span(text: str) -> str:
-    """Return Markdown that shows a text of visible characters exactly, whatever Markdown it contains.
+    """Return Markdown that shows a text exactly, even if the text contains Markdown itself.
 
     The fence is longer than any run of backticks in the text. A space is added on both sides if the text begins or
     ends with a backtick, or if Markdown would strip a space there.
@@ -88,5 +88,5 @@ def code_span(text: str) -> str:
 
 
 def spelled(value: object) -> str:
-    """Return the value of a setting as TOML spells it."""
+    """Return the value of a setting as written in TOML."""
     return str(value).lower() if isinstance(value, bool) else str(value)

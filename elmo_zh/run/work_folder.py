@@ -1,4 +1,4 @@
-"""The unfinished work of one output: a folder from which an interrupted command resumes.
+"""The unfinished work on one output: a folder from which an interrupted command resumes.
 
 `manifest.json` says what the work depends on. Each finished part has a record, `NAME.json`: figures, a digest of the
 record, and a digest of each file, or region of a file, that the part has written. Damaged parts are recreated. Workers
@@ -34,7 +34,7 @@ _VALUE = "value"
 
 
 class Region(NamedTuple):
-    """Consecutive bytes of a file in a work folder."""
+    """A range of consecutive bytes of a file in a work folder."""
 
     path: Path
     start: int
@@ -46,7 +46,7 @@ class Region(NamedTuple):
         return cls(path, 0, path.stat().st_size)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes; of fewer if the file has become shorter."""
+        """Return the SHA-256 digest of the bytes, or of fewer if the file has become shorter."""
         digest, num_bytes = hashlib.sha256(), self.num_bytes
         with self.path.open("rb") as file:
             file.seek(self.start)
@@ -57,7 +57,7 @@ class Region(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """A record's entry for a region, or for a whole file (no start); without `lasts` it may be removed after use."""
+    """A record's entry for a region or a whole file (no start); without `lasts` it may be deleted after use."""
 
     file: str
     start: int | None
@@ -66,7 +66,7 @@ class _Written(NamedTuple):
     lasts: bool = True
 
     def is_whole(self, folder: Path) -> bool:
-        """Return whether the bytes are there, or were removed after use."""
+        """Return whether the bytes are there, or were deleted after use."""
         path = folder / self.file
         if not path.exists():
             return not self.lasts
@@ -74,14 +74,14 @@ class _Written(NamedTuple):
         return num_bytes == self.num_bytes if self.start is None else num_bytes >= self.start + self.num_bytes
 
     def is_intact(self, folder: Path) -> bool:
-        """Return whether the bytes are also unchanged."""
+        """Return whether the bytes are there and unchanged."""
         path = folder / self.file
         is_same = not path.exists() or Region(path, self.start or 0, self.num_bytes).digest() == self.digest
         return self.is_whole(folder) and is_same
 
 
 class PartWriter:
-    """Writes the files of one part; several processes may do so at the same time."""
+    """Writes the files of one part; several processes may do this at the same time."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
@@ -89,7 +89,7 @@ class PartWriter:
 
     @contextmanager
     def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
-        """Yield a path at which to write the part's file of this suffix; it gets its name if the block succeeds.
+        """Yield a path for writing the part's file with this suffix; the file gets its name if the block succeeds.
 
         A file with `lasts=False` may be removed after use: the part counts as complete without it.
         """
@@ -104,20 +104,20 @@ Work = Callable[[Task, PartWriter], Figures]
 
 
 class PartWork(Protocol[Given, Value]):
-    """Computes the value of a task, the same bits each time. Workers unpickle it."""
+    """Computes the value of a task, with the same bits each time. Workers unpickle it."""
 
     def compute(self, task: Given) -> Value:
         """Return the value of a task."""
 
     def save(self, value: Value, path: Path) -> None:
-        """Write a value into a new file of exactly this name."""
+        """Write a value to a new file of exactly this name."""
 
     def load(self, path: Path) -> Value:
         """Read a value from a file that `save` wrote."""
 
 
 class PartTask(NamedTuple, Generic[Task, Kept]):
-    """A value to compute: the name of its part, the worker's input, and data to return with the value."""
+    """A value to compute: the name of its part, the worker's input, and data to return along with the value."""
 
     name: str
     task: Task
@@ -125,7 +125,7 @@ class PartTask(NamedTuple, Generic[Task, Kept]):
 
 
 def part_name(number: int) -> str:
-    """Return the name of a part, by its number or its first line: sorted by name, parts are in order."""
+    """Return the name of a part from its number or its first line; sorted by name, parts are in order."""
     return f"part-{number:012d}"
 
 
@@ -137,7 +137,7 @@ class WorkFolder:
 
     @classmethod
     def of(cls, output: Path) -> "WorkFolder":
-        """Return the folder of an output's unfinished work."""
+        """Return the folder for an output's unfinished work."""
         return cls(output.with_name(output.name + PARTS))
 
     @property
@@ -161,7 +161,7 @@ class WorkFolder:
         work: str = "part-*.json",
         discard: Callable[[], object] | None = None,
     ) -> None:
-        """Make the folder; keep its finished work if that has the same manifest, or start over.
+        """Create the folder; keep its finished work if it has the same manifest, otherwise start over.
 
         Args:
             manifest: What the work depends on.
@@ -181,16 +181,16 @@ class WorkFolder:
         write_json(self.manifest, manifest)
 
     def remove(self) -> None:
-        """Remove the folder."""
+        """Delete the folder."""
         remove(self.path)
 
     def remove_unless(self, *work: str) -> None:
-        """Remove the folder unless it has files of one of these patterns, from which a command would resume."""
+        """Delete the folder unless it has files matching one of these patterns, from which a command can resume."""
         if not any(path for pattern in work for path in self.path.glob(pattern)):
             self.remove()
 
     def finish(self, name: str, figures: Mapping[str, Any] | None = None, files: Iterable[Region] = ()) -> None:
-        """Record that a part is finished, with figures as JSON values and the bytes that it has written."""
+        """Record that a part is finished, with its figures as JSON values and the bytes that it has written."""
         written = [_Written(str(each.path.relative_to(self.path)), *each[1:], each.digest()) for each in files]
         self._record_part(name, figures or {}, written)
 
@@ -205,7 +205,7 @@ class WorkFolder:
         return self.path / f"{name}.json"
 
     def figures(self, name: str, reporter: Reporter | None = None) -> Figures | None:
-        """Return a finished part's figures, or None; a damaged part loses its record, with a warning."""
+        """Return a finished part's figures, or None; the record of a damaged part is deleted, with a warning."""
         found = self._read(name)
         if found and all(file.is_intact(self.path) for file in found[1]):
             return found[0]
@@ -215,11 +215,11 @@ class WorkFolder:
         return None
 
     def warn_of_damage(self, reporter: Reporter) -> None:
-        """Warn that damaged work in the folder is recreated."""
+        """Warn that damaged work in the folder will be recreated."""
         reporter.warn(f"Some finished work in {self.path} is damaged, so it is computed again.")
 
     def finished(self, pattern: str = "part-*", reporter: Reporter | None = None) -> dict[str, Figures]:
-        """Return the figures of finished parts by name, in order, and discard parts from the first damaged one on."""
+        """Return the figures of finished parts by name, in order; discard the first damaged part and all after it."""
         names = sorted(path.stem for path in self.path.glob(f"{pattern}.json"))
         found: dict[str, Figures] = {}
         for name in names:
@@ -232,7 +232,7 @@ class WorkFolder:
         return found
 
     def finish_lines(self, first_line: int, num_lines: int, files: Iterable[Region]) -> None:
-        """Record that a part of consecutive lines is finished, and where it has written."""
+        """Record that a part consisting of consecutive lines is finished, and where it has written."""
         self.finish(part_name(first_line), {"num_lines": num_lines}, files)
 
     def finished_lines(self, first_line: int = 0, reporter: Reporter | None = None) -> dict[str, int]:
@@ -250,12 +250,12 @@ class WorkFolder:
         return sum(self.whole_figures(name) is not None for name in names)
 
     def whole_figures(self, name: str) -> Figures | None:
-        """Return the figures of a part whose files have the right sizes, or None; their content is not read."""
+        """Return the figures of a part whose files have the right sizes, or None, without reading their content."""
         found = self._read(name)
         return found[0] if found and all(file.is_whole(self.path) for file in found[1]) else None
 
     def discard(self, name: str) -> None:
-        """Remove a part's record, and then the files that belong to it alone, which have its name."""
+        """Delete a part's record, and then the files that belong only to it, which have its name."""
         found = self._read(name)
         self.record(name).unlink(missing_ok=True)
         for file in found[1] if found else ():
@@ -263,7 +263,7 @@ class WorkFolder:
                 (self.path / file.file).unlink(missing_ok=True)
 
     def _read(self, name: str) -> tuple[Figures, list[_Written]] | None:
-        """Return the figures and the files of a part, or None if it has no sound record."""
+        """Return the figures and files of a part, or None if it has no valid record."""
         try:
             record = read_json(self.record(name))
             is_sound = record["digest"] == own_digest(record)
@@ -272,7 +272,7 @@ class WorkFolder:
             return None
 
     def run(self, engine: Engine, work: Work[Task], tasks: Mapping[str, Task]) -> Iterator[tuple[str, Figures]]:
-        """Yield the name and the figures of each part, beginning with those that were already finished.
+        """Yield the name and figures of each part, beginning with those that were already finished.
 
         The work is a function at the top level of a module; it writes the files of a part, and returns figures as JSON
         values. The tasks, by the names of their parts, are small values that can be pickled.
@@ -292,7 +292,7 @@ class WorkFolder:
     def compute(
         self, engine: Engine, work: PartWork[Task, Value], tasks: Iterable[PartTask[Task, Kept]]
     ) -> Iterator[tuple[Kept, Value]]:
-        """Yield each task's `kept` data with its value, in the order of the tasks.
+        """Yield each task's `kept` data and its value, in the order of the tasks.
 
         In this process a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave the
         values as files. A file is removed once its value has been used; those that an interrupted command has left are
@@ -338,7 +338,7 @@ class WorkFolder:
 
 @dataclass(frozen=True)
 class _Saved:
-    """Work that leaves its value as the file of a part."""
+    """Work that saves its value as a file of the part."""
 
     work: PartWork[Any, Any]
 
@@ -357,7 +357,7 @@ class _Job(Generic[Task]):
     name: str
 
     def seen_figures(self) -> Figures:
-        """Return the figures of a part that a worker has finished, once its files are visible here."""
+        """Return the figures of a part that a worker has finished, once its files are visible on this machine."""
         deadline = time.monotonic() + SECONDS_UNTIL_SEEN
         while (found := self.folder.whole_figures(self.name)) is None:
             if time.monotonic() > deadline:

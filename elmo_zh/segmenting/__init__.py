@@ -1,1 +1,1 @@
-"""The segment stage: a corpus becomes segmented sentences, in tasks that any worker can run."""
+"""The segment stage: it turns a corpus into segmented sentences, in tasks that any worker can run."""

@@ -25,7 +25,7 @@ _BUCKET_KEYS = 1_000_000
 
 
 def key_rule(config: TextConfig) -> KeyRule | None:
-    """Return the rule for comparing lines, or None if the settings ask for no comparison."""
+    """Return the rule for comparing lines, or None if the settings call for no comparison."""
     if not config.drop_duplicates and not config.boilerplate_copies:
         return None
     least = config.duplicate_min_characters if config.drop_duplicates else 2**31
@@ -34,7 +34,7 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketTask:
-    """Search the keys from `start` up to `end` (None: no upper limit) of all text shards, in the order of the corpus.
+    """Search the keys from `start` up to `end` (None: no limit) in all text shards, in corpus order.
 
     A line with more than `most_copies` copies is boilerplate; with 0, no line is.
     """
@@ -52,7 +52,7 @@ class RepeatedLines:
     paths: tuple[Path, ...]
 
     def in_shard(self, shard: int) -> dict[int, int]:
-        """Return the line numbers to leave out of a text shard, with the reason for each."""
+        """Return the numbers of the lines to leave out of a text shard, with the reason for each."""
         found: dict[int, int] = {}
         for path in self.paths:
             if path.stat().st_size:
@@ -65,7 +65,7 @@ class RepeatedLines:
 def find_repeated(
     shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
 ) -> RepeatedLines | None:
-    """Find the lines to leave out: all copies of a line but the first, and every copy of boilerplate.
+    """Find the lines to leave out: every copy of a line except the first, and all copies of boilerplate.
 
     Without such settings, return None. The shards are all shards of the corpus, in order.
     """
@@ -84,7 +84,7 @@ def find_repeated(
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Write shard, number and reason of each line of a bucket to leave out, sorted by shard and line."""
+    """Write the shard, number and reason of each line in a bucket that is to be left out, sorted by shard and line."""
     keys, shards, lines = _load_bucket(task)
     # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")
@@ -100,7 +100,7 @@ def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
 
 
 def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of the sorted keys belong to duplicates, and which to boilerplate (none if `most_copies` is 0)."""
+    """Return which of the sorted keys are duplicates, and which are boilerplate (none if `most_copies` is 0)."""
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, np.int64)
     copies = np.diff(np.r_[starts, len(keys)])
     is_duplicate = keys & np.uint64(1) == 1

@@ -1,4 +1,4 @@
-"""First step of the segment stage: cut the corpus into tasks of about equal bytes, which write text shards."""
+"""First step of the segment stage: divide the corpus into tasks of roughly equal size, which write text shards."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ _SHARD_TOLERANCE = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedSource:
-    """A source, its number in the corpus, and its size and time stamp when the stage began."""
+    """A source, its number in the corpus, and its size and time stamp at the start of the stage."""
 
     number: int
     source: Source
@@ -36,14 +36,14 @@ class NumberedSource:
 
     @classmethod
     def of(cls, number: int, source: Source) -> "NumberedSource":
-        """Return a source by its absolute path, as workers may run in another current folder."""
+        """Return a source with its absolute path, since workers may run in another current folder."""
         absolute = replace(source, path=source.path.absolute())
         return cls(number=number, source=absolute, stamp=Stamp.of(absolute))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """Read whole sources one after another, or one byte range of a large source; tasks are numbered from 0.
+    """Read several whole sources, or one byte range of a large source; tasks are numbered from 0.
 
     A text shard is full at `shard_bytes`. The rule says which lines get a key; None if no lines are compared.
     """
@@ -57,20 +57,20 @@ class ExtractTask:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes to read from disk."""
+        """Number of bytes to read from disk."""
         if self.byte_range:
             return self.byte_range.end - self.byte_range.start
         return sum(each.stamp.num_bytes for each in self.sources)
 
 
 def _split(task: tuple[NumberedSource, TextConfig, int]) -> list[ByteRange]:
-    """Return the byte ranges of a source; none if it can only be read as a whole."""
+    """Return the byte ranges of a source; empty if it can only be read as a whole."""
     numbered, config, range_bytes = task
     return split_source(numbered.source, config, range_bytes)
 
 
 def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, engine: Engine) -> Iterator[ExtractTask]:
-    """Yield the extraction tasks of a corpus in its order.
+    """Yield the extraction tasks of a corpus, in order.
 
     A source larger than `shard_bytes` becomes one task for each byte range if it can be split. Other consecutive
     sources share a task until they have about that many bytes of text.

@@ -1,4 +1,4 @@
-"""Last step of the segment stage: choose the held-out text by a hash of each paragraph's text, and take it out.
+"""Last step of the segment stage: choose held-out text by a hash of each paragraph, and move it out of the rest.
 
 The choice takes bounded memory, shard by shard or in one pass.
 """
@@ -29,7 +29,7 @@ _MAX_TEXT_FRACTION = 0.1
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Sentences and tokens of a paragraph, and a hash of its characters, 0 to 2^64 - 1."""
+    """The sentences and tokens of a paragraph, and a hash of its characters from 0 to 2^64 - 1."""
 
     key: int
     num_sentences: int
@@ -37,7 +37,7 @@ class Paragraph:
 
 
 def paragraph_text(sentences: Iterable[str]) -> str:
-    """Return a paragraph's characters, without white space so that segmentation does not matter."""
+    """Return a paragraph's characters without white space, so that segmentation makes no difference."""
     return "".join(sentences).replace(" ", "")
 
 
@@ -51,7 +51,7 @@ Candidate = tuple[Paragraph, int]
 
 
 class HeldoutChoice:
-    """Takes paragraphs one by one and then says which texts are held out.
+    """Collects paragraphs and then decides which ones are held out.
 
     The paragraphs with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more
     while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds
@@ -83,7 +83,7 @@ class HeldoutChoice:
             self._add_text(paragraph, 1)
 
     def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
-        """Add the candidates of another shard's choice, which saw `num_sentences` in all.
+        """Merge in the candidates of another shard, whose choice was made among `num_sentences` sentences.
 
         The final choice is the same as if all paragraphs had been added to this one.
         """
@@ -150,20 +150,20 @@ class HeldoutChoice:
 
 
 def save_candidates(path: Path, choice: HeldoutChoice) -> None:
-    """Write the bound and the candidates of a choice."""
+    """Write the bound and the candidates of a choice to a file."""
     rows = [[each.key, each.num_sentences, each.num_tokens, copies] for each, copies in choice.candidates()]
     write_json(path, {"bound": choice.bound, "groups": rows})
 
 
 def load_candidates(path: Path) -> tuple[int, list[Candidate]]:
-    """Return the bound and the candidates of a choice."""
+    """Read the bound and the candidates of a choice from a file."""
     saved = read_json(path)
     return saved["bound"], [(Paragraph(*numbers), copies) for *numbers, copies in saved["groups"]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeOutTask:
-    """Take the held-out paragraphs out of one segmented shard: those whose keys the file `chosen` lists."""
+    """Move the held-out paragraphs, whose keys are in the file `chosen`, out of one segmented shard."""
 
     segmented: WorkFolder
     name: str
@@ -171,7 +171,7 @@ class TakeOutTask:
 
 
 def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
-    """Write the training text of a shard, and the number of sentences of each document in it.
+    """Write the training text of a shard, and the number of sentences in each of its documents.
 
     The figures: numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
     """
@@ -195,7 +195,7 @@ def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
 def _divide(
     everything: BinaryIO, index: NDArray[Any], is_heldout: NDArray[np.bool_], train: BinaryIO
 ) -> Iterator[tuple[int, str, int]]:
-    """Yield key, text and number of tokens of each held-out paragraph, and write the other paragraphs."""
+    """Yield the key, text and number of tokens of each held-out paragraph, and write the other paragraphs."""
     ends = np.cumsum(index["bytes"], dtype=np.int64)
     position = 0
     for row in np.flatnonzero(is_heldout).tolist():
@@ -207,7 +207,7 @@ def _divide(
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the number of training sentences of each document that has any; `starts`: where documents start.
+    """Return the number of training sentences in each document that has any; `starts` says where documents start.
 
     The first paragraph may continue a document of the shard before.
     """

@@ -1,4 +1,4 @@
-"""Near copies among paragraphs, by MinHash (Broder 1997) over runs of three characters: held-out text has to be new.
+"""Find paragraphs that are near copies, by MinHash (Broder 1997) over trigrams: held-out text has to be new.
 
 A signature holds the lowest hash of a paragraph's runs for each of 16 hash functions. The fraction of places in which
 two signatures agree estimates the Jaccard index of the runs; paragraphs that agree in 9 places are near copies.
@@ -23,7 +23,7 @@ _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return the signatures of texts without white space; all digits count as equal."""
+    """Return the signatures of texts, given without white space; all digits count as the same character."""
     lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), _PLACES), np.uint32)
@@ -46,7 +46,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
 
 
 def find_near_copies(keys: Sequence[int], shards: Sequence[Path]) -> set[int]:
-    """Return the keys whose paragraphs have a near copy under another key in the segmented shards.
+    """Return the keys of paragraphs that have a near copy under another key in the segmented shards.
 
     The shards are read twice. Memory grows with the largest shard and with the number of keys.
     """
@@ -76,7 +76,7 @@ def _iter_signed(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], S
 def _has_near_copy(
     keys: NDArray[np.uint64], ours: Signatures, other_keys: NDArray[np.uint64], others: Signatures
 ) -> NDArray[np.bool_]:
-    """Return which signatures agree in enough places with a signature of another key."""
+    """Return which signatures agree with a signature under another key in enough places."""
     is_near = np.zeros(len(keys), np.bool_)
     # Signatures that agree in 9 of 16 places agree in both places of one of these 8 pairs.
     for our_pairs, other_pairs in zip(ours.view(np.uint64).T, others.view(np.uint64).T, strict=True):

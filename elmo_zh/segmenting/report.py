@@ -1,4 +1,4 @@
-"""Reports of the segment stage on the files that it read: printed, recorded, and written to RUN/corpus_report.md."""
+"""Reports on the files that the segment stage read: printed, recorded, and written to RUN/corpus_report.md."""
 
 import re
 from collections import Counter
@@ -25,13 +25,13 @@ _TOO_FEW_TOKENS = 500
 
 
 def reading_settings(config: TextConfig) -> dict[str, Any]:
-    """Return the reading and cleaning settings that differ from the defaults, so that older records stay valid."""
+    """Return the reading and cleaning settings that are not at their defaults, so that older records stay valid."""
     defaults = {f.name: f.default for f in fields(config)}
     return {name: getattr(config, name) for name in CORPUS if getattr(config, name) != defaults[name]}
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
-    """Return what was read, changed, dropped and passed over, in the form of the stage record.
+    """Return what was read, changed, dropped and skipped, in the form used by the stage record.
 
     The `sources` have `names` in the record.
     """
@@ -152,7 +152,7 @@ written as escapes such as `\\u200b`; there are at most five examples of each ki
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
-    """Return the report as Markdown; the sources have these names, in their order."""
+    """Return the report as Markdown; `names` are those of the sources, in order."""
     dropped_items = sum((tally.dropped_items for tally in result.tallies), Counter())
     paragraphs = [
         _INTRODUCTION,
@@ -264,5 +264,5 @@ def _list(examples: Iterable[str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return a text escaped for headings and cells: some reasons contain names of fields and columns."""
+    """Escape a text for headings and cells, since some reasons contain names of fields and columns."""
     return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))

@@ -1,4 +1,4 @@
-"""The segment stage: from a corpus to files of one segmented sentence per line, training and held-out text apart.
+"""The segment stage: from a corpus to files with one segmented sentence per line, training and held-out text apart.
 
 Its four steps consist of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
 repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
@@ -43,7 +43,7 @@ _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
 
 @dataclass(kw_only=True)
 class SegmentCounts:
-    """Counts of the text that the segment stage read and wrote.
+    """Counts of the text that the segment stage has read and written.
 
     `characters` counts all text that was read: `kept_characters`, and the characters `dropped` by reason.
     """
@@ -66,7 +66,7 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """Result of the segment stage: total counts, a tally of each source in order, and counts of lines."""
+    """The result of the segment stage: total counts, a tally for each source in order, and line counts."""
 
     counts: SegmentCounts
     tallies: list[Tally]
@@ -76,7 +76,7 @@ class SegmentedCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """Inputs of all steps: settings, work folder, engine and reporter, and the result that they add to."""
+    """Inputs of all steps (settings, work folder, engine and reporter), and the result that they add to."""
 
     config: TextConfig
     parts: WorkFolder
@@ -184,7 +184,7 @@ def _extend_tallies(result: SegmentedCorpus, figures: Figures) -> None:
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
-    """Raise CorpusError if fields are wanted from a corpus in which no file has any."""
+    """Raise CorpusError if fields were asked for but no file in the corpus has any."""
     kinds = {kind for tally in result.tallies for kind, _, _ in tally.forms}
     if field and kinds and kinds <= set(WITHOUT_FIELDS):
         names = ", ".join(source.name for source in corpus.sources[:3])
@@ -200,7 +200,7 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
 def _segment_shards(
     work: _Work, shards: list[TextShard], user_dictionary: Path | None, repeated: RepeatedLines | None
 ) -> list[int]:
-    """Clean and segment all shards, add up their counts, and return the number of sentences of each."""
+    """Clean and segment all shards, add up their counts, and return the number of sentences in each shard."""
     tasks = {
         part_name(number): SegmentTask(
             number=number, shard=shard, config=work.config, user_dictionary=user_dictionary, repeated=repeated
@@ -268,7 +268,7 @@ def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
 
 
 def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
-    """Return a file of the keys of the held-out paragraphs, chosen among the candidates of all shards."""
+    """Choose the held-out paragraphs among the candidates of all shards, and return a file of their keys."""
     choice = HeldoutChoice(work.config)
     shards = [work.step("segmented").path / part_name(number) for number in range(len(num_sentences))]
     for shard, sentences_in_shard in zip(shards, num_sentences, strict=True):
@@ -284,7 +284,7 @@ def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
 
 
 def _write_output(folder: Path, num_shards: int, train: Path, heldout: list[str]) -> None:
-    """Write the held-out file and the training files of all shards that have text, numbered without gaps."""
+    """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
     with_text = [name for name in map(part_name, range(num_shards)) if (train / f"{name}.txt").stat().st_size]
     for position, name in enumerate(with_text):
         for suffix in ("txt", "documents"):

@@ -1,4 +1,4 @@
-"""Third step of the segment stage: clean and segment the lines of a text shard, and note held-out candidates."""
+"""Third step of the segment stage: clean and segment the lines of a text shard, and record held-out candidates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,18 +32,18 @@ _SIGNED = 200
 
 @dataclass(frozen=True)
 class CorpusPreparation:
-    """Turns raw corpus lines into segmented sentences: cleaning, then the same preparation that embedding applies."""
+    """Turns raw corpus lines into segmented sentences: cleans them, then prepares them as embedding does."""
 
     cleaner: LineCleaner
     preparation: TextPreparation
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
-        """Return the preparation that the settings describe, with the run's copy of the user dictionary."""
+        """Return the preparation that the settings describe, using the run's copy of the user dictionary."""
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line, empty if it is dropped; count the line and its changes."""
+        """Return the tokens of each sentence in a raw line, empty if it is dropped; count the line and its changes."""
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:
             return []
@@ -70,7 +70,7 @@ class SegmentTask:
 
 @dataclass(kw_only=True)
 class _ShardCounts:
-    """Counts of a text shard's lines, kept and dropped, in total and for each of its sources."""
+    """Counts of lines kept and dropped in a text shard, in total and for each of its sources."""
 
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
@@ -85,7 +85,7 @@ def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPrep
 
 
 def forget_dictionaries() -> None:
-    """Free the memory of the loaded dictionaries in a process that has finished segmenting."""
+    """Free the memory of loaded dictionaries in a process that has finished segmenting."""
     _preparation.cache_clear()
 
 
@@ -129,7 +129,7 @@ def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
 
 
 def _iter_paragraphs(task: SegmentTask, counts: _ShardCounts) -> Iterator[tuple[list[str], int, bool]]:
-    """Yield the sentences of each kept line, their number of tokens, and whether the line starts a document."""
+    """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
     preparation = _preparation(task.config, task.user_dictionary)
     left_out = task.repeated.in_shard(task.number) if task.repeated else {}
     numbered = enumerate(_iter_lines(task, counts))

@@ -1,4 +1,4 @@
-"""Text shards: the extracted lines of a corpus on disk, in files of about equal size that any worker can process.
+"""Text shards: the extracted lines of a corpus on disk, in files of roughly equal size that any worker can process.
 
 A text shard is four files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 3), has one row for
 each run of consecutive lines of one document: the number of the source, the number of lines, and whether a document
@@ -26,21 +26,21 @@ _CHUNK_BYTES = 2**18
 
 @dataclass(frozen=True)
 class TextShard:
-    """A text shard: the path of its files without suffix, and the bytes of its text, which is removed after use."""
+    """A text shard: the path of its files without suffix, and the bytes of its text, which is deleted after use."""
 
     stem: Path
     num_bytes: int = 0
 
     def file(self, suffix: str) -> Path:
-        """Return one of its files."""
+        """Return the path of one of its files."""
         return self.stem.with_name(f"{self.stem.name}.{suffix}")
 
     def load_runs(self) -> NDArray[np.uint32]:
-        """Return source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
+        """Return the source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
         return read_numbers(self.file("runs"), "<u4").reshape(-1, 3)
 
     def iter_lines(self) -> Iterator[str]:
-        """Yield the lines without their line ends."""
+        """Yield the lines without line ends."""
         with self.file("txt").open(encoding="utf-8", newline="\n") as file:
             for line in file:
                 yield line[:-1]
@@ -56,14 +56,14 @@ class TextShard:
         return np.memmap(self.file("keys"), "<u8", "r"), np.memmap(self.file("places"), "<u4", "r")
 
     def remove_text(self) -> None:
-        """Remove the lines, which are not needed once they are segmented; the keys stay."""
+        """Delete the lines, which are no longer needed once they are segmented; the keys stay."""
         for suffix in ("txt", "runs"):
             self.file(suffix).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Rule for lines that have a key: lines of at least `least_characters`, and with `has_short` all shorter ones too.
+    """Which lines have a key: those of at least `least_characters`, and with `has_short` all shorter ones too.
 
     The lowest bit of a key is 1 for long lines. The other 63 bits are a hash of the line without white space at its
     ends: among a billion different lines, the probability that any two share a hash is about 1 in 20.
@@ -85,7 +85,7 @@ class KeyRule:
 
 
 class TextShardWriter:
-    """Writes lines as text shards of about `shard_bytes` each, numbered from 0; the last one ends with the block.
+    """Writes lines to text shards of about `shard_bytes` each, numbered from 0; the last one ends with the block.
 
     Attributes:
         sizes: Bytes of text in each finished shard.
@@ -116,7 +116,7 @@ class TextShardWriter:
         self._keys, self._places = array("Q"), array("I")
 
     def start_document(self, source: int, *, continues: bool = False) -> None:
-        """Start a document of a source, or with `continues` continue one that started in an earlier shard."""
+        """Start a document of a source; if `continues`, the document started in an earlier shard."""
         self._source = source
         self._start_run(continues=continues)
 
@@ -127,7 +127,7 @@ class TextShardWriter:
         self._runs.extend((self._source, 0, not continues))
 
     def write(self, line: str) -> None:
-        """Write one line of the document."""
+        """Write one line of the current document."""
         if self._written_bytes >= self._shard_bytes:
             # The current document continues in the next shard, unless none of its lines has been written yet.
             continues = self._runs[-2] > 0 or not self._runs[-1]

@@ -1,4 +1,4 @@
-"""The encode stage: segmented text and vocabulary to the token id store."""
+"""The encode stage: from segmented text and a vocabulary to the token id store."""
 
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice

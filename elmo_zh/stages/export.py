@@ -1,4 +1,4 @@
-"""The export stage: a checkpoint to a bundle."""
+"""The export stage: from a checkpoint to a bundle."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def export(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere and in any form."""
+    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere or in another form."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
     from elmo_zh.training.bundle_export import choose_step, export_checkpoint
     from elmo_zh.training.checkpoint import CheckpointFolder
@@ -63,7 +63,7 @@ def export(
 
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
-    """Raise RunError unless the text settings, which the bundle records, match the training text."""
+    """Raise RunError unless the text settings, which the bundle records, match those of the training text."""
     made_with = with_defaults(load_record(run.stage_record("segment")).get("settings", {}))
     if not made_with:
         return

@@ -16,14 +16,14 @@ from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 
 
 def explain_missing(bundle: Path, file: Path) -> str:
-    """Return the message about a file that is missing from the bundle to start from, or about a missing bundle."""
+    """Return the message that the bundle to start from, or one of its files, is missing."""
     if BundleLayout(bundle).info.is_file():
         return f"{file} is missing. Export or copy the bundle again."
     return explain_no_bundle(bundle)
 
 
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
-    """Return the settings with resolved paths of bundles: a link such as runs/latest may later lead elsewhere.
+    """Return the settings with bundle paths resolved, because a link such as runs/latest may later point elsewhere.
 
     Paths already in the run's settings may be gone; other paths in these sections must exist.
     """
@@ -46,7 +46,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with the sections model and, for a new run, text that the bundle to start from determines.
+    """Return the settings with section model and, for a new run, section text as the bundle to start from determines.
 
     Settings `named` by the user as section.key stay.
     """
@@ -68,7 +68,7 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with section model taken from the bundle to start from, except those `named` as section.key.
+    """Return the settings with section model taken from the bundle to start from, except the settings `named`.
 
     A run in training keeps its own settings, unless `force`. One that has already used the bundle no longer needs it.
     """

@@ -1,4 +1,4 @@
-"""Inputs that several stages share: segmented files, user dictionary, text settings and engine."""
+"""Inputs that several stages share: segmented files, the user dictionary, text settings and the engine."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from elmo_zh.text.segmenters.registry import describe_segmenter
 
 
 def segmented_inputs(run: RunDir) -> dict[str, Path]:
-    """Return the segmented training files by their names in stage records."""
+    """Return the segmented training files by the names that stage records use."""
     require_inputs(run, [run.segmented])
     files = run.train_files()
     if not files:
@@ -30,7 +30,7 @@ def segmented_inputs(run: RunDir) -> dict[str, Path]:
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
-    """Return the user dictionary in the settings, or the run's copy of it if the original is no longer there."""
+    """Return the user dictionary in the settings, or the run's copy of it if the original no longer exists."""
     if not config.text.user_dictionary:
         return None
     given = Path(config.text.user_dictionary)
@@ -41,7 +41,7 @@ def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
 
 
 def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
-    """Copy the user dictionary into the run and return the copy; remove an earlier copy if there is no dictionary."""
+    """Copy the user dictionary to the run and return the copy; delete an earlier copy if there is no dictionary."""
     if dictionary is None:
         remove(run.user_dictionary)
         return None
@@ -52,7 +52,7 @@ def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
 
 
 def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
-    """Return everything that decides how text becomes tokens."""
+    """Return all settings that decide how text becomes tokens."""
     settings = preparation_settings(config.text, without=("user_dictionary",))
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
@@ -60,6 +60,6 @@ def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
 def started_engine(
     engine: EngineChoice | None, config: Config, inputs: Iterable[Path]
 ) -> AbstractContextManager[Engine]:
-    """Start the given engine, or by default as many local processes as the settings say and the inputs need."""
+    """Start the given engine, or by default as many local processes as the settings and the inputs call for."""
     choice = engine or EngineChoice(num_workers=config.text.num_workers)
     return choice.started(sum(path.stat().st_size for path in inputs))

@@ -1,4 +1,4 @@
-"""All stages, from raw text to a bundle."""
+"""All stages in order, from raw text to a bundle."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ def pipeline(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """Run all stages in order; word2vec is left out if training starts from a bundle, which `adopt_init` reads."""
+    """Run all stages in order; word2vec is skipped if training starts from a bundle, which `adopt_init` reads."""
     config = adopt_init(run, config, named, force=force, reporter=reporter)
     segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
     build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
@@ -40,7 +40,7 @@ def pipeline(
 
 
 def link_latest(run: RunDir) -> None:
-    """Make runs/latest in the current folder a link to a run; a real folder of that name is left alone."""
+    """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone."""
     if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
         return
     unfinished = LATEST.with_name(LATEST.name + UNFINISHED)

@@ -1,4 +1,4 @@
-"""The segment stage: raw text to segmented text."""
+"""The segment stage: from raw text to segmented text."""
 
 import os
 from collections.abc import Sequence
@@ -81,13 +81,13 @@ def _report_empty(sources: Sources, reporter: Reporter) -> None:
 
 
 def _shared_folder(sources: Sources) -> Path:
-    """Return the folder that all files of the corpus have in common; the root if there are none."""
+    """Return the deepest folder that contains all files of the corpus, which may be the root."""
     parents = [set(source.path.resolve().parents) for source in sources.sources if source.is_local]
     return max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path("/")
 
 
 def _input_names(sources: Sources, folder: Path) -> dict[str, Path]:
-    """Name the sources without the folder that they have in common, so that the corpus can be moved."""
+    """Name the sources relative to their common folder, so that the corpus can be moved."""
     return {
         str(source.path.resolve().relative_to(folder)) if source.is_local else source.name: source.path
         for source in sources.sources

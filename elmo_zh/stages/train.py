@@ -1,4 +1,4 @@
-"""The train stage: the token id store to checkpoints, in one process or several."""
+"""The train stage: from the token id store to checkpoints, in one process or several."""
 
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -31,7 +31,7 @@ def train(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Train the model, this time on `device` if it is given.
+    """Train the model, on `device` for this session if it is given.
 
     With a process group this is the stage on rank 0. The other ranks wait in `train_on_other_rank` for training to
     start.
@@ -75,7 +75,7 @@ def train(
 
 
 def _settings(run: RunDir, config: Config) -> dict[str, Any]:
-    """Return the settings that decide the result, and the digest of the bundle to start from."""
+    """Return the settings that affect the result, and the digest of the bundle to start from."""
     settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
     train_settings = result_settings(config.train, without=(*_BUDGET, "init"))
     settings |= {f"train.{name}": value for name, value in train_settings.items()}
@@ -88,7 +88,7 @@ def _settings(run: RunDir, config: Config) -> dict[str, Any]:
 
 
 def _model_settings(config: Config) -> dict[str, Any]:
-    """Return the settings that affect the model in its mode; token mode leaves out character settings."""
+    """Return the settings that affect the model in its mode; in token mode the character settings are left out."""
     settings = result_settings(config.model) | {"tie_softmax": config.model.is_tied}
     if config.model.mode == "character":
         return settings
@@ -113,7 +113,7 @@ def require_divisible_batch_size(config: Config, size: int) -> None:
 
 
 def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
-    """Train on a rank other than 0 when rank 0 starts; exit with rank 0's status if it has nothing to train."""
+    """Train on a rank other than 0 once rank 0 starts; exit with rank 0's status if there is nothing to train."""
     from elmo_zh.training.train_run import train_run
 
     description = group.wait_for_start()

@@ -1,4 +1,4 @@
-"""The vocab stage: segmented text to the vocabulary and the spelling model."""
+"""The vocab stage: from segmented text to the vocabulary and the spelling model."""
 
 from collections.abc import Collection
 from functools import partial
@@ -38,7 +38,7 @@ def vocab(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Build the vocabulary, after adopting the model settings of the bundle that the words come from, if any.
+    """Build the vocabulary, first adopting the model settings of the bundle that provides the words, if any.
 
     Settings of section model that the user has `named` as section.key are not taken from the bundle.
     """
@@ -51,7 +51,7 @@ def vocab(
 def build_vocabulary(
     run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
 ) -> StageOutcome:
-    """Build the vocabulary with settings that are final."""
+    """Build the vocabulary with settings that no longer change."""
     # Records of earlier versions, which refused no word, stay valid.
     is_usual = config.vocab.refuse == VocabConfig.refuse
     settings = result_settings(config.vocab, without=("init", "words", *(["refuse"] if is_usual else [])))

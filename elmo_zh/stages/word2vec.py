@@ -1,4 +1,4 @@
-"""The word2vec stage: segmented text to initial token embeddings."""
+"""The word2vec stage: from segmented text to initial token embeddings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Map tokens to characters of the raw line, even where normalisation has changed them."""
+"""Map tokens to characters of the raw line, even where normalisation has changed the text."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from elmo_zh.text.sentences import pieces, split_sentences
 
 
 class Edit(NamedTuple):
-    """A non-empty range of characters that is replaced by `length` others."""
+    """A non-empty range of characters to replace by `length` others."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans of a text's characters after edits, which are in order and do not overlap.
+    """Return the spans of a text's characters after edits, which have to be in order and not overlap.
 
     A span is a character's start and end in the original, int32, shape (m, 2) before and (new m, 2) after the edits.
     Every new character of an edit maps to all the old ones.
@@ -61,14 +61,14 @@ def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class TokenisedLine:
-    """The non-empty tokens of one line; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
+    """The non-empty tokens of a line; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
 
     tokens: list[str]
     offsets: NDArray[np.int32]
 
     @classmethod
     def of_tokens(cls, tokens: Sequence[str]) -> "TokenisedLine":
-        """Return the line in which the tokens are separated by one space."""
+        """Return the line in which the tokens are separated by single spaces."""
         lengths = np.array([len(token) for token in tokens], np.int32)
         ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
         return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
@@ -91,7 +91,7 @@ def align_sentences(
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Return start and end of each token of a text that holds nothing but them and spaces, int32, shape (n, 2)."""
+    """Return start and end of each token in a text that has nothing but tokens and spaces, int32, shape (n, 2)."""
     offsets = []
     end = 0
     for token in tokens:

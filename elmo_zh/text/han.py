@@ -15,13 +15,13 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def count_han(lines: Iterable[str]) -> int:
-    """Return the total number of Han characters in all lines."""
+    """Return the total number of Han characters in some lines."""
     codes = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), "<u4")
     return sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _RANGES)
 
 
 def han_share(line: str) -> float:
-    """Return the fraction of Han characters among the letters and digits of a line; 0 if there are none.
+    """Return Han characters as a fraction of the letters and digits in a line; 0 if it has none.
 
     Punctuation does not count, so “嗯。” is all Chinese.
     """
@@ -33,13 +33,13 @@ def han_share(line: str) -> float:
 
 @cache
 def simplified_forms() -> frozenset[str]:
-    """Return frequent characters of simplified text only: GB 2312's first level without the characters of Big5."""
+    """Return common characters used only in simplified text: GB 2312's first level minus the characters of Big5."""
     return frozenset(_characters("gb2312", range(0xB0, 0xD8)) - _characters("big5", range(0xA4, 0xFA)))
 
 
 @cache
 def traditional_forms() -> frozenset[str]:
-    """Return frequent characters of traditional text only: Big5's first level without the characters of GB 2312."""
+    """Return common characters used only in traditional text: Big5's first level minus the characters of GB 2312."""
     return frozenset(_characters("big5", range(0xA4, 0xC7)) - _characters("gb2312", range(0xB0, 0xF8)))
 
 

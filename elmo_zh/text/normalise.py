@@ -1,4 +1,4 @@
-"""Normalise text; each step is a setting of `TextConfig`."""
+"""Normalise text; each step is a setting in `TextConfig`."""
 
 import re
 import unicodedata
@@ -35,7 +35,7 @@ OnChange = Callable[[str, str, str], None]
 
 @cache
 def _invisible_characters() -> dict[int, None]:
-    """Return every control and format character that is not white space, mapped to nothing for `str.translate`."""
+    """Return a map from every control and format character except white space to nothing, for `str.translate`."""
     # Planes 2 and 3 are ideographs, 4 to 13 are empty and the last two private use; skipping them saves start-up time.
     planes = (range(0x20000), range(0xE0000, 0xF0000))
     return {
@@ -52,7 +52,7 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """Function from raw to normalised text, applied step by step; the white space step comes last.
+    """A function from raw to normalised text that runs one step after another; the white space step comes last.
 
     Most texts match `stable`: only the last step can change them, and it is quick.
     """
@@ -75,7 +75,7 @@ class Normaliser:
         return [self._normalised(sentence, steps, on_change) for sentence in sentences]
 
     def _steps_for(self, text: str) -> tuple[Step, ...]:
-        """Return the steps from the first one that may change the text or a substring of it."""
+        """Return the steps, starting from the first one that may change the text or a substring of it."""
         if self.stable.fullmatch(text):
             return self.steps[-1:] if " " in text else ()
         for number, step in enumerate(self.steps):
@@ -93,7 +93,7 @@ class Normaliser:
         return text
 
     def with_spans(self, text: str) -> tuple[str, NDArray[np.int32]]:
-        """Return the normalised text, and the raw characters that each of its characters comes from.
+        """Return the normalised text, and the range of raw characters that each of its characters comes from.
 
         An unchanged character comes from itself. Where several characters together became others, as in composition,
         each new one comes from all the old ones. A removed character belongs to a new one only if it was between the
@@ -219,7 +219,7 @@ def unicode_form_step(form: str) -> Step:
 
 
 def to_form(form: str, text: str) -> str:
-    """Return a text in NFC, NFD, NFKC or NFKD, with U+034F after every 30 combining marks of a longer run."""
+    """Return a text in NFC, NFD, NFKC or NFKD, with U+034F after every 30 combining marks in longer sequences."""
     # Decomposition can make a run longer.
     return _divide_runs(normalize(form, _divide_runs(text)))  # type: ignore[arg-type]
 
@@ -229,7 +229,7 @@ def _divide_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether there may be a run longer than 30: it would cover one of every 31 positions."""
+    """Return whether a sequence longer than 30 is possible, which would cover one of every 31 positions."""
     return not _marks().isdisjoint(text[_MOST_MARKS :: _MOST_MARKS + 1])
 
 
@@ -244,7 +244,7 @@ def _long_run() -> re.Pattern[str]:
 
 @cache
 def _marks() -> frozenset[str]:
-    """Return every character whose decomposition begins with a combining mark that may be reordered."""
+    """Return every character whose decomposition starts with a combining mark that may be reordered."""
     # Planes 2 to 13 have none.
     characters = map(chr, chain(range(0x300, 0x20000), range(0xE0000, 0xE1000)))
     return frozenset(character for character in characters if combining(normalize("NFD", character)[0]))
@@ -267,7 +267,7 @@ def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
 
 @cache
 def _may_join(decomposed: str, character: str) -> bool:
-    """Return whether a Unicode form may compose or reorder a character with the characters before it.
+    """Return whether a Unicode form may combine a character with those before it, or reorder them.
 
     It may if the first character of its decomposition is not a starter, or is the second one of some composition. Any
     other character stays in place, and no later one moves across it.
@@ -278,7 +278,7 @@ def _may_join(decomposed: str, character: str) -> bool:
 
 @cache
 def _later_characters() -> frozenset[str]:
-    """Return every character in a canonical decomposition after the first one: accents, vowels and finals."""
+    """Return every character that comes after the first in a canonical decomposition: accents, vowels and finals."""
     ranges = ("".join(map(chr, range(code, code + _RANGE))) for code in range(0, 0x110000, _RANGE))
     # Most ranges hold no decomposable character; testing a range at a time takes milliseconds.
     characters = (character for text in ranges if normalize("NFD", text) != text for character in text)

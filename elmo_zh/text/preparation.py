@@ -17,7 +17,7 @@ from elmo_zh.text.sentences import split_sentences
 
 @dataclass(frozen=True)
 class TextPreparation:
-    """Normaliser, sentence splitter and segmenter that the text settings describe."""
+    """The normaliser, sentence splitter and segmenter that the text settings describe."""
 
     normalise: Normaliser
     segment: Segmenter
@@ -25,15 +25,15 @@ class TextPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "TextPreparation":
-        """Return the preparation that the settings describe, with the run's or bundle's copy of the user dictionary."""
+        """Return the preparation that the settings describe, with the user dictionary copied by the run or bundle."""
         return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of one raw sentence text, which is not split."""
+        """Return the tokens of one raw sentence text, without splitting it into sentences."""
         return self.segment(self.normalise(sentence))
 
     def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
-        """Return the tokens of one raw sentence text, and their positions in it before normalisation.
+        """Return the tokens of one raw sentence text, and their positions before normalisation.
 
         Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
         between spans is segmented separately. `check_spans` raises ValueError.
@@ -55,7 +55,7 @@ class TextPreparation:
         return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
 
     def _tokens_around(self, text: str, kept: Sequence[tuple[int, int]]) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the tokens of a normalised text and their positions; each kept span is one token."""
+        """Return the tokens of a normalised text and their positions; each span to keep becomes one token."""
         tokens: list[str] = []
         places = [np.zeros((0, 2), np.int32)]
         borders = [(0, 0), *kept, (len(text), len(text))]
@@ -71,7 +71,7 @@ class TextPreparation:
         return tokens, np.concatenate(places)
 
     def sentences(self, line: str) -> list[list[str]]:
-        """Return the tokens of each sentence of a raw line; sentences without tokens are left out."""
+        """Return the tokens of each sentence in a raw line, leaving out sentences without tokens."""
         return [tokens for text in self.sentence_texts(line) if (tokens := self.segment(text))]
 
     def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
@@ -93,7 +93,7 @@ def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[t
 
 
 def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Return the spans of normalised characters that come from raw spans, without overlap."""
+    """Return the non-overlapping spans of normalised characters that come from raw spans."""
     places: list[tuple[int, int]] = []
     for start, end in kept:
         inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))

@@ -40,7 +40,7 @@ def script_step(script: str) -> Step:
 
 
 def fold_script() -> Callable[[str], str]:
-    """Return a function that gives a word and its traditional spelling one form, of the same length."""
+    """Return a function that maps a word and its traditional spelling to the same form, of the same length."""
     step = script_step("simplified")
 
     def fold(text: str) -> str:
@@ -51,7 +51,7 @@ def fold_script() -> Callable[[str], str]:
 
 
 def describe_script(script: str) -> dict[str, str]:
-    """Return OpenCC's version, which also identifies its dictionaries; nothing if no script is converted."""
+    """Return OpenCC's version, which also identifies its dictionaries; empty if no script is converted."""
     if script == "none":
         return {}
     try:
@@ -65,7 +65,7 @@ def _missing(script: str) -> ConfigError:
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
-    """Yield the characters that change.
+    """Yield an edit for each character that changes.
 
     OpenCC's words keep their length in both directions. If one did not, characters could not be matched up, so the
     whole text would be one edit: too large, but never wrong.

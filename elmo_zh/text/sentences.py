@@ -24,7 +24,7 @@ LONGEST_SENTENCE = 2000
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Return the sentence texts of a paragraph; concatenated, they give the paragraph.
+    """Return the sentence texts of a paragraph; joined together, they give the paragraph again.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
     the paragraph. Call it before normalising, which may replace these characters.
@@ -39,7 +39,7 @@ def split_sentences(paragraph: str) -> list[str]:
 
 
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
-    """Return a text in pieces of at most `longest` characters; concatenated, they give the text.
+    """Split a text into pieces of at most `longest` characters; joined together, they give the text again.
 
     Each ends after the last sentence that surely ends before the limit, or after the last space, or at the limit.
     In `segmented` text a sentence end may be inside a token, so only spaces count.

@@ -1,4 +1,4 @@
-"""Windows of a stream: items computed together, so that memory is bounded and an interruption loses little."""
+"""Group a stream into windows that are computed together, so that memory is bounded and little work can be lost."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -11,7 +11,7 @@ WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
 def iter_windows(
     items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
 ) -> Iterator[list[Item]]:
-    """Yield consecutive items in lists; the item that reaches a limit ends its list.
+    """Yield consecutive items in lists; the item that reaches a limit is the last of its list.
 
     `size` returns the tokens of an item, for example; a limit of 0 is WINDOW_ITEMS or WINDOW_TOKENS.
     """

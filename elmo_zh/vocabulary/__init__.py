@@ -1,1 +1,1 @@
-"""Counting words, selecting the vocabulary, and the ids and spellings of words."""
+"""Count words, select the vocabulary, and look up the ids and spellings of words."""

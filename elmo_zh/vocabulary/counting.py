@@ -1,4 +1,4 @@
-"""Counting the words of segmented files: one task for each file, then a merge.
+"""Count the words in segmented files: one task per file, then a merge.
 
 Counts are kept in runs: files of words and their counts, sorted so that files of any size can be merged in little
 memory. A line of a run is a word, U+0020, which no word contains, and the count. Words are sorted by their UTF-8 bytes,
@@ -32,7 +32,7 @@ CountedWord = tuple[bytes, int]
 
 @dataclass(frozen=True, kw_only=True)
 class WordCounts:
-    """The word counts of a text, on disk."""
+    """The word counts of a text, stored on disk."""
 
     num_sentences: int
     num_tokens: int
@@ -45,7 +45,7 @@ class WordCounts:
 
 
 def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
-    """Count the words of segmented files; the runs stay in `parts`, where runs of earlier calls are reused."""
+    """Count the words in segmented files; the runs stay in `parts`, where those from earlier calls are reused."""
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")
@@ -96,7 +96,7 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
 
 
 def _merge_until_few(runs: list[Path], engine: Engine, parts: WorkFolder) -> list[Path]:
-    """Merge runs repeatedly until there are few enough to be read together."""
+    """Merge runs repeatedly until they are few enough to be read together."""
     level = 0
     while len(runs) > MAX_MERGED_RUNS:
         batches = [runs[start : start + MAX_MERGED_RUNS] for start in range(0, len(runs), MAX_MERGED_RUNS)]
@@ -123,7 +123,7 @@ def write_run(path: Path, counted: Iterable[CountedWord]) -> None:
 
 
 def iter_run(path: Path) -> Iterator[CountedWord]:
-    """Yield the words of a run and their counts."""
+    """Yield each word of a run with its count."""
     with path.open("rb", _BUFFER_BYTES) as file:
         for line in file:
             word, _, count = line.rpartition(b" ")
@@ -131,7 +131,7 @@ def iter_run(path: Path) -> Iterator[CountedWord]:
 
 
 def iter_merged(paths: Iterable[Path]) -> Iterator[CountedWord]:
-    """Yield each word of several runs once, sorted, with its counts added up."""
+    """Yield each word found in several runs once, sorted, with its counts added up."""
     with ExitStack() as stack:
         runs = [stack.enter_context(closing(iter_run(path))) for path in paths]  # type: ignore[type-var]
         for word, entries in groupby(merge(*runs), key=itemgetter(0)):

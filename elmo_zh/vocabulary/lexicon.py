@@ -1,4 +1,4 @@
-"""Words to model inputs: ids, and in character mode the spelling of each word."""
+"""From words to model inputs: ids and, in character mode, the spelling of each word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabula
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The ids of characters and marks; the highest is padding."""
+    """The ids of characters and markers; the highest id is padding."""
 
     begin_sentence: int  # Id of the only character of <S>
     end_sentence: int  # Id of the only character of </S>
@@ -28,7 +28,7 @@ class Alphabet:
         return self.padding + 1
 
     def cut(self, word: str, num_slots: int) -> str:
-        """Return a word as it is looked up in a table of words: truncated if characters are Unicode characters.
+        """Return a word in the form used for lookup: truncated if the alphabet consists of Unicode characters.
 
         ELMoForManyLangs does the same.
         """
@@ -46,7 +46,7 @@ class Alphabet:
         return self._fill([mark], num_slots)
 
     def is_cut(self, word: str, num_slots: int) -> bool:
-        """Return whether a word has too many characters and is truncated."""
+        """Return whether a word has too many characters and will be truncated."""
         return len(self._content(word)) > num_slots - 2
 
     def _content(self, word: str) -> Sequence[int]:
@@ -85,7 +85,7 @@ class Lexicon:
         self._other_ids: dict[str, int] | None = None  # built on demand: training only reads ids
 
     def without_other_words(self) -> "Lexicon":
-        """Return a lexicon for the same model without words outside the vocabulary."""
+        """Return a lexicon for the same model that has no words outside the vocabulary."""
         return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
@@ -107,13 +107,13 @@ class Lexicon:
         return found
 
     def targets(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the vocabulary rows to predict for input ids of any shape."""
+        """Return the vocabulary rows to predict for an array of input ids of any shape."""
         if self.num_slots is None:
             return ids
         return np.where(ids < len(self.vocabulary), ids, UNKNOWN_ID)
 
     def character_ids(self, ids: Iterable[int]) -> NDArray[np.int64]:
-        """Return the spellings of input ids, shape (W, C); character mode only."""
+        """Return the spellings of input ids, shape (W, C); for character mode only."""
         spellings = [self._spell(int(row)) for row in ids]
         return np.stack(spellings) if spellings else np.zeros((0, self.num_slots or 0), np.int64)
 
@@ -127,5 +127,5 @@ class Lexicon:
         return self.alphabet.spell(word, self.num_slots)
 
     def is_cut(self, token: str) -> bool:
-        """Return whether a word has too many characters and is truncated."""
+        """Return whether a word has too many characters and will be truncated."""
         return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

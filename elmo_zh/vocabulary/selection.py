@@ -1,4 +1,4 @@
-"""Selection of the words that get a row in the vocabulary."""
+"""Select the words that get a row in the vocabulary."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyCounts:
-    """A vocabulary and the counts of its tokens in the training text."""
+    """A vocabulary and how often each of its tokens occurs in the training text."""
 
     vocabulary: Vocabulary
     # Count of each row; <S> and </S> count the sentences, <UNK> the words outside the vocabulary.
@@ -40,7 +40,7 @@ class VocabularyCounts:
 
 
 def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
-    """Select the words that get a row, sorted by descending count, ties by code points.
+    """Select the words that get a row, sorted by descending count and then by code points.
 
     Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
     """
@@ -81,7 +81,7 @@ class _Scan:
         self.num_distinct = self.num_frequent = self.num_refused = 0
 
     def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
-        """Yield the negated count and the word for each word that is frequent enough and not given."""
+        """Yield the negated count of each word that is frequent enough and not listed, with the word."""
         for encoded, count in counted.iter_words():
             self.num_distinct += 1
             is_frequent = count >= self._min_count
@@ -110,7 +110,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text has a row, or only one that the user has not given."""
+    """Raise RunError if no word in the training text gets a row, or only one that was not listed by the user."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
             f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."
@@ -132,7 +132,7 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
 def report_given_words(
     selected: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
 ) -> None:
-    """Report how many given words do not occur in the text, and how many other words got a row."""
+    """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     rows = len(selected.vocabulary)
     num_added = rows - len(SPECIALS) - num_given
     added = "no other words are added" if config.words else f"{num_added:,} words of the text are added"

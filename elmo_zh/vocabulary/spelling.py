@@ -1,4 +1,4 @@
-"""The spelling model: the cost of spelling an unknown word character by character."""
+"""The spelling model, which gives the cost of spelling an unknown word character by character."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ _UNESCAPES = {escaped: chr(code) for code, escaped in TSV_ESCAPES.items()}
 
 @dataclass(frozen=True)
 class SpellingModel:
-    """Add-one counts of the characters and word ends of the training words outside the vocabulary.
+    """Add-one counts of the characters and word ends in training words outside the vocabulary.
 
     One more slot stands for all unseen characters, uniformly distributed over Unicode. The model makes bits per
     character comparable between vocabularies: a word outside the vocabulary costs its <UNK> plus its spelling.
@@ -32,7 +32,7 @@ class SpellingModel:
 
     @classmethod
     def build(cls, unknown_words: Mapping[str, int]) -> "SpellingModel":
-        """Count the characters of words, weighted by the counts of the words."""
+        """Count the characters in words, weighted by how often the words occur."""
         counts: Counter[str] = Counter()
         for word, count in unknown_words.items():
             for character in word:
@@ -44,7 +44,7 @@ class SpellingModel:
         return sum(self.counts.values()) + len(self.counts) + 1
 
     def nats(self, word: str) -> float:
-        """Return the negative log probability of a word's characters and its end."""
+        """Return the negative log probability, in nats, of a word's characters and its end."""
         slots = self._num_slots
         cost = 0.0
         for symbol in (*word, END_OF_WORD):
@@ -55,7 +55,7 @@ class SpellingModel:
         return cost
 
     def save(self, path: Path) -> None:
-        """Write character TAB count in descending order; tabs, line ends and backslashes are escaped."""
+        """Write character TAB count in descending order, escaping tabs, line ends and backslashes."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol.translate(TSV_ESCAPES)}\t{count}\n" for symbol, count in ranked)

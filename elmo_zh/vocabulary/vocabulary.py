@@ -1,4 +1,4 @@
-"""The vocabulary, and its files vocab.data and vocab.counts."""
+"""The vocabulary and its files, vocab.data and vocab.counts."""
 
 import hashlib
 from collections import Counter
@@ -16,7 +16,7 @@ BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
 
 
 class Vocabulary:
-    """Tokens and their ids: id r is line r of vocab.data, special tokens first, then words by descending count."""
+    """Tokens and their ids: id r is line r of vocab.data, with special tokens first, then words by descending count."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
@@ -31,12 +31,12 @@ class Vocabulary:
         return token in self._ids
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of text tokens; words outside the vocabulary have the id of <UNK>."""
+        """Return the ids of text tokens; words outside the vocabulary get the id of <UNK>."""
         ids = self._ids
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
     def find_subwords(self, word: str) -> list[str]:
-        """Return the words of the vocabulary that a word consists of: from its start on, always the longest match.
+        """Split a word into words of the vocabulary, always taking the longest match from the left.
 
         A character at which no word of the vocabulary starts is skipped. The word as a whole is not looked up.
         """
@@ -79,7 +79,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def load_words(path: Path) -> list[str]:
-    """Read a list of words, one per line; duplicates, special tokens and empty lines are ignored."""
+    """Read a list of words, one per line, ignoring duplicates, special tokens and empty lines."""
     words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
     if not words:
         raise RunError(f"{path} contains no words. Give a file with one word a line.")
@@ -87,7 +87,7 @@ def load_words(path: Path) -> list[str]:
 
 
 def is_word(token: str) -> bool:
-    """Return whether a token has a letter, a digit or a Han character: it is not punctuation, a symbol or an emoji."""
+    """Return whether a token has a letter, a digit or a Han character, so is not punctuation, a symbol or an emoji."""
     return any(character.isalnum() for character in token)
 
 
@@ -133,7 +133,7 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class UnknownWords(Generic[Word]):
-    """Counts of unknown words, exact until there are many thousands of distinct ones.
+    """Counts of unknown words, exact as long as there are at most some thousands of distinct ones.
 
     With more, the counts of the frequent ones are exact or a little too low.
     """
@@ -142,7 +142,7 @@ class UnknownWords(Generic[Word]):
         self.counts: Counter[Word] = Counter()
 
     def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:
-        """Count further unknown words, or add their counts."""
+        """Count more unknown words, or add existing counts of them."""
         self.counts.update(words)
         if len(self.counts) > MAX_WORDS:
             self.counts = Counter(dict(self.counts.most_common(MAX_WORDS // 2)))

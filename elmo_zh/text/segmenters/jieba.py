@@ -1,4 +1,4 @@
-"""The segmenter jieba: a dictionary, and a hidden Markov model for words that are not in it."""
+"""The segmenter jieba: a dictionary, plus a hidden Markov model for words that are not in it."""
 
 import importlib.metadata
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _words_of_jieba() -> Words:
 
 
 def _with_words_of_user(words: Words, path: Path, never_found: set[str]) -> Words:
-    """Return the words and a user dictionary's words; words that must not be found are added to `never_found`."""
+    """Return the words plus a user dictionary's words; words that must not be found are added to `never_found`."""
     import jieba
 
     class Tokenizer(jieba.Tokenizer):  # type: ignore[misc]
@@ -60,7 +60,7 @@ def _with_words_of_user(words: Words, path: Path, never_found: set[str]) -> Word
 
 
 def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
-    """Return what `jieba.Tokenizer.gen_pfdict` returns, in half the time: each word with its count, and the sum.
+    """Return each word with its count, and the sum, like `jieba.Tokenizer.gen_pfdict` but in half the time.
 
     Prefixes that are not words themselves have the count 0. The file is closed.
     """
@@ -78,7 +78,7 @@ def read_dictionary(file: IO[bytes]) -> tuple[dict[str, int], int]:
 
 
 def jieba_function_words() -> frozenset[str]:
-    """Return the words of jieba's dictionary that are not content words by their tags, such as 我们, 一个 and 因为."""
+    """Return the words in jieba's dictionary that are function words by their tags, such as 我们, 一个 and 因为."""
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:
@@ -87,7 +87,7 @@ def jieba_function_words() -> frozenset[str]:
 
 
 def _word_adder(tokenizer: Any, never_found: set[str]) -> Callable[[str, int | None, str | None], None]:
-    """Return the function that adds a word; it collects the words of count 0, which must not become tokens.
+    """Return the function that adds a word; it collects words of count 0, which must not become tokens.
 
     jieba itself keeps one list of these for all its tokenizers.
     """

@@ -1,4 +1,4 @@
-"""jieba's segmentation with jieba's own dictionary and hidden Markov model, in fewer steps.
+"""jieba's segmentation in fewer steps, with jieba's own dictionary and hidden Markov model.
 
 The words equal `jieba.Tokenizer.cut`'s (jieba 0.42.1), which builds a graph of all words in a run and then finds
 the best path. Here both are one loop, logarithms are taken once per dictionary word, and results of the hidden Markov
@@ -12,7 +12,7 @@ from math import log
 
 
 class NewWords:
-    """Finder of words in a run of characters; words that are `never_found` are split into characters again."""
+    """Finds words in a run of characters; words in `never_found` are split into characters again."""
 
     def __init__(self, never_found: Collection[str] = ()) -> None:
         from jieba import finalseg
@@ -49,7 +49,7 @@ class NewWords:
             start = end
 
     def _word_ends(self, run: str) -> list[int]:
-        """Return the ends of the words on the most likely path through a run."""
+        """Return where each word ends on the most likely path through a run."""
         least = self._least
         begins, middles, ends, singles = self._emitted
         be, bm, me, mm, eb, es, sb, ss = self._moves
@@ -73,7 +73,7 @@ class NewWords:
 
 
 def _follow_back(came: list[tuple[bool, bool, bool, bool]], state: str) -> list[int]:
-    """Return the index after each word, from the last state and the predecessor of each state."""
+    """Return the index after each word, traced back from the last state through the predecessor of each state."""
     ends = []
     for place in range(len(came), -1, -1):
         if state in "ES":
@@ -117,7 +117,7 @@ class Words:
 
 
 class JiebaCut:
-    """Segmenter that returns what `lcut(sentence, HMM=use_hmm)` of a `jieba.Tokenizer` with the same words returns.
+    """A segmenter with the same results as `lcut(sentence, HMM=use_hmm)` of a `jieba.Tokenizer` with the same words.
 
     The hidden Markov model finds words that are not in the dictionary, except those `never_found`.
     """
@@ -131,7 +131,7 @@ class JiebaCut:
         self._cut_run: Callable[[str, list[str]], None] = self._cut_with_hmm if use_hmm else self._cut_without_hmm
 
     def __call__(self, sentence: str) -> list[str]:
-        """Return the words of a sentence; each white space character is a word."""
+        """Return the words of a sentence; every white space character is a word of its own."""
         words: list[str] = []
         # The pattern is a group, so the runs that words are made of have odd indices.
         for number, run in enumerate(self._runs.split(sentence)):

@@ -1,4 +1,4 @@
-"""Runs of text without white space or punctuation, segmented in bounded time and memory."""
+"""Segment text without white space or punctuation in bounded time and memory."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")
 
 
 def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a segmenter that drops spaces and gives `segment` at most `RUN_LIMIT` characters of a run at once.
+    """Return a segmenter that drops spaces and passes at most `RUN_LIMIT` characters in a row to `segment`.
 
     Text without a longer run gets the tokens that `segment` gives to the whole text. A longer run is segmented in
     windows of `RUN_LIMIT` characters; the next window begins at the first token within `OVERLAP` characters of the end.

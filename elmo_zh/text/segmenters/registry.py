@@ -1,4 +1,4 @@
-"""Segmenters by name, from a normalised sentence to tokens, and the two that need no dictionary."""
+"""Segmenters by name, which turn a normalised sentence into tokens, and the two that need no dictionary."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Segmenter = Callable[[str], list[str]]
 
 
 class SegmenterModule(Protocol):
-    """A segmenter as registered in `elmo_zh.choices.SEGMENTERS`: a module or an object with these three names.
+    """A segmenter as registered in `elmo_zh.choices.SEGMENTERS`: a module or object that has these three names.
 
     Attributes:
         TAKES_USER_DICTIONARY: Whether it can use a user dictionary in jieba's format.
@@ -24,7 +24,7 @@ class SegmenterModule(Protocol):
     TAKES_USER_DICTIONARY: bool
 
     def build(self, config: TextConfig, user_dictionary: Path | None) -> Segmenter:
-        """Return the function from a normalised sentence to its tokens, called once in each process.
+        """Return the function that turns a normalised sentence into tokens; called once in each process.
 
         Together the tokens must hold all characters of the sentence but spaces (U+0020), in order.
 
@@ -48,7 +48,7 @@ class SegmenterModule(Protocol):
 
 
 def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> Segmenter:
-    """Return the function from a normalised sentence to its tokens.
+    """Return the function that turns a normalised sentence into tokens.
 
     No token is empty or holds U+0020, and together they hold all other characters of the sentence in order. Time and
     memory of the built-in segmenters are proportional to the sentence's length.
@@ -62,7 +62,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
 
 
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return name, version and dictionary digest: everything that must match for equal tokens.
+    """Return the name, version and dictionary digest of a segmenter: everything that must match for equal tokens.
 
     Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
     lacks it knows what to install. Raise ConfigError if something is not installed.
@@ -77,13 +77,13 @@ def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) 
 
 
 def split_tokens(sentence: str) -> list[str]:
-    """Return the tokens of segmented text: split at U+0020 and nothing else."""
+    """Return the tokens of segmented text, splitting at U+0020 and nowhere else."""
     return [token for token in sentence.split(" ") if token]
 
 
 @dataclass(frozen=True)
 class _RuleSegmenter:
-    """A segmenter that is one function and needs neither a package nor a version."""
+    """A segmenter that consists of one function and needs neither a package nor a version."""
 
     segment: Segmenter
     TAKES_USER_DICTIONARY = False
@@ -104,7 +104,7 @@ def _load(name: str) -> SegmenterModule:
 
 
 def _checked(segment: Segmenter, name: str) -> Segmenter:
-    """Return a plug-in's segmenter with its tokens split at spaces, and refused unless they make up the sentence."""
+    """Return a plug-in's segmenter that splits its tokens at spaces, and fails unless they add up to the sentence."""
 
     def segment_checked(sentence: str) -> list[str]:
         tokens = [part for token in segment(sentence) for part in split_tokens(token)]

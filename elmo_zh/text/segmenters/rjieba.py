@@ -1,4 +1,4 @@
-"""The segmenter rjieba: jieba written in Rust, many times as fast, corrected to give the same tokens.
+"""The segmenter rjieba: jieba written in Rust, many times as fast, and corrected to return the same tokens.
 
 The package differs from jieba in two ways, found by comparing both on real text (docs/segmenters.md): it keeps Latin
 letters and digits together across signs (F-16, 1.2.3), and its runs of Han include characters that jieba does not know.
@@ -75,7 +75,7 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
 
 
 def describe() -> dict[str, str]:
-    """Return rjieba's version, which identifies the dictionary too: it is compiled into the package.
+    """Return rjieba's version, which also identifies the dictionary compiled into the package.
 
     A digest of the compiled file would differ between platforms that give the same tokens.
     """

@@ -1,4 +1,4 @@
-"""User dictionaries in jieba's format: additional words for a segmenter."""
+"""User dictionaries in jieba's format, which add words to a segmenter."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _TABLE = "word\t"
 
 
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
-    """Add every word of a user dictionary to a segmenter, with its count and tag if it has them.
+    """Add every word in a user dictionary to a segmenter, with its count and tag if given.
 
     Lines are read as jieba's own `load_userdict` reads them. From a table of the command `words` only the words are
     read: jieba must not compare counts in one corpus with its own. `add_word` raises ValueError for a word that the
