@@ -101,11 +101,11 @@ def _jieba_dictionary_is_read_once() -> Iterator[None]:
         frequencies, total = read()
         return dict(frequencies), total
 
-    words_in_use = ours._words_of_jieba()
+    in_use = ours._tokenizer_of_jieba()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jieba.Tokenizer, "gen_pfdict", staticmethod(read_copy))
         yield
-    del words_in_use
+    del in_use
 
 
 @pytest.fixture

@@ -164,6 +164,16 @@ def test_user_dictionary_holds_for_its_own_segmenter_only(segmenter: str, tmp_pa
     assert "量子鸽子" not in jieba.dt.FREQ
 
 
+def test_a_word_of_count_0_is_removed_for_its_own_segmenter_only(tmp_path: Path) -> None:
+    path = tmp_path / "词典.txt"
+    path.write_text("杭研 0\nC++ 0\n", encoding="utf-8")
+    sentence = "他来到了网易杭研大厦，C++"
+    plain = ["他", "来到", "了", "网易", "杭研", "大厦", "，", "C++"]
+    without = ["他", "来到", "了", "网易", "杭", "研", "大厦", "，", "C", "++"]
+    assert segment_with("jieba", path)(sentence) == without
+    assert preparation("jieba", True, True).segment(sentence) == plain
+
+
 @pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
 def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
     path = tmp_path / "gb.txt"
@@ -254,26 +264,17 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_dictionary_is_read_as_jieba_reads_it() -> None:
-    """The tests' fixture keeps what the first call of jieba's function gave."""
-    found, expected = (
-        read(jieba.Tokenizer().get_dict_file()) for read in (our_jieba.read_dictionary, jieba.Tokenizer.gen_pfdict)
-    )
-    assert found == expected
-    assert len(found[0]) > 400_000
-
-
 def test_segmenters_in_use_share_the_dictionary_of_jieba(temporary_folder: Path) -> None:
     path = temporary_folder / "words.txt"
     path.write_text("天气很 1000000\n", encoding="utf-8")
     first = build_segmenter(TextConfig())
     before = first("今天天气很好")
-    [words] = our_jieba._in_use.values()
+    [shared] = our_jieba._in_use.values()
     second, own = build_segmenter(TextConfig(jieba_hmm=False)), build_segmenter(TextConfig(), path)
-    assert [*our_jieba._in_use.values()] == [words]
+    assert [*our_jieba._in_use.values()] == [shared]
     assert "天气很" in own("今天天气很好")
     assert first("今天天气很好") == second("今天天气很好") == before
-    del first, second, own, words
+    del first, second, own, shared
     gc.collect()
     assert not our_jieba._in_use
 
