@@ -185,9 +185,6 @@ def compare_words(
     """Compare the words of two sets of lines, each a table and its wanted lines; return them by descending G2.
 
     Words that are rarer in the first set have a negative G2 and come last; punctuation is left out.
-
-    Raises:
-        ElmoZhError: If one of the sets has no lines.
     """
     from scipy.stats import chi2, false_discovery_control
 

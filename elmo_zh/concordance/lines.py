@@ -192,11 +192,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, from 1 as printed by `senses`; NaN where the index has no vectors.
-
-    Raises:
-        ElmoZhError: If the index has no vectors for any of the matches.
-    """
+    """Return the usage of each match of a word, from 1 as printed by `senses`; NaN where the index has no vectors."""
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)

@@ -61,13 +61,9 @@ def find_new_words(
     limits: NewWordOptions,
     reporter: Reporter,
 ) -> list[NewWord]:
-    """Return candidates in descending order of the sum of PMI and entropy.
+    """Return candidates in descending order of the sum of PMI and entropy, without those that `is_known` accepts.
 
-    Args:
-        runs: Returns the runs of Han characters of a corpus; called twice, with the reporter and silently.
-        is_known: Tests which words to leave out.
-        limits: Minimum values for candidates.
-        reporter: Receives messages and progress.
+    `runs` returns the runs of Han characters of a corpus; it is called twice, with the reporter and silently.
     """
     counts = count_strings(runs(reporter), limits.min_count)
     frequent = (text for text, count in counts.most_common() if len(text) > 1 and count >= limits.min_count)

@@ -104,9 +104,6 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
 
     The operators are = != < <= > >= and ~, which searches for a regular expression. If the given value is a number,
     values are compared as numbers, and empty or non-numeric cells never match; otherwise they are compared as strings.
-
-    Raises:
-        ConfigError: If the condition cannot be parsed, or a column does not exist.
     """
     found = np.ones(num_lines, np.bool_)
     if condition is None:

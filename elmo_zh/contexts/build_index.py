@@ -64,7 +64,6 @@ def build_index(
 ) -> IndexReport:
     """Write an index of the words of texts, resuming an unfinished one unless `force` is given.
 
-    Each text is read twice: once for its digest, once for its tokens.
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
     if embedder.is_stateful:

@@ -72,10 +72,7 @@ def write_index_text(
     words: WordNumbers,
     reporter: Reporter,
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Choose the occurrences, and write all files of an index except the vectors into an existing folder.
-
-    Return the counts of words, of lines with an occurrence and of occurrences, and the numbers of these lines.
-    """
+    """Choose the occurrences, and write all files except the vectors; return counts, and the lines with occurrences."""
     sampler = Sampler(settings, words.words, words.counts)
     columns = ColumnBuilder()
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +21,8 @@ from elmo_zh.vocabulary.vocabulary import is_word
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# SplitMix64 (Steele, Lea and Flood 2014): its output function is a bijection of 64 bits, so that no two occurrences of
-# a word have the same hash.
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 # Similar words in a message; spellings less similar than this are no help.
 _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
-# Hashes that are computed at a time.
-_HASHES = 2**20
-_ALL = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,69 +106,49 @@ def describe_missing_words(words: Sequence[str], argument: str) -> str:
 
 
 class Sampler:
-    """Chooses the occurrences of numbered words, in any number of blocks of consecutive tokens.
-
-    An occurrence is identified by its word and its running number among that word's occurrences. The sample takes the
-    smallest hashes of seed, word and running number, so it does not depend on the blocks.
-    """
+    """Chooses occurrences of words in blocks of tokens: all, or a sample of a frequent word's (`sample_places`)."""
 
     def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
         """Prepare the choice for W distinct words; `counts` has the occurrences of each, int64, shape (W,)."""
         pairs = zip(words, counts.tolist(), strict=True)
-        self.is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
+        is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
+        seed, most = settings.options.seed, settings.options.max_per_word or np.inf
+        self._is_whole = is_wanted & (counts <= most)
         self._seen = np.zeros(len(words), np.int64)
-        self._keys = np.zeros(len(words), np.uint64)
-        self._limits = np.full(len(words), _ALL)
-        if most := settings.options.max_per_word:
-            for number in np.flatnonzero(self.is_wanted & (counts > most)).tolist():
-                key = word_key(words[number], settings.options.seed)
-                self._keys[number] = key
-                self._limits[number] = _largest_kept(key, int(counts[number]), most)
+        sampled = [
+            self._keys(sample_places(words[number], seed, int(counts[number]), int(most)), number)
+            for number in np.flatnonzero(is_wanted & (counts > most)).tolist()
+        ]
+        self._sampled = np.sort(np.concatenate([*sampled, [np.iinfo(np.int64).max]]))
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of the next tokens, given by word number, are chosen, bool, shape (n,)."""
-        running = self._seen[numbers] + _earlier_equals(numbers)
-        distinct, counts = np.unique(numbers, return_counts=True)
-        self._seen[distinct] += counts
-        hashes = occurrence_hashes(self._keys[numbers], running)
-        return np.asarray(self.is_wanted[numbers] & (hashes <= self._limits[numbers]))
+        keys = self._keys(self._seen[numbers] + _earlier_equals(numbers), numbers)
+        self._seen += np.bincount(numbers, minlength=len(self._seen))
+        is_sampled = self._sampled[np.searchsorted(self._sampled, keys)] == keys
+        return np.asarray(self._is_whole[numbers] | is_sampled)
+
+    def _keys(self, running: NDArray[np.int64], numbers: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """Return a number for each occurrence, given by its running number among those of its word."""
+        return running * len(self._seen) + numbers
 
 
-def word_key(word: str, seed: int) -> np.uint64:
-    """Return the key of a word's hashes."""
-    key = seed.to_bytes(8, "little", signed=True)
-    return np.uint64(int.from_bytes(blake2b(word.encode(), digest_size=8, key=key).digest(), "little"))
+def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int64]:
+    """Return the running numbers of a sample of a word's occurrences, in random order; more text changes few of them.
 
-
-def occurrence_hashes(keys: NDArray[np.uint64] | np.uint64, running: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the hashes of occurrences, uint64, from the keys of their words and their running numbers."""
-    hashes = keys + running.astype(np.uint64) * _STEP
-    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-        hashes = (hashes ^ (hashes >> shift)) * factor
-    return np.asarray(hashes ^ (hashes >> _SHIFTS[-1]))
+    The sample has the occurrences with the smallest hashes of seed, word and running number.
+    """
+    hashes = np.random.PCG64([seed, *word.encode()]).random_raw(count)
+    return np.argsort(hashes, kind="stable")[:size]
 
 
 def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return for each number how many equal numbers precede it, int64, shape (n,)."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
-    is_first = np.ones(len(numbers), np.bool_)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    places = np.arange(len(numbers))
     earlier = np.empty(len(numbers), np.int64)
-    earlier[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    earlier[order] = np.arange(len(numbers)) - np.searchsorted(ordered, ordered)
     return earlier
-
-
-def _largest_kept(key: np.uint64, count: int, num_kept: int) -> np.uint64:
-    """Return the largest hash among the kept occurrences."""
-    kept = np.empty(0, np.uint64)
-    for start in range(0, count, _HASHES):
-        new = occurrence_hashes(key, np.arange(start, min(start + _HASHES, count)))
-        kept = np.concatenate([kept, new])
-        if len(kept) > num_kept:
-            kept = np.partition(kept, num_kept - 1)[:num_kept]
-    return np.uint64(kept.max())
 
 
 def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:

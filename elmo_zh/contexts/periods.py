@@ -95,12 +95,9 @@ class Period:
 
 
 def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
-    """Return a period for each value of a column of one index, in order of value, or one for each index.
+    """Return a period for each value of a column of one index, or one for each index; there must be two at least.
 
     Values are sorted as numbers if all are numbers; lines without a value are left out.
-
-    Raises:
-        ElmoZhError: If the column does not exist, or there are fewer than two periods.
     """
     if column is None:
         names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
@@ -123,10 +120,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return the document of each line: its record if it has its own columns, otherwise its file.
-
-    With `by_lines` every raw line is a document. Numbers start at 0, in no particular order, int64, shape (L,).
-    """
+    """Return the document of each line: its record if it has its own columns, otherwise its file; int64, shape (L,)."""
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}

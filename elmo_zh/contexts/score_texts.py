@@ -165,11 +165,7 @@ def score_texts(
 def evaluate_texts(
     scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
 ) -> ScoreCounts:
-    """Return the totals of texts; if `stateful`, carry the state from sentence to sentence within a file.
-
-    Raises:
-        CorpusError: If the texts have no sentence.
-    """
+    """Return the totals of texts; if `stateful`, carry the state from sentence to sentence within a file."""
     counts = ScoreCounts()
     if stateful:
         with reporter.progress("evaluate", unit="lines") as progress:

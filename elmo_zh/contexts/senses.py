@@ -181,9 +181,8 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
 def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:
     """Return the most characteristic substitutes for each usage of a word.
 
-    The share of a substitute is the fraction of the 20 occurrences nearest to a usage's centre that have it among their
-    20 best substitutes. Its score is this share minus its largest share in another usage. Ties go to the better mean
-    rank. The word itself is left out.
+    A substitute scores by its share of the 20 occurrences nearest to a usage's centre, minus its largest share in
+    another usage. An occurrence has 20 substitutes; ties go to the better mean rank.
     """
     shares, ranks = [], []
     for usage in senses.usages:

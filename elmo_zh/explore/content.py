@@ -124,12 +124,10 @@ class PageContent:
         return len(self._numbers)
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return the part of a word.
+        """Return the part of a word, with an entry for each of its points.
 
-        Returns:
-            A dictionary with an entry for each point of the word: `maps`, by layer and method, with [x, y] each;
-            `tokens`, the tokens of its line as returned by `token_records`; and `substitutes`, [word, probability]
-            each, descending, or null if the model has no softmax.
+        `maps` are by layer and method, with [x, y] each; `tokens` are the tokens of its line as returned by
+        `token_records`; `substitutes` are [word, probability] each, descending, or null without a softmax.
         """
         return self._part(f"word-{number:05d}", lambda: self._word(np.array(self._numbers[number])))
 

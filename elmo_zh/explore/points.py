@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Occurrence
-from elmo_zh.contexts.index_settings import occurrence_hashes, word_key
+from elmo_zh.contexts.index_settings import sample_places
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
@@ -158,19 +158,14 @@ def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[floa
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
     """Return a sample of a word's occurrences in different lines, in the order of the texts."""
-    found = sample(index.occurrences(word), word, _LOOKED_AT_PER_POINT * choice.max_per_word, choice.seed)
+    numbers = index.occurrences(word)
+    found = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
     distinct: dict[tuple[str, int], Occurrence] = {}
     for number in found.tolist():
         occurrence = index.occurrence(number)
         distinct.setdefault((index.line(occurrence.line).text, occurrence.start), occurrence)
     kept = list(distinct.values())[: choice.max_per_word]
     return sorted(kept, key=lambda each: each.number)
-
-
-def sample(numbers: NDArray[np.int64], word: str, size: int, seed: int) -> NDArray[np.int64]:
-    """Return a random sample of a word's occurrences in random order, by the smallest hashes, as in an index."""
-    hashes = occurrence_hashes(word_key(word, seed), np.arange(len(numbers)))
-    return numbers[np.argsort(hashes, kind="stable")[:size]]
 
 
 def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:

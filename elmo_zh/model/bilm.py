@@ -105,18 +105,11 @@ class BiLM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Run both LMs over streams of tokens.
+        """Run both LMs over streams of tokens, ids of shape (2, T, B) in each LM's reading order.
 
-        Args:
-            inputs: Tokens in each LM's reading order, ids of shape (2, T, B).
-            state: Carried in, one entry per layer.
-            keep: 0 where a sentence starts from zero state, else 1; float32, shape (T, B, 1). None keeps all.
-            dropout: Fraction to drop.
-            lengths: Number of real steps of each stream, int64, shape (B,). None counts all.
-            precision: Precision of matrix products.
-
-        Returns:
-            The outputs of the token layer and each LSTM layer, each (2, T, B, P), and the state after the last step.
+        `keep` is 0 where a sentence starts from zero state, else 1, float32, shape (T, B, 1); None keeps all. `lengths`
+        are the numbers of real steps, int64, shape (B,); None counts all. Return the outputs of the token layer and
+        each LSTM layer, each (2, T, B, P), and the state after the last step.
         """
         return self.run_layers(self.encode_tokens(inputs, precision), state, keep, dropout, lengths, precision)
 
@@ -154,17 +147,11 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def layer_activations(self, inputs: TokenInputs, mask: Tensor) -> Tensor:
-        """Return every layer's output for a padded batch of whole sentences.
+        """Return every layer's output for a padded batch of whole sentences, float32, shape (L + 1, B, T, 2P).
 
-        Each sentence starts from the same state, so its vectors do not depend on the batch.
-
-        Args:
-            inputs: Sentences with <S> and </S> in place, any id where padded, ids of shape (B, T).
-            mask: True where there is a token, shape (B, T); a sentence's tokens come first.
-
-        Returns:
-            Shape (L + 1, B, T, 2P), float32. The token layer comes first, written twice so that all layers have
-            one width; then the LSTM layers from the bottom up, forward LM first in the last axis. Padding is zero.
+        Ids, shape (B, T), have <S> and </S> in place, and tokens where the mask is True. The token layer comes first,
+        written twice so that all layers have one width; then the LSTM layers from the bottom up, forward LM first in
+        the last axis. Padding is zero. A sentence's vectors do not depend on the batch.
         """
         token_vectors, state = self.encode_tokens(inputs), self.start_state(len(mask))
         return self.read_sentences(token_vectors, mask, state)[0]

@@ -75,17 +75,7 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Computes token vectors from spellings, once for each distinct word.
-
-    Attributes:
-        embedding: Shape (number of characters, c).
-        kernels: One for each filter width, shape (width, c, filters).
-        kernel_biases: One for each filter width, shape (filters,).
-        highways: The highway layers.
-        word_embedding: Shape (V, word_dim), or None without word embeddings.
-        projection_weight: Shape (N, P), or (word_dim + N, P); None where N = P.
-        projection_bias: Shape (P,), or None where N = P.
-    """
+    """Computes token vectors from spellings, once for each distinct word; there is no projection where N = P."""
 
     def __init__(self, shape: CharacterShape, output_dim: int, num_tokens: int) -> None:
         super().__init__()

@@ -23,16 +23,12 @@ class TokenInputs:
 
 
 class TokenTable(nn.Module):
-    """A lookup table with one vector per vocabulary row.
-
-    Attributes:
-        weight: Shape (V, P), float32.
-        has_sparse_gradient: Whether its gradient holds only the rows of the batch, as training expects.
-    """
+    """A lookup table with one vector per vocabulary row: `weight`, shape (V, P), float32."""
 
     def __init__(self, num_tokens: int, dimension: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_tokens, dimension))
+        # Training expects a gradient that holds only the rows of the batch.
         self.has_sparse_gradient = True
 
     @torch.no_grad()

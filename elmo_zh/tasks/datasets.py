@@ -115,9 +115,6 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
     """Read, split and validate the data of a task from the files that `find_files` found.
 
     With `needs_test`, the development file becomes the test file if there is no other.
-
-    Raises:
-        CorpusError: If the data is inconsistent or too small.
     """
     read = _read_parts(files, reading, reporter)
     if needs_test and "dev" in read and "test" not in read:

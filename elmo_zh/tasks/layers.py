@@ -132,12 +132,9 @@ def _has_elmo(settings: HeadSettings, place: str) -> bool:
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over texts of any length; padding has no influence and stays zero.
+    """A bidirectional LSTM over texts of any length, a biLM layer without projection and clipping.
 
-    It is a biLM layer without projection and clipping.
-
-    Attributes:
-        training_precision: Precision of products in training; predictions use float32.
+    Padding has no influence and stays zero. Products have `training_precision` in training, and float32 in predictions.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
@@ -165,8 +162,7 @@ class BiLSTM(nn.Module):
 class MergedBiLSTM(nn.Module):
     """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
 
-    The outputs of the first one's two directions are merged into one vector, so that each direction of the second reads
-    both. A linear map brings the inputs to the length of the outputs.
+    A linear map brings the inputs to the length of the outputs, with both directions in one vector.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int, dropout: float) -> None:
@@ -297,9 +293,8 @@ class CRF(nn.Module):
     def span_probabilities(self, emissions: Tensor, tags: Sequence[int]) -> list[float]:
         """Return the probability of each span marked by a text's n BIOES tags; emissions have shape (n, K).
 
-        Only one sequence of tags marks a span, so its probability is the total probability of all sequences with these
-        tags there: the sum over all beginnings up to its first tag, times the score of its tags, times the sum over all
-        endings from its last tag, divided by the sum over all sequences.
+        Only one sequence of tags marks a span. Its probability is the sum over all beginnings up to its first tag,
+        times the score of its tags, times the sum over all endings, divided by the sum over all sequences.
         """
         spans = spans_of([self.tags[tag] for tag in tags])[0]
         if not spans:

@@ -53,16 +53,10 @@ class MarkedWord:
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words of a file, compressed or not.
+    """Read the marked words of a file, compressed or not; the files that a table names are in the folder `texts`.
 
-    Args:
-        path: A tab-separated table with the columns `COLUMNS`; or JSON lines with context (the tokens, where <target>
-            may stand for the word), target_word, target_position (from 0) and sense (a string or a list).
-        texts: The folder of the files named in the table; None for the table's own folder.
-        encoding: Encoding of the file, or auto.
-
-    Raises:
-        CorpusError: If the file or a text cannot be read, or is not in this form.
+    It is a tab-separated table with the columns `COLUMNS`, or JSON lines with context (the tokens, where <target> may
+    stand for the word), target_word, target_position (from 0) and sense (a string or a list).
     """
     found: list[MarkedWord] = []
     for source in find_sources([str(path)]).sources:

@@ -50,11 +50,7 @@ _LEAST_EXAMPLES = 20
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
-    """Read all examples of a file, compressed or in an archive, in any encoding that `segment` reads.
-
-    Raises:
-        CorpusError: If the file does not exist or cannot be read, or a label is missing or invalid.
-    """
+    """Read all examples of a file, compressed or in an archive, in any encoding that `segment` reads."""
     if path.is_dir():
         raise CorpusError(f"{path} is a folder, expected a file of labelled examples.")
     found: list[Labelled] = []

@@ -60,13 +60,7 @@ class VectorCache:
     def on_disk(
         cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
     ) -> "VectorCache":
-        """Compute the vectors of all distinct sentences that are not in the folder yet.
-
-        The folder belongs to the same sentences and model.
-
-        Raises:
-            OutputError: If the vectors do not fit on the disk.
-        """
+        """Compute the vectors of distinct sentences, except those in the folder, which is for the same model."""
         first_rows = number_rows(sentences)
         distinct = list(first_rows)
         num_tokens = sum(map(len, distinct))
@@ -130,10 +124,8 @@ class LiveVectors:
     """Computes the vectors of sentences for each batch, with gradients for thawed layers.
 
     One layer thaws per epoch, from the top down (Howard and Ruder 2018, gradual unfreezing): in the first epoch only
-    the network learns, in the second also the top LSTM layer, and so on down to the token layer.
-
-    Attributes:
-        bilm: A copy of the bundle's biLM on the CPU, modified by training.
+    the network learns, in the second also the top LSTM layer, and so on down to the token layer. `bilm` is a copy of
+    the bundle's biLM on the CPU.
     """
 
     def __init__(self, bundle: Bundle, sentences: Iterable[Sentence]) -> None:

@@ -48,13 +48,11 @@ class PackedStreams:
     """Endless streams of shuffled sentences, packed one after another; their position can be saved and restored.
 
     The forward LM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward LM reads `</S> wn .. w1` and
-    predicts `wn .. w1 <S>`. Both have the same sentences at the same positions, so `keep` serves both.
+    predicts `wn .. w1 <S>`. Both have the same sentences at the same positions, so `keep` serves both. If documents are
+    shuffled, a stream reads all sentences of a document in order.
 
-    If documents are shuffled, a stream reads all sentences of a document in order.
-
-    Sentence lengths alone decide which sentence goes to which stream. So when several ranks divide the streams among
-    them, each rank can track all streams and fill in only its own. A saved position covers all streams, whichever rank
-    saves it.
+    Sentence lengths alone decide which sentence goes to which stream, so that each rank can track all streams and fill
+    in only its own. A saved position covers all streams.
     """
 
     def __init__(

@@ -28,10 +28,7 @@ _TEXT_STEPS = 8
 
 
 def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return random vocabulary rows, distributed like words in text by the Zipf-Mandelbrot law.
-
-    With small.toml a batch has as many distinct rows as a batch of news text: about a thousand.
-    """
+    """Return random vocabulary rows, distributed like words in text by the Zipf-Mandelbrot law."""
     frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
     return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
 

@@ -30,9 +30,8 @@ _share = _Share()
 def with_half_of_the_threads() -> Iterator[None]:
     """Let this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
 
-    Between its calls, a training step consists of hundreds of short operations. On all threads, each would wait for the
-    slowest thread: for milliseconds, if another program occupies its core. On two cores, half of the threads are no
-    slower.
+    On all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
+    milliseconds, if another program occupies its core. On two cores, half of the threads are no slower.
     """
     threads = _share.both or torch.get_num_threads()  # within another call of this function nothing changes
     with _computing_with(max(1, threads // 2), both=threads):
@@ -55,9 +54,8 @@ def _computing_with(threads: int, both: int) -> Iterator[None]:
 def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
     """Return work(0) and work(1), such as the two directions, computed at the same time; without a gradient.
 
-    Each has half of torch's threads. On two cores every operation then runs on one thread, which finds the result of
-    the previous operation in that core's cache and never waits for the other core. If another program keeps the second
-    half from starting until the first one is done, this thread computes both; the results are the same.
+    Each has half of torch's threads, so that on two cores no operation waits for the other core. If another program
+    keeps the second half from starting until the first one is done, this thread computes both.
     """
     threads, is_inference = _share.both or torch.get_num_threads(), torch.is_inference_mode_enabled()
 
@@ -105,7 +103,6 @@ RowFunction = Callable[[slice], Tensor]
 def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence[Tensor]) -> Tensor:
     """Return function(all rows), with each half of the rows on half of the cores, forward and backward.
 
-    A single product of all rows would split each operation among the cores, which would wait for each other each time.
     The rows are always divided, so that results depend neither on the number of threads nor on which thread computes
     what. `function` returns the results of a slice of the rows, each from its row alone. Only `parameters` receive its
     gradient.
