@@ -41,10 +41,7 @@ def part_sizes(table: TokenTable, column: Column) -> Counts:
 
 
 def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
-    """Return frequencies in all parts together and in each; `lines` has the line of each occurrence.
-
-    Parts without tokens are left out.
-    """
+    """Return frequencies in all parts together and in each with tokens; `lines` has the line of each occurrence."""
     sizes = part_sizes(table, column)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
     total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
@@ -94,10 +91,7 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 
 
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
-    """Return G2 of 2x2 tables, given one cell, the sums of its row and column, and the sum of all cells.
-
-    It is negative where the cell is smaller than expected. Float64, shape (n,).
-    """
+    """Return G2 of 2x2 tables, negative where the one given cell is smaller than expected, float64, shape (n,)."""
     rows = np.stack([first, total - first])[:, None]
     columns = np.stack([second, total - second])[None]
     expected = rows * columns / total
@@ -182,10 +176,7 @@ class Keyword:
 def compare_words(
     first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
 ) -> list[Keyword]:
-    """Compare the words of two sets of lines, each a table and its wanted lines; return them by descending G2.
-
-    Words that are rarer in the first set have a negative G2 and come last; punctuation is left out.
-    """
+    """Compare the words of two sets of lines, each a table and its wanted lines; return them by descending G2."""
     from scipy.stats import chi2, false_discovery_control
 
     counted = [_counts_by_word(*each) for each in (first, second)]

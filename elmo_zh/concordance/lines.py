@@ -61,10 +61,7 @@ class ConcordanceLine:
 
 @dataclass(frozen=True, eq=False)
 class Concordance:
-    """The matches of a query in order: the first token of each, and the token after its last, int64, shape (n,).
-
-    `numbers` count the matches in the order of the texts, from 1; `figures` has float64 arrays of shape (n,).
-    """
+    """The matches of a query: their numbers from 1 in the order of the texts, their tokens, and figures, shape (n,)."""
 
     table: TokenTable
     first: Numbers
@@ -111,8 +108,7 @@ class Concordance:
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
         """Return the matches sorted by keys, the first key first; ties keep the order of the texts.
 
-        A key is 1L to 9L or 1R to 9R (the n-th token to the left or right), node, a figure, or a column, which is
-        sorted as numbers if all its values are numbers; a leading - reverses the order.
+        A key is 1L to 9L or 1R to 9R, node, a figure, or a column; a leading - reverses the order.
         """
         columns = []
         for key in keys:
@@ -167,10 +163,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with their `cosine` to the match number `like`.
-
-    The vector of a match is the mean of its tokens' unit vectors; without a vector in the index, the cosine is NaN.
-    """
+    """Return the matches with their `cosine` to the match number `like`, NaN without a vector in the index."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")

@@ -1,9 +1,7 @@
 """Candidates for new words in a corpus: strings of characters that stick together and occur in varied contexts.
 
-Both measures are the usual ones: pointwise mutual information of the two parts (Church and Hanks 1990), and branching
-entropy (Jin and Tanaka-Ishii 2006, "Unsupervised Segmentation of Chinese Text by Use of Branching Entropy"). Each
-border of a run of Han characters counts as a distinct neighbour, as in Feng et al. 2004, "Accessor Variety Criteria
-for Chinese Word Extraction".
+The measures are pointwise mutual information of the two parts (Church and Hanks 1990), and branching entropy (Jin and
+Tanaka-Ishii 2006), where each border of a run of Han characters is a distinct neighbour (Feng et al. 2004).
 """
 
 from collections import Counter
@@ -80,11 +78,7 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count each character and each string of a candidate's length, dropping rare strings.
-
-    When there are more than MOST_STRINGS, the rarest are dropped, starting with strings that occur once. So a count may
-    be too low by the few occurrences before the string was dropped.
-    """
+    """Count each character and each string of a candidate's length; beyond MOST_STRINGS, the rarest are dropped."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update(run)

@@ -67,10 +67,7 @@ def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[s
 def find_matches(
     table: TokenTable, pattern: re.Pattern[str], fold: Callable[[str], str] = str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the first token and of the token after the last one of each match, int64, shapes (n,).
-
-    `fold` is applied to each distinct token and must keep its length.
-    """
+    """Return the numbers of the first token and of the token after the last one of each match, int64, shapes (n,)."""
     spellings = [*map(fold, table.spellings), LINE_END]
     lengths = np.array([len(each) + 1 for each in spellings], np.int64)
     found = [np.empty((0, 2), np.int64)]

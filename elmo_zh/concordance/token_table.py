@@ -69,10 +69,7 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Segment texts line by line, and return the table; all wanted lines are held in memory.
-
-        `wanted` is called with each line, normalised and without spaces, before it is segmented.
-        """
+        """Segment the lines, normalised and without spaces, that are wanted, and return the table, all in memory."""
         kept, reporter = _Lines(), reporter or SilentReporter()
         with reporter.progress("lines", unit="lines") as progress:
             for text in texts:

@@ -1,12 +1,9 @@
 """Build an index of occurrences: the vectors of words in their sentences, on disk, for finding similar ones.
 
-The texts are read as `embed` reads them. First all tokens are written; then the occurrences are chosen, which fixes
-their number; then the lines that contain one are computed, and their vectors are written to their final place.
-
-An interrupted command resumes from the folder INDEX.parts, which is filled in this order: `text-NNNNN/`, the tokens of
-each text, as `embed` keeps them; `manifest.json` (texts, model and settings); `index/`, the finished files of the
-index, with space for all vectors, and `rows.npy`, the lines to compute; `computed-*`, vectors that other machines have
-computed; a `part-*.json` after each part of the vectors.
+The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen, which fixes their
+number; then the lines that contain one are computed, and their vectors are written to their final place. INDEX.parts is
+filled in this order: `text-NNNNN/`, `manifest.json`, `index/` with space for all vectors and `rows.npy`, the lines to
+compute, `computed-*` by other machines, and a `part-*.json` after each part of the vectors.
 """
 
 from collections.abc import Sequence

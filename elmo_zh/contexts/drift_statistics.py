@@ -1,8 +1,7 @@
 """The distance between two groups of documents: four measures, with a significance test and an interval.
 
-The measures are computed from each document's sum of unit vectors and its number of occurrences in each cluster. So
-one division of the documents costs one product with a vector of zeros and ones, and many divisions cost one matrix
-product.
+All come from each document's sum of unit vectors and its number of occurrences in each cluster, so many divisions of
+the documents cost one matrix product.
 """
 
 from collections.abc import Iterator
@@ -29,10 +28,7 @@ _DRAWS, _QUANTILES = 200, (0.025, 0.975)
 
 
 def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
-    """Return the indexes of the distinct rows, ascending; rows of zeros have no direction and are left out.
-
-    Equal rows come from equal sentences: a repeated line is no further evidence.
-    """
+    """Return the indexes of distinct rows other than zeros, ascending: a repeated line is no further evidence."""
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
     first = np.sort(first)
@@ -72,8 +68,7 @@ class DocumentSums:
     def groups(self, weights: Vectors) -> "_Groups":
         """Return K groups; `weights`, shape (K, D), says how often each document occurs in each group.
 
-        Copies of a document are not compared with one another, so that a group drawn with replacement has the same
-        spread on average.
+        Copies of a document are not compared with one another, so that drawing with replacement keeps the mean spread.
         """
         sums, usages, counts = weights @ self.vectors, weights @ self.usages, self.usages.sum(axis=1)
         copies, sizes = weights * weights - weights, weights @ counts
@@ -123,9 +118,8 @@ def permutation_test(
 ) -> tuple[float, float]:
     """Return the share of random divisions of all documents with a distance at least as large, and the mean distance.
 
-    Both groups have at least two documents. The test is sequential: it ends when 100 divisions have reached the
-    distance. The p-value is then their share of the divisions drawn, and is as valid as with a fixed number (Besag and
-    Clifford 1991, "Sequential Monte Carlo p-values"). The smallest p-value is 1 / (permutations + 1).
+    The test is sequential: it ends when 100 divisions have reached the distance, and the p-value, their share of those
+    drawn, is as valid as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
     """
     pooled = old.joined(new)
     own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
@@ -159,8 +153,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the 95% interval of a measure, from 200 draws of each group's documents with replacement.
 
-    The interval is shifted so that the mean of the draws is the measured distance: draws are less varied than the
-    documents, so most measures are larger in them.
+    It is shifted so that the mean of the draws, which are less varied than the documents, is the measured distance.
     """
     observed = compare_groups(old, new)[measure][0]
     first, second = (

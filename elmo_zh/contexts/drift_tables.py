@@ -24,8 +24,7 @@ def moved_lines(
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
     """Return the lines of two periods that best show how a word changed, at most `top` distinct ones from each.
 
-    These occurrences are the most typical of their own period and the least typical of the other: they have the largest
-    difference between the cosines with the two periods' means. The cosine shown is with the other period's mean.
+    They have the largest difference between the cosines with the two periods' means; the other period's is shown.
     """
     numbers = old.occurrences(word), new.occurrences(word)
     units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]

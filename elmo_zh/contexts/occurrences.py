@@ -55,8 +55,7 @@ def find_occurrences(
 ) -> list[TokenInSentence]:
     """Return the occurrences of a word in a sentence, in order and without overlap.
 
-    Where the segmentation has no such token, the sentence is cut before and after the word, and each side is segmented
-    by itself. Segmented text is never cut: only tokens equal to the word are found.
+    Where raw text has no such token, it is cut before and after the word, and each side is segmented by itself.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}

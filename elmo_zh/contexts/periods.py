@@ -74,8 +74,7 @@ class Period:
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
         """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
 
-        It is a fragment if at least 80% of its occurrences, given by their numbers, have the same word directly before
-        them, or directly after them, and that word is not a particle.
+        At least 80% of its occurrences have the same word, no particle, directly before them, or directly after them.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)

@@ -30,11 +30,7 @@ class TextLine(NamedTuple):
 
 
 class ScoredLine(NamedTuple):
-    """A line of a text with its score; both numbers count from 0.
-
-    `difference` is bits per character under this model minus bits per character under the other one; None without
-    another model, and for an empty line.
-    """
+    """A line of a text with its score; `difference`, in bits per character, is None without another model."""
 
     text_number: int
     number: int
@@ -80,10 +76,7 @@ def _difference(score: LineScore, other: LineScore | None) -> float | None:
 def iter_scored(
     scores: LineScores, texts: Iterable[InputText], work: WorkFolder | None, engine: Engine, reporter: Reporter
 ) -> Iterator[list[ScoredLine]]:
-    """Yield the scored lines of all texts, one part at a time; finished parts are read from disk.
-
-    Without a work folder, nothing is saved and everything is computed in this process.
-    """
+    """Yield the scored lines of all texts, one part at a time; without a work folder, nothing is saved or spread."""
     lines = (
         TextLine(text_number, number, line)
         for text_number, text in enumerate(texts)

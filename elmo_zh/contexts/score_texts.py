@@ -87,10 +87,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """The rule for keeping lines: bits per character or difference `below` a limit, or the lowest `share`.
-
-    Exactly one of the two is given. Lines without a token are never kept; ties go to the earlier line.
-    """
+    """The lines to keep: bits per character or difference `below` a limit, or the lowest `share`, earlier first."""
 
     below: float | None = None
     share: float | None = None
@@ -131,10 +128,7 @@ def score_texts(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> ScoreReport:
-    """Write the score of each line of texts, or only the lines to keep.
-
-    Memory does not grow with the texts. Equal lines near one another are scored once.
-    """
+    """Write the score of each line of texts, or only the lines to keep; memory does not grow with the texts."""
     engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
 
     def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:
@@ -241,9 +235,9 @@ def write_kept(
 ) -> int:
     """Write the kept lines in order, and return how many there are.
 
-    If all texts are plain, compressed or not, and share an encoding, lines are written byte for byte. Lines in UTF-16
-    or UTF-32, and lines from archives, records or texts of different encodings, are written in UTF-8. Each line ends
-    with LF, and byte order marks are left out. The file `scratch` and a copy of it take eight bytes a line.
+    If all texts are plain, compressed or not, and share an encoding other than UTF-16 or UTF-32, lines are written byte
+    for byte; else in UTF-8. Each line ends with LF, and byte order marks are left out. `scratch` takes eight bytes a
+    line.
     """
     num_scored = _write_keys(lines, scratch)
     if not scratch.stat().st_size:

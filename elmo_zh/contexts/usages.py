@@ -55,10 +55,7 @@ def usage_layer(index: ContextIndex) -> int:
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return the vectors for clustering a word's n occurrences into usages, float64, shape (n, 6P).
-
-    The part for the nearby words is zero if the index lacks layer 0.
-    """
+    """Return the vectors for clustering a word's n occurrences, float64, shape (n, 6P), zeros without layer 0."""
     own = unit_rows(index.vectors_of(numbers, layer))
     around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
@@ -72,10 +69,7 @@ def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -
 
 
 def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
-    """Return the direction of the nearby words' context-free vectors, scaled to length 1; zero without nearby words.
-
-    The vectors have shape (n, D); their distances from the occurrence are in tokens.
-    """
+    """Return the direction of the nearby words' context-free vectors, shape (n, D); zero without nearby words."""
     distances = np.abs(distances)
     weights = np.where(distances <= _WINDOW, 1 / (1 + _FADING * distances), 0.0)
     [direction] = unit_rows(weights[None] @ unit_rows(vectors))
@@ -83,12 +77,11 @@ def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]
 
 
 def join_directions(*parts: Floats) -> Floats:
-    """Return the directions of each occurrence's vector and its context vectors, concatenated.
+    """Return the directions of each occurrence's vector and its context vectors, each of shape (n, D), concatenated.
 
     Directions are taken from the mean over the occurrences, so that common components do not count, and have equal
     weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
-    Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`). Each input has
-    shape (n, D), and is zero where the line has no other word.
+    Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`).
     """
     return np.hstack([_directions(part) for part in parts])
 
@@ -127,10 +120,7 @@ class ClusterChoice:
 
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
-    """Cluster at least two vectors, shape (n, D); if `number` is None, choose the number of clusters.
-
-    The same vectors and seed give the same clusters.
-    """
+    """Cluster at least two vectors, shape (n, D), always in the same way; if `number` is None, choose it."""
     limits = _import_threadpoolctl()
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:
@@ -206,10 +196,8 @@ def telling_words(
 ) -> list[list[list[str]]]:
     """Return the most characteristic words for each usage of each given word, reading the index once.
 
-    The candidates are the 200 occurrences of other words nearest to the centre of a usage, and nearer to it than to
-    other usages. Each scores its cosine plus the margin over the cosine with the next usage. A word takes the score of
-    its best occurrence; the highest score comes first. The centres of a word's usages are float64, shape (K, 2P).
-    `advance` is called with the number of occurrences compared since the last call.
+    The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
+    nearer to it than to other usages. Each scores its cosine plus the margin over the cosine with the next usage.
     """
     from threadpoolctl import threadpool_limits
 

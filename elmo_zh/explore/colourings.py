@@ -33,8 +33,8 @@ _Key = tuple[str | None, int | None, int | None, str | None]
 class PointLabels:
     """A table of occurrences with their labels, by column name.
 
-    `rows` maps (file, line, first character in the line, word) to the label in each column. An item of a key is None if
-    the table lacks that column; a label is empty where rows disagree.
+    `rows` maps (file, line, first character in the line, word), None for a missing column, to the label in each column,
+    empty where rows disagree.
     """
 
     path: Path
@@ -166,8 +166,8 @@ class Colouring:
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
         """Return the colouring of points by their labels.
 
-        Labels of one word have different colours; labels that never occur with the same word may share one. The most
-        frequent labels choose first; when no colour is left, a label is grey.
+        Labels that occur with the same word have different colours; the most frequent choose first, the last ones are
+        grey.
         """
         counts = Counter(label for label in labels if label is not None)
         ranked = sorted(counts, key=lambda label: (-counts[label], label))

@@ -99,10 +99,7 @@ def load_own_index(
     reporter: Reporter,
     before: Callable[[], None] | None = None,
 ) -> ContextIndex:
-    """Return the index of a subject's own text; build it if it is missing or comes from another model.
-
-    `before` is called before the index is built.
-    """
+    """Return the index of a subject's own text; build it, after `before`, if it is missing or from another model."""
     place = subject.index(embedder.bundle.digest)
     reason = "--force was given" if force else _reason_to_make(place, embedder)
     if not reason:

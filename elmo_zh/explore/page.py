@@ -35,10 +35,10 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
 
 
 def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
-    """Return the HTML of a page.
+    """Return the HTML of a page; a `live` one may ask its server about sentences.
 
-    Its content security policy allows only this page's scripts, by digest, and no loading. So even markup from a corpus
-    that got into the page could do nothing. A `live` page may ask its server about sentences.
+    Its content security policy allows only this page's scripts, by digest, so that markup from a corpus could do
+    nothing.
     """
     scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
     policy = {

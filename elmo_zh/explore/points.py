@@ -47,10 +47,9 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word of a page, the occurrences shown, in the order of the texts, and their usages.
+    """A word of a page, the occurrences shown, in the order of the texts, and their usages, int64, shape (n,).
 
-    Usages are found as by `senses`, but usages with nearly the same name are merged. They are numbered from 0, most
-    frequent first, int64, shape (n,). Their names are words used alike; a single usage has no name.
+    Usages are found as by `senses`, but merged if their names, words used alike, are nearly the same.
     """
 
     word: str
@@ -75,7 +74,7 @@ def choose_points(
     """Return the words of a page with their occurrences and usages.
 
     Without given words, the words are chosen whose usages have the least similar names, among the frequent labelled
-    words if there are any, else among the frequent content words; ties go to the most frequent.
+    words if there are any, else among the frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -136,10 +135,7 @@ def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
 
 
 def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
-    """Return the cosine of each word's two most similar usages, by their names' vectors in the lowest layer.
-
-    It is infinite for a single usage.
-    """
+    """Return the cosine of each word's two most similar usages, by their names' vectors; infinite for one usage."""
     names = list(dict.fromkeys(name for each in words for usage in each.names for name in usage))
     if not names:
         return [math.inf] * len(words)
@@ -174,10 +170,7 @@ def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return the words of at least two characters that are frequent enough, by descending count.
-
-    Single characters and other function words are left out, since they would come first.
-    """
+    """Return the content words of at least two characters that are frequent enough, by descending count."""
     function_words = jieba_function_words()
     found = [
         word
@@ -203,11 +196,7 @@ class WordMaps(NamedTuple):
 
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
-    """Return the maps of vectors.
-
-    If all vectors are equal, as for one word in the token layer, all points are at the origin. The same vectors and
-    seed give the same maps on the same machine.
-    """
+    """Return the maps of vectors, always the same on one machine; equal vectors are all at the origin."""
     from sklearn.manifold import TSNE
 
     centred = vectors - vectors.mean(axis=0)
@@ -244,10 +233,9 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
-    """Return for each point the points with the largest cosines.
+    """Return for each point the points with the largest cosines, as number and rounded cosine times COSINE_PARTS.
 
-    Points with the same text as the point or as a nearer neighbour are left out. Each neighbour is its number and the
-    cosine times COSINE_PARTS, rounded, descending; ties go to the earlier point.
+    Points with the same text as the point or as a nearer neighbour are left out; ties go to the earlier point.
     """
     found: list[list[tuple[int, int]]] = []
     for start in range(0, len(vectors), _BLOCK):

@@ -54,10 +54,7 @@ def _unusable(port: int, error: OSError) -> OutputError:
 
 
 class LiveSentences:
-    """Answers questions about sentences, one at a time.
-
-    Sentences are read like the texts of the index; if these are segmented, sentences without spaces are segmented too.
-    """
+    """Answers questions about sentences, one at a time; without spaces, a sentence is segmented."""
 
     def __init__(
         self, index: ContextIndex, embedder: ElmoEmbedder, device: str, content: PageContent | None = None
@@ -75,10 +72,9 @@ class LiveSentences:
         return {"text": text, "tokens": token_records(tokens)}
 
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
-        """Return the substitutes of a token, and its neighbours in the index.
+        """Return the `substitutes` of a token, [word, probability] each, null without a softmax, and its `neighbours`.
 
-        `substitutes` are [word, probability] each, or null if the model has no softmax; `neighbours` are [cosine, text,
-        start, end, source, line from 0] each.
+        These are [cosine, text, start, end, source, line from 0] each.
         """
         with self._lock:
             tokens = self.embedder.prepare(text, segmented=self._is_segmented(text)).tokens
@@ -267,11 +263,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def open_in_browser(address: str) -> bool:
-    """Open an address in the user's browser, and return whether a browser was found.
-
-    Without a display, only a text browser could open, and would take over the terminal, so none is opened unless
-    $BROWSER names one.
-    """
+    """Open an address in a browser, and return whether there is one; a text browser would take the terminal."""
     if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         return False
     try:

@@ -249,10 +249,7 @@ def find_oddities(
     *,
     is_vocabulary_full: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the oddities of a run, each with `what`, `count` (which may be a fraction), `example` and `advice`.
-
-    The survey is None without training text, the coverage without a vocabulary.
-    """
+    """Return the oddities of a run, each with `what`, `count` (which may be a fraction), `example` and `advice`."""
     found = [*_of_record(sources, counts)]
     if survey is not None and survey.num_tokens:
         found += _of_text(survey)

@@ -31,10 +31,7 @@ def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
 
 
 def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield batches of indexes, longest sentences first, each of at most `batch_tokens` tokens with padding.
-
-    Every index comes exactly once; a longer sentence forms its own batch.
-    """
+    """Yield batches of indexes, longest sentences first, each of at most `batch_tokens` with padding, or of one."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
         if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:

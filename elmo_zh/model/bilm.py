@@ -132,7 +132,7 @@ class BiLM(nn.Module):
         """Run like `forward`, from token vectors of shape (2, T, B, P).
 
         A skip connection adds each layer's input, after dropout, to its output, except in the first layer; the state
-        carried on does not include it. Dropout applies to each layer's input and to the top output.
+        carried on does not include it.
         """
         hidden = token_vectors
         activations, new_state = [hidden], []
@@ -159,10 +159,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return layers as `layer_activations` does, from token vectors (B, T, P), and the state after each sentence.
-
-        The state is taken in each direction after its last real step.
-        """
+        """Return layers as `layer_activations` does, from token vectors (B, T, P), and the state after each one."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
@@ -196,8 +193,8 @@ def reversal(mask: Tensor) -> Tensor:
 def drop(values: Tensor, fraction: float) -> Tensor:
     """Return the values with a fraction of them set to zero and the others scaled up to keep the mean.
 
-    On a processor torch draws its masks one number at a time; here 16 bits of a fast generator decide on each value, so
-    the fraction is exact to 1/65,536. That generator is seeded from torch's, so torch's seed fixes the masks.
+    On a processor torch draws its masks one number at a time; here 16 bits of a fast generator, seeded from torch's,
+    decide on each value.
     """
     if fraction == 0:
         return values

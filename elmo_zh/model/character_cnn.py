@@ -47,10 +47,7 @@ class CharacterShape:
 
 
 class Highway(nn.Module):
-    """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c).
-
-    Parameters have the published names, though the "carry" gate admits the transformed x.
-    """
+    """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c), by the published names."""
 
     def __init__(self, num_filters: int) -> None:
         super().__init__()

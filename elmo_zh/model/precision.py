@@ -48,10 +48,7 @@ _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has instructions for products in bfloat16: AVX512_BF16 or AMX, or an Ampere GPU.
-
-    They may be slower than those for float32 (`model.precision_choice`).
-    """
+    """Return whether a device has instructions for products in bfloat16, which may be slower than those for float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return _processor_multiplies_bfloat16()
@@ -69,8 +66,7 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     """Return the dtype in which a device multiplies numbers of a dtype.
 
     For bfloat16 on a processor without instructions for it, this is float32: torch emulates them three times slower,
-    and then a row of the product depends on its neighbouring rows. Numbers are still rounded to bfloat16 before the
-    product, so the results are at least as exact.
+    and then a row of the product depends on its neighbouring rows.
     """
     if dtype == torch.bfloat16 and device.type == "cpu" and not has_bfloat16(device):
         return torch.float32

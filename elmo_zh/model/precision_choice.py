@@ -41,11 +41,7 @@ class PrecisionChoice:
 
 @functools.cache
 def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
-    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) with (width, num_columns).
-
-    Takes less than half a second, once for each shape. Devices without bfloat16 instructions get float32 without
-    measuring.
-    """
+    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) with (width, num_columns)."""
     if not has_bfloat16(device):
         return PrecisionChoice(FLOAT32)
     num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))

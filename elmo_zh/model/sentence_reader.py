@@ -67,9 +67,7 @@ class SentenceReader:
     def read(self, word_vectors: Tensor, sentences: PackedSentences, state: State) -> tuple[Tensor, State]:
         """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
-        The token layer comes first, written twice; then the LSTM layers from the bottom up, forward LM first in the
-        last axis. Sentences consist of rows of `word_vectors`, float32, shape (W, P); the state has one entry per
-        layer, each for all B sentences.
+        Layers are as in `BiLM.layer_activations`. Sentences consist of rows of `word_vectors`, float32, shape (W, P).
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)

@@ -35,8 +35,7 @@ class Negatives:
 class LogUniformSampler:
     """Draws distinct rows k with probability proportional to log((k + 2) / (k + 1)); rows must be sorted by count.
 
-    Follows TensorFlow's log_uniform_candidate_sampler with unique=True: rows are drawn one after another until S
-    distinct ones have been drawn; a row's expected count is 1 - (1 - p)^draws.
+    As TensorFlow's log_uniform_candidate_sampler with unique=True; a row's expected count is 1 - (1 - p)^draws.
     """
 
     def __init__(self, num_tokens: int, num_negatives: int) -> None:
@@ -81,11 +80,10 @@ class Softmax(nn.Module):
     def sampled_loss(
         self, hidden: Tensor, targets: Tensor, negatives: Negatives, precision: Precision = FLOAT32
     ) -> Tensor:
-        """Return the mean sampled-softmax loss in nats; not comparable with a perplexity.
+        """Return the mean sampled-softmax loss in nats (Jean et al. 2015) for outputs (N, P) and targets (N,).
 
-        Follows Jean et al. (2015) and TensorFlow's sampled_softmax_loss: the log of the expected count is subtracted
-        from each logit, and a negative that is the target itself (an accidental hit) does not count. Top outputs have
-        shape (N, P), targets (N,).
+        As in TensorFlow's sampled_softmax_loss, the log of the expected count is subtracted from each logit, and a
+        negative that is the target itself (an accidental hit) does not count.
         """
         dtype = precision.product_dtype(self.weight)
         loss: Tensor = SampledLoss.apply(  # type: ignore[no-untyped-call]

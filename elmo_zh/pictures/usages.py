@@ -27,10 +27,7 @@ def usages_figure(
     title: str,
     details: Sequence[str],
 ) -> Figure:
-    """Draw occurrences, coloured by usage, at the first two coordinates of their places, shape (n, d).
-
-    Lines of a usage's legend that no installed font can show are left out.
-    """
+    """Draw occurrences, coloured by usage, at the first two coordinates of their places, shape (n, d)."""
     figure, (axes,) = new_axes(9, 6.5)
     flat = np.zeros((len(places), 2))
     flat[:, : places.shape[1]] = places[:, :2]
@@ -70,10 +67,7 @@ class Point(NamedTuple):
 
 
 def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str], measure: str) -> Figure:
-    """Draw a curve for each word over the boundaries between periods; hollow markers are not significant.
-
-    Words and boundaries that no installed font can show are replaced by numbers.
-    """
+    """Draw a curve for each word over the boundaries between periods; hollow markers are not significant."""
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), 5.5)
     for number, (word, points) in enumerate(curves.items()):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]

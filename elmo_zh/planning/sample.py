@@ -59,9 +59,8 @@ class _WatchedSource(Source):
 class Sample:
     """Blocks of a corpus that is read as far as the time limit allows, and whether they are all of it.
 
-    `totals` estimates documents, characters, line_characters and line_bytes (of the lines that the reader leaves) and
-    copied_characters (in lines that are copies) of the whole corpus, and `seconds` the time to read it. `num_unreached`
-    counts files that were not read to their end.
+    `totals` estimates documents, characters, line_characters and line_bytes and, in copies of lines, copied_characters
+    of the whole corpus, and `seconds` the time to read it; `num_unreached` counts files not read to their end.
     """
 
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
@@ -86,10 +85,7 @@ class Sample:
         return sum(block.num_bytes for block in self.blocks)
 
     def _read(self, sources: Sequence[Source], started_at: float, seconds: float) -> tuple[dict[str, float], float]:
-        """Read the files, the largest first; return the totals of the corpus, and the part of it that was read.
-
-        Each file gets time in proportion to its size. Files that were not begun are assumed to be like the others.
-        """
+        """Read the files, the largest first, each for a time by its size; return the totals and the part read."""
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
         totals, corpus_bytes, bytes_begun, bytes_read = Counter[str](), sum(sizes.values()), 0, 0.0
         for source in sorted(sizes, key=lambda each: (-sizes[each], self._random.random())):
@@ -209,10 +205,7 @@ class Trial:
 
 
 def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> Trial:
-    """Run the stages on a sample, or on the corpus if the sample is all of it.
-
-    Blocks for which the time limit of the segment stage would not suffice are taken out of the sample.
-    """
+    """Run the stages on as much of a sample as the time limit allows, or on the corpus if the sample is all of it."""
     name = ", ".join(source.name for source in sources.sources[:3])
     # Almost no text takes the time of starting, with the dictionary, and then without.
     every_word = replace(config, vocab=VocabConfig(size=0, min_count=1))

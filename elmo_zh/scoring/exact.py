@@ -88,11 +88,10 @@ def batch_costs(
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tensor:
-    """Return the costs in nats of batches of sentences under each LM, float64, shape (batches, 2).
+    """Return the costs in nats of batches of sentences of input ids under each LM, float64, shape (batches, 2).
 
-    The sentences are input ids. Each starts from the same state: zeros, or the model's warm state.
-    With a `share` (rank, size), only every size-th batch is scored, starting at the rank's; the others cost zero. The
-    sum over the ranks then has the same batches, added in the same order, as with one rank.
+    With a `share` (rank, size), only every size-th batch is scored, starting at the rank's; the others cost zero. So
+    the sum over the ranks has the same batches in the same order as with one rank.
     """
     rank, size = share
     lengths = [len(sentence) + 2 for sentence in sentences]
@@ -120,11 +119,7 @@ def total_cost(costs: Tensor) -> tuple[float, float]:
 def costs_from(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
 ) -> tuple[NDArray[np.float64], State]:
-    """Return the costs of one sentence from a state, as `sentence_costs` does, and the state at its end.
-
-    The end state is the one after the last token that each LM reads. As in training with carried state, the last
-    sentence mark is predicted but not read.
-    """
+    """Return the costs of one sentence from a state, as `sentence_costs` does, and the state after the last token."""
     predicted = _predict(bilm, softmax, lexicon, [sentence], state)
     [costs] = predicted.by_sentence()
     return costs, predicted.state

@@ -1,9 +1,7 @@
 """Compare a task's network with word2vec, ELMo or both as inputs, on all labels and on fractions of them.
 
-The vectors are computed once, when the first training needs them. Each finished training leaves a record in
-`OUTPUT.parts/`, with each test example's contribution to the score, so an interrupted comparison repeats none of them.
-The networks are compared with the most frequent label and, for classes, with linear models and their mixtures; these
-run first.
+Each finished training leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
+interrupted comparison repeats none of them. Baselines and linear models run first.
 """
 
 import hashlib

@@ -20,10 +20,7 @@ from elmo_zh.tasks.examples import may_follow, spans_of
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of a network: L + 1, 2P, P of word2vec (0 without this input), characters with a vector, and outputs.
-
-    Characters include two for padding and unknown characters; regression has one output.
-    """
+    """Sizes of a network; characters include two for padding and unknown characters, and regression has one output."""
 
     num_layers: int
     elmo_dim: int
@@ -212,10 +209,7 @@ def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001; Lample et al. 2016).
-
-    The published packages for torch are unmaintained (pytorch-crf since 2019), so it is implemented here.
-    """
+    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
         """Start from equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
@@ -238,10 +232,7 @@ class CRF(nn.Module):
         return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
 
     def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """Return the cost of tags, in nats, shape (B,); 0 for a text without units.
-
-        Emissions are (B, T, K); tags, int64, and the mask of units are (B, T). No unit comes after padding.
-        """
+        """Return the cost in nats, shape (B,), of tags, int64, shape (B, T), given emissions (B, T, K) and the mask."""
         cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
         return cost * mask[:, 0]
 
@@ -280,10 +271,7 @@ class CRF(nn.Module):
         return found
 
     def tag_probabilities(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the probability of each tag of each unit, shape (B, T, K), zeros where padded.
-
-        It is the derivative of the log-partition function with respect to the tag's emission.
-        """
+        """Return the probability of each tag, shape (B, T, K): the derivative of the log-partition by its emission."""
         with torch.enable_grad():
             emissions = emissions.detach().requires_grad_()
             [found] = torch.autograd.grad(self._log_partition(emissions, mask).sum(), emissions)

@@ -120,10 +120,7 @@ class LabelledVectors:
 def fit_linear_probe(
     train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the classes of the test vectors, int64, shape (N,), and the accuracy on the development vectors.
-
-    Training needs at least two vectors. It stops after three epochs without a better accuracy.
-    """
+    """Return the classes of the test vectors, int64, shape (N,), and the accuracy on the development vectors."""
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
     # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum

@@ -1,7 +1,4 @@
-"""Probe each layer of a model separately: senses of marked words by nearest neighbour.
-
-Marked words are given as a table of places in texts, or as JSON lines of segmented sentences.
-"""
+"""Probe each layer of a model separately: senses of marked words by nearest neighbour."""
 
 import csv
 import json
@@ -141,8 +138,8 @@ def probe_senses(
 ) -> ProbeReport:
     """Predict the sense of each occurrence from the word's most similar other occurrence, for each layer separately.
 
-    Similarity is the cosine. Words with one sense or one occurrence are left out. For word2vec, the vectors of the five
-    words on each side are averaged.
+    Words with one sense or one occurrence are left out. For word2vec, the vectors of the surrounding words are
+    averaged.
     """
     reporter = reporter or SilentReporter()
     read = [path, *([texts] if texts else []), embedder.bundle.path]

@@ -1,8 +1,6 @@
 """Scores of predictions, and intervals for their differences by the paired bootstrap (Efron and Tibshirani 1993).
 
 Tests compare the scores with scikit-learn, seqeval and SciPy; this module does not use them, so `task` needs no extra.
-The bootstrap draws examples with replacement, the same for both models, and recomputes the whole score from the
-examples' contributions.
 """
 
 from collections import Counter
@@ -252,10 +250,7 @@ def score_rows(rows: Rows, *, metric: str) -> float:
 
 
 def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metric: str, seed: int) -> Difference:
-    """Return how much higher the first model scores than the second, with a 95% percentile interval.
-
-    Each model has one array of rows (N, 2) per training; the scores of its trainings are averaged.
-    """
+    """Return how much higher the first model scores than the second, averaged over trainings, with a 95% interval."""
     models, generator = (np.stack(first), np.stack(second)), np.random.default_rng(seed)
     if metric == "spearman":
         drawn = _draw_ranks(models, generator)
@@ -294,8 +289,8 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 def _summands(models: Rows, metric: str) -> Rows:
     """Return the summands of the examples of S trainings with rows (S, N, 2), float64, shape (S, N, K, 2).
 
-    For macro F1, each of K classes has two summands: 2 if it is predicted rightly, else 0; and 1 if it is the true
-    class, plus 1 if it is the predicted class. Otherwise K is 1.
+    For macro F1, each of K classes has 2 if it is predicted rightly, and 1 if it is the true class plus 1 if it is the
+    predicted one. Otherwise K is 1.
     """
     if metric != "macro_f1":
         return models[:, :, None]

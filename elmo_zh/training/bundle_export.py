@@ -158,10 +158,7 @@ _MOST_SOURCES = 50
 
 
 def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return the card of a run's model; RUN/about.md, if there is one, comes first.
-
-    The card begins with the YAML header that model hubs read, to which about.md can add its own, such as the licence.
-    """
+    """Return the card of a run's model, with the YAML header that model hubs read; RUN/about.md can add to both."""
     records = {
         name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
     }

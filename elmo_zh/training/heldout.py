@@ -92,10 +92,9 @@ MAX_TRAIN_TOKENS = 20_000_000
 
 
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
-    """Return the cost of the held-out text under a unigram and an interpolated Kneser-Ney bigram model, by name.
+    """Return the cost of the held-out text under a unigram and a Kneser-Ney bigram model, in nats, mean of directions.
 
-    Each cost is in nats for all held-out text, averaged over both directions. Counts come from a random sample of at
-    most MAX_TRAIN_TOKENS training tokens.
+    Counts come from a random sample of at most MAX_TRAIN_TOKENS training tokens.
     """
     num_tokens = len(store.lexicon.vocabulary)
     train_pairs = pairs(store.train, _choose_sentences(store.train, seed), store.lexicon)

@@ -44,9 +44,7 @@ from elmo_zh.word2vec.vectors import WordVectors
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
     """Initialise all weights at random from the seed, then copy word vectors into the rows of their words.
 
-    The vectors go into the token table or, in character mode, which has none, into the softmax. Rows without a word
-    vector, special tokens included, are drawn from a normal distribution with the mean and standard
-    deviation of the copied rows in each dimension.
+    They go into the token table or, in character mode, into the softmax; the other rows are drawn by `fill_rows`.
     """
     generator = model.initialise(seed)
     if vectors is not None and len(vectors.rows):
@@ -60,8 +58,7 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
 def unigram_bias(counts: Sequence[int]) -> Tensor:
     """Return the log of each row's share of all tokens, float32, shape (V,), minus the mean of these logs.
 
-    With this bias the softmax starts near the unigram model instead of near equal probabilities. A row with count 0
-    counts as half a token. Subtracting the mean does not change the probabilities.
+    With this bias the softmax starts near the unigram model. A row with count 0 counts as half a token.
     """
     logs = np.log(np.maximum(np.asarray(counts, dtype=np.float64), 0.5))
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
@@ -71,8 +68,7 @@ def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.floa
     """Return vectors minus their mean, each scaled to root mean square `scale`; shape (n, P).
 
     word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax
-    these predict worse than chance, and Adagrad hardly changes the length of a rare word's row. So only directions are
-    kept. A vector that equals the mean has no direction and becomes zero.
+    these predict worse than chance, and Adagrad hardly changes the length of a rare word's row.
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))

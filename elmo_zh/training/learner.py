@@ -27,10 +27,7 @@ class NotFiniteError(ArithmeticError):
 
 
 class Learner:
-    """A model in training: its weights and optimisers, the text streams, and the carried LSTM states.
-
-    Each rank of a process group has one, with the same weights and optimisers and its own slice of the streams.
-    """
+    """A model in training, with optimisers, streams and carried states; each rank has one, with its own streams."""
 
     def __init__(
         self,
@@ -102,10 +99,9 @@ class Learner:
     def train_step(
         self, step: int, learning_rate_factor: float, average_loss: Callable[[float], float]
     ) -> tuple[float, float]:
-        """Train one step, counted from 0; return its loss and the gradient norm before clipping.
+        """Train one step, counted from 0; return the loss, averaged over ranks, and the gradient norm before clipping.
 
         If one of them is not finite, raise NotFiniteError; only the position of the streams has changed then.
-        `average_loss` returns the mean of all ranks' losses, given this rank's loss.
         """
         config = self._config
         batch = self._streams.next_batch()

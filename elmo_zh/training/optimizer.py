@@ -57,9 +57,8 @@ def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
     """Return the settings, with dropout chosen by the number of epochs if they leave it open.
 
-    Text that is read once cannot be memorised, so dropout would only slow training down; text that is read often is
-    memorised without it. Dropout is 0 for one epoch or less. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up
-    to MOST_DROPOUT (docs/log.md, 2026-11-23).
+    Text that is read once cannot be memorised. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to
+    MOST_DROPOUT (docs/log.md, 2026-11-23).
     """
     if config.dropout != AUTOMATIC:
         return config
@@ -152,10 +151,7 @@ class Optimizers:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Clip the global norm of all gradients to `max_norm`; return the norm before clipping.
-
-    Sparse gradients are coalesced first, as the norm requires. If the norm is not finite, nothing is scaled.
-    """
+    """Clip the global norm of all gradients to `max_norm` if it is finite; return the norm before clipping."""
     values = []
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:
@@ -177,9 +173,8 @@ _EPSILON = 1e-10
 class RowAdagrad(torch.optim.Optimizer):
     """Adagrad (Duchi, Hazan and Singer 2011) that sums the mean square of each row's gradient.
 
-    The entries of a row belong to one word and have gradients of similar size. So one sum per row learns as well as one
-    per entry, and takes only as much memory as one column of the table. Only rows that have a gradient are updated.
-    Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
+    The entries of a row belong to one word and have gradients of similar size, so one sum per row learns as well as one
+    per entry. Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], initial_sum: float) -> None:

@@ -257,10 +257,7 @@ def _describe_resumption(step: int, num_steps: int) -> str:
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
-    """Score all held-out text with the weights of the best checkpoint, unless that was done before.
-
-    Return the step and the figures; None if no checkpoint has held-out figures.
-    """
+    """Return the step of the best checkpoint with its figures on all held-out text; None without held-out figures."""
     checkpoints, store = trainer.checkpoints, context.store
     best = checkpoints.best_step()
     if best is None:

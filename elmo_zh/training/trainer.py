@@ -48,10 +48,7 @@ class _Position:
 
 @dataclass(kw_only=True, eq=False)
 class Trainer:
-    """Trains a language model on an id store, with checkpoints, held-out evaluations and rollbacks.
-
-    Each rank of a process group has a trainer, and all do the same at the same steps.
-    """
+    """Trains a language model on an id store; each rank of a process group has a trainer, and all do the same."""
 
     model: LanguageModel  # Model to train
     store: IdStore  # Training and held-out sentences
@@ -122,10 +119,7 @@ class Trainer:
         return shortest
 
     def train(self) -> None:
-        """Train to the end of the schedule.
-
-        Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint to resume from.
-        """
+        """Train to the end of the schedule; Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint."""
         tokens_per_step = step_tokens(self.config)
         total, trained = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (
@@ -279,9 +273,8 @@ class StopSignals:
     def deferred(self) -> Iterator[None]:
         """Collect SIGINT, SIGTERM and SIGHUP (a closed terminal) instead of interrupting a step.
 
-        With one rank a second signal interrupts immediately. With several it does not, because torchrun passes on
-        signals that the terminal has already sent to the ranks. Outside the main thread, where Python allows no signal
-        handlers, nothing is collected.
+        With one rank a second signal interrupts immediately; with several, torchrun repeats what the terminal has
+        already sent. Outside the main thread, where Python allows no signal handlers, nothing is collected.
         """
         self._received = []
         if threading.current_thread() is not threading.main_thread():

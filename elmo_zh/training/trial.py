@@ -78,10 +78,7 @@ def forecast_training(
 ) -> dict[str, dict[str, Any]]:
     """Return the cost of training with each configuration; the first is tried, the others are extrapolated from it.
 
-    Each has rows of the vocabulary; tokens to train on, in one direction; epochs; seconds of all steps and evaluations;
-    tokens_per_second; parameters; memory_bytes; checkpoint_bytes; bundle_bytes; and is_measured: whether its own steps
-    were tried. `predictions` counts tokens and ends of sentences to train on, `frequent_words` those that are frequent
-    enough for the vocabulary.
+    `predictions` counts tokens and ends of sentences to train on, `frequent_words` the candidates for the vocabulary.
     """
     keep_freed_memory()
     threads = torch.get_num_threads()
@@ -100,10 +97,7 @@ def forecast_training(
 
 
 def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
-    """Return the rows, the products per evaluated word, and the products per training step.
-
-    The backward pass takes twice as many products as the forward pass.
-    """
+    """Return the rows, the products per evaluated word, and per training step, which takes thrice as many a word."""
     model, train = config.model, config.train
     rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
     network, *_ = count_numbers(model, train, build_shape(model, rows), rows)

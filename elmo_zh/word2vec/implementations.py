@@ -72,9 +72,8 @@ _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
     """Return the settings; if they leave the number of epochs open, choose it by the length of the training text.
 
-    With 15 epochs instead of 5, training from scratch on 1 MB of news ends at a perplexity of 89.0 instead of 95.9, and
-    on 8.3 million tokens stands at 66.0 instead of 72.8 after 3 million (docs/log.md, 2026-11-23). Text of up to 8.3
-    million tokens gets 15 epochs; from 25 million tokens on, it gets 5.
+    15 epochs instead of 5 make a better start: a perplexity of 89.0 instead of 95.9 after training on 1 MB of news, and
+    of 66.0 instead of 72.8 after 3 of 8.3 million tokens (docs/log.md, 2026-11-23).
     """
     if config.epochs:
         return config
@@ -103,11 +102,10 @@ def train_word2vec(
     config: Word2vecConfig,
     reporter: Reporter,
 ) -> WordVectors:
-    """Train vectors for the vocabulary's words on segmented files.
+    """Train vectors for the vocabulary's words on segmented files; with one worker or torch, always the same.
 
-    The result is the same every time with the torch implementation, and with gensim if it has one worker. Special
-    tokens and words that the text lacks get no vector. `counts` says how often each row occurs in the text; for <S> the
-    number of sentences.
+    `counts` says how often each row occurs in the text; for <S> the number of sentences. Words without a count get
+    none.
     """
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":

@@ -82,10 +82,7 @@ class BatchSampler:
         self._num_parts = num_blocks // self._part_blocks
 
     def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
-        """Return the batches of rows of words, END_ID after each sentence: each as its parts, all of one size.
-
-        Rows without a vector are left out; the last part is padded.
-        """
+        """Return the batches of rows of words, END_ID after each sentence: each as its parts, of one size, padded."""
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
         part_words = self._part_blocks * BLOCK_WORDS
@@ -117,11 +114,7 @@ class Steps:
 
 
 class NegativeSampling:
-    """The two tables of word2vec, each (V, P), and how a batch changes them.
-
-    `inputs`, changed in place, are the vectors of words as context, the result of word2vec; `outputs` are the vectors
-    of words as predictions, zero at the start.
-    """
+    """The two tables of word2vec, each (V, P): `inputs`, the result, changed in place, and `outputs`, zero at first."""
 
     def __init__(self, inputs: Tensor, window: int, negative: int) -> None:
         self.inputs = inputs
@@ -131,10 +124,7 @@ class NegativeSampling:
         self._distances = _distances(BLOCK_WORDS, window)
 
     def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps of predicting each word from the mean of its context's vectors.
-
-        As in word2vec.c and gensim, each context word gets the gradient of the sum of the vectors, not of their mean.
-        """
+        """Return the steps of predicting each word from the mean of its context, which gets the gradient of the sum."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         is_context, is_context_of = self._context(part)
@@ -157,10 +147,7 @@ class NegativeSampling:
         return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the update steps for predicting each word from each word in its context.
-
-        A prediction has the negative samples of the context word's block.
-        """
+        """Return the steps of predicting each word from each word in its context, with that word's negatives."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         _, is_context_of = self._context(part)
@@ -301,8 +288,7 @@ _Compute = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 def _single_threads() -> Iterator[_Compute]:
     """Yield a function that maps another over items on as many threads as torch has, one per operation.
 
-    Operations are too small to be split: threads that wait for each other after each one lose more than they gain, and
-    far more on a busy machine.
+    Threads that wait for each other after each small operation lose more than they gain.
     """
     num_threads = torch.get_num_threads()
 

@@ -51,8 +51,7 @@ class Clips(NamedTuple):
 def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Tensor, tanh_cell: Tensor) -> Tensor:
     """Return the cell's output before the projection, m = o tanh(c), with c = clip(f c_before + i j).
 
-    `before` is the previous cell state, zero where a sentence starts; a clip of 0 means none. `gates` (which may be z
-    itself), `cell` and `tanh_cell` are filled.
+    A clip of 0 means none. `gates` (which may be z itself), `cell` and `tanh_cell` are filled.
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
@@ -67,10 +66,7 @@ def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Te
 
 
 def fill_tanh(values: Tensor, out: Tensor) -> None:
-    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: torch's own tanh takes six times as long on processors.
-
-    The absolute error is at most one or two rounding errors.
-    """
+    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: torch's own tanh takes six times as long on processors."""
     torch.mul(values, 2, out=out).sigmoid_().mul_(2).sub_(1)
 
 
@@ -172,10 +168,10 @@ def loop_backward(
     trace: Trace,
     gradients: StepGradients,
 ) -> None:
-    """Run back over time with the transposed weights, and compute the gradients of the inputs, the bias and z.
+    """Run back over time with the transposed weights, and fill the gradients of the inputs and z; add to the bias's.
 
     `d_outputs`, in the dtype of products, is replaced by the gradient of each h before its clip. `first_cell` is the
-    state carried in, shape (B, D). The bias gradient is added to; the others are filled.
+    state carried in, shape (B, D).
     """
     d_inputs, d_z, gates, keep = gradients.inputs, gradients.z, trace.gates, starts.keep
     width, P = d_inputs.size(-1), d_outputs.size(-1)

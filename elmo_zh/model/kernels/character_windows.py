@@ -79,11 +79,7 @@ class Endings:
 
 
 def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
-    """Return the endings of words.
-
-    Empty slots count only as far as a window of the widest filter reaches into them: windows of nothing but padding
-    all respond alike, so one of them is enough.
-    """
+    """Return the endings of words; of windows of nothing but padding, which all respond alike, one is enough."""
     occurrences = torch.bincount(character_ids.flatten())
     characters, place = occurrences.nonzero()[:, 0], (occurrences > 0).cumsum(dim=0) - 1
     end = len(characters)

@@ -83,10 +83,7 @@ def _get_helper() -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Prepare a forked process, which has only the thread that forked, for computing.
-
-    A lock that another thread held would never be released, and GNU OpenMP would wait for threads that do not exist.
-    """
+    """Prepare a forked process for computing; it lacks the threads that hold locks, or that GNU OpenMP waits for."""
     global _helper
     _helper = None
     forget_compilation_lock()

@@ -40,18 +40,15 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
 
 
 def unpacked(matrix: Tensor) -> Tensor:
-    """Return a matrix, shape (I, O), for one call of `multiply`, without packing it.
-
-    That is nearly as fast, and packing would take longer than it saves.
-    """
+    """Return a matrix, shape (I, O), for one call of `multiply`; packing it would take longer than it saves."""
     return matrix.to(computed_dtype(matrix.dtype, matrix.device)).mT
 
 
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
     """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; compatible with TorchScript.
 
-    `rows` have shape (..., n, I) and the dtype that the matrix had before `pack` or `unpacked` prepared it; the bias is
-    float32, shape (..., O).
+    `rows` have the dtype that the matrix had before `pack` or `unpacked` prepared it; the bias is float32, shape (...,
+    O).
     """
     rows = rows.to(matrix.dtype)
     if is_packed:

@@ -70,10 +70,7 @@ def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
-    """Return the trace; the first axis of its tensors is the direction.
-
-    Without `is_traced`, `read`, `tanh_cells` and `gates` are only one step long.
-    """
+    """Return the trace of both directions; without `is_traced`, all but outputs and cells are one step long."""
     inputs, cell, weights = call.inputs, call.cell, call.weights
     D, trace = cell.shape[2], _empty_trace(call, num_traced=inputs.shape[1] if is_traced else 1)
     bias_plus_one = weights.bias.clone()
