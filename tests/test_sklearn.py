@@ -108,11 +108,6 @@ def test_raw_strings_and_segmented_ones() -> None:
     assert np.abs(raw - segmented).max() > 1e-3
 
 
-def test_precision_reaches_the_model() -> None:
-    exact, rounded = (vectorizer(precision=each).fit_transform(LINES) for each in ("float32", "int8"))
-    assert 1e-4 < np.abs(exact - rounded).max() < 0.05
-
-
 @pytest.mark.parametrize(
     "kind", [list, tuple, iter, np.array, lambda lines: np.array(lines, object), lambda lines: dict.fromkeys(lines)]
 )

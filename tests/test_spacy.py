@@ -104,15 +104,6 @@ def test_tokens_of_any_tokenizer(embedder: ElmoEmbedder, pieces: list[str], rand
     np.testing.assert_allclose(doc.tensor, expected[-1], rtol=0, atol=1e-6)
 
 
-def test_words_of_jieba(folder: Path, embedder: ElmoEmbedder) -> None:
-    nlp = spacy.blank("zh", config={"nlp": {"tokenizer": {"segmenter": "jieba"}}})
-    nlp.add_pipe("elmo_zh", config={"model": str(folder / "model"), "layer": 1})
-    doc = nlp("今天我们吃苹果。")
-    line = embedder.prepare("今天我们吃苹果。")
-    assert [token.text for token in doc] == line.tokens
-    np.testing.assert_allclose(doc.tensor, embedder.embed_tokens([line.tokens])[0][1], rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("model", ["model", "other"])
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
 def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> None:

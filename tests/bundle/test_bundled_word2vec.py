@@ -69,12 +69,6 @@ def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: Sample
     assert told.startswith(f"{tmp_path / 'model'} has no word2vec vectors (word2vec.hdf5). Export its run again with: ")
 
 
-def test_leaving_them_out_needs_another_folder(sample_run: SampleRun) -> None:
-    answer = elmo_zh("export", "--run", sample_run.path, "--no-word2vec")
-    assert answer.status == 2
-    assert "--no-word2vec needs --output DIR, because RUN/model is for the float32 bundle." in answer.stderr
-
-
 @pytest.mark.parametrize(
     ("shape", "value", "told"),
     [

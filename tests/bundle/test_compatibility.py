@@ -84,9 +84,3 @@ def test_programs_with_equal_reasons_share_a_line() -> None:
         "Not read by pytorch-fast-elmo",
     ]
     assert [named_causes([line]) for line in unable] == [{MODE}, {PROJECTION, CELL}]
-
-
-def test_a_line_gives_all_reasons() -> None:
-    shape = replace(FITTING, skip_connections=False, characters=replace(CHARACTERS, num_slots=53))
-    (allennlp,) = [line for line in describe_readers(shape) if line.startswith("Not read by AllenNLP: ")]
-    assert named_causes([allennlp]) == {SKIP, SLOTS}

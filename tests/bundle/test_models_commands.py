@@ -77,13 +77,6 @@ def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
     assert result["readers"] == refused
 
 
-def test_convert_reports_the_parameters_of_info(sample_run: SampleRun, tmp_path: Path) -> None:
-    """The softmax counts too; what it shares with the token table counts once."""
-    parameters = elmo_zh("info", sample_run.model, "--json").result()["parameters"]
-    answer = elmo_zh("convert", sample_run.model, "--output", tmp_path / "copy")
-    assert f", {parameters:,} parameters, " in answer.stdout
-
-
 def test_info_for_people(sample_run: SampleRun) -> None:
     result = elmo_zh("info", sample_run.model, "--json").result()
     found = lines_of(sample_run.model)

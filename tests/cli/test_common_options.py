@@ -11,10 +11,9 @@ import pytest
 from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, settings
 
 from elmo_zh import __version__
-from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
-from elmo_zh.config import Config, VocabConfig
+from elmo_zh.config import Config
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -100,14 +99,6 @@ def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -
     assert answer.status == 0
     assert answer.stderr.splitlines() == ["Warning: --force has no effect on info. Leave it out."]
     assert elmo_zh("info", sample_run.model).stdout == answer.stdout
-
-
-def test_help_of_embed_names_every_format_and_the_output_of_standard_input() -> None:
-    text = " ".join(elmo_zh("embed", "--help").stdout.split())
-    assert f"--format [{'|'.join(OUTPUT_FORMATS.built_in)}]" in text
-    for name in ("hdf5, npy (a folder of arrays), parquet, jsonl (text)", "word2vec (text, a mean vector per word)"):
-        assert name in text
-    assert "for standard input, embeddings.hdf5 in the current folder" in text
 
 
 def test_help_of_the_group_lists_the_commands() -> None:
@@ -222,20 +213,6 @@ def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: str
     assert list(Path().iterdir()) == []
     Path("config.toml").write_text(printed.stdout, encoding="utf-8")
     assert elmo_zh(command, "--config", "config.toml", "--print-config").stdout == printed.stdout
-
-
-def test_the_last_setting_wins_and_set_wins_over_the_file(tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("[vocab]\nsize = 11\nmin_count = 7\n", encoding="utf-8")
-    changes = ("--set", "vocab.size=13", "--set", "vocab.size=17")
-    printed = elmo_zh("vocab", "--run", tmp_path, "--config", config, *changes, "--print-config").stdout
-    assert tomllib.loads(printed)["vocab"] == {
-        "size": 17,
-        "min_count": 7,
-        "init": "",
-        "words": "",
-        "refuse": VocabConfig.refuse,
-    }
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -40,12 +40,3 @@ def test_two_files_with_standard_input() -> None:
         answer = elmo_zh(command, "-", "text.txt")
         assert answer.status == 2
         assert answer.errors == ["Error: - (standard input) cannot be combined with other files. Give it alone."]
-
-
-@pytest.mark.parametrize("option", ["--model", "--config", "--mix-weights"])
-def test_a_file_that_is_missing(sample_run: SampleRun, option: str) -> None:
-    Path("text.txt").write_text("今天 天气\n", encoding="utf-8")
-    model = [] if option == "--model" else ["--model", sample_run.model]
-    layers = ["--layers", "mix"] if option == "--mix-weights" else []
-    answer = elmo_zh("embed", "text.txt", "--segmented", *model, option, "gone", *layers)
-    assert "gone" in answer.only_error()

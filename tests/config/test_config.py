@@ -54,22 +54,9 @@ def test_every_setting_has_a_docstring_of_one_line(name: str) -> None:
         assert "\n" not in text
 
 
-def test_sections_are_frozen_and_keyword_only() -> None:
-    for name in SECTIONS:
-        section = getattr(Config(), name)
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(section, dataclasses.fields(section)[0].name, 0)
-        with pytest.raises(TypeError):
-            type(section)("jieba")
-
-
 def as_toml_has_it(config: Config) -> Any:
     """All settings as plain values, tuples as lists."""
     return json.loads(json.dumps(dataclasses.asdict(config)))
-
-
-def test_defaults_have_no_problem() -> None:
-    assert list(Config().problems()) == []
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -136,7 +123,7 @@ def test_rendered_settings_are_read_back_as_they_were(
 def test_file_changes_the_base_and_assignments_change_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, "[train]\nbatch_size = 7\nunroll_steps = 11\n[vocab]\nsize = 131\n")
     base = replace(Config(), train=TrainConfig(batch_size=3, seed=17))
-    config = load_config(base, path, ["train.unroll_steps=13", "text.segmenter=character"])
+    config = load_config(base, path, ["train.unroll_steps=5", "train.unroll_steps=13", "text.segmenter=character"])
     assert config.train == TrainConfig(batch_size=7, unroll_steps=13, seed=17)
     assert config.vocab.size == 131
     assert config.text.segmenter == "character"

@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 import tomllib
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -73,10 +72,6 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def tokens_of(path: Path) -> list[list[str]]:
-    return [line.split(" ") for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
-
-
 def test_every_artefact_is_there_and_nothing_unfinished(sample_run: SampleRun) -> None:
     files = [path for path in sample_run.path.rglob("*") if path.is_file() and path.name != ".lock"]
     assert {path.name for path in files} >= {"training.png", "character_counts.tsv", "store.json"}
@@ -117,19 +112,6 @@ def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:
     written = (sample_run.path / "config.toml").read_text(encoding="utf-8")
     given = load_config(Config(), sample_run.config, [])
     assert tomllib.loads(written) == json.loads(json.dumps(asdict(given)))  # tuples are lists in TOML
-
-
-def test_vocabulary_falls_by_count_and_counts_only_training_text(sample_run: SampleRun) -> None:
-    paths = sorted((sample_run.path / "segmented").glob("train-*.txt"))
-    sentences = [sentence for path in paths for sentence in tokens_of(path)]
-    counter = Counter(token for sentence in sentences for token in sentence)
-    kept = sorted((item for item in counter.items() if item[1] >= 2), key=lambda item: (-item[1], item[0]))
-    unknown = sum(count for count in counter.values() if count < 2)
-    special = [("<S>", len(sentences)), ("</S>", len(sentences)), ("<UNK>", unknown)]
-    lines = (sample_run.path / "vocab.counts").read_text(encoding="utf-8").splitlines()
-    assert lines == [f"{token}\t{count}" for token, count in special + kept]
-    vocab = (sample_run.path / "vocab.data").read_text(encoding="utf-8").splitlines()
-    assert vocab == [token for token, _ in special + kept]
 
 
 def test_word2vec_has_the_words_of_the_vocabulary_in_its_text_format(sample_run: SampleRun) -> None:
@@ -239,17 +221,6 @@ def test_the_bundle_has_the_published_layout(sample_run: SampleRun) -> None:
     assert found == shapes
     with h5py.File(sample_run.model / "vocab_embedding.hdf5") as file:
         np.testing.assert_array_equal(file["embedding"][()], table)
-
-
-def test_the_bundle_holds_golden_vectors_of_three_sentences(sample_run: SampleRun) -> None:
-    with h5py.File(sample_run.model / "golden.hdf5") as file:
-        assert file.attrs["tolerance"] == 1e-5
-        assert sorted(set(file) - {"tokens", "texts"}) == ["0", "1", "2"]
-        for line in ("0", "1", "2"):
-            num_tokens = len(file[f"tokens/{line}"])
-            assert num_tokens > 1
-            assert file[line].shape == (LAYERS + 1, num_tokens, 2 * PROJECTION)
-            assert file[line].dtype == np.float32
 
 
 def test_print_config_of_a_run_is_its_own(sample_run: SampleRun) -> None:

@@ -194,13 +194,6 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     assert expected in character_run.answer.stderr.splitlines()
 
 
-def test_info_tells_which_programs_read_the_model(character_run: SampleRun) -> None:
-    assert "read by" not in character_run.answer.stderr
-    told = elmo_zh("info", character_run.model).stdout.splitlines()
-    assert "Also read by: bilm-tf, simple_elmo, pytorch-fast-elmo." in told
-    assert "Not read by AllenNLP: it reads 50 character slots, not 13 (model.character_slots)." in told
-
-
 REFUSED = "already holds a training, which these changes would discard:"
 
 
@@ -266,8 +259,10 @@ def test_other_layouts(character_run: SampleRun, tmp_path: Path, layout: str, na
     assert told == f"{output} exists already. Choose another --output, or replace a model with --force."
 
 
-@pytest.mark.parametrize("option", [("--layout", "simple_elmo"), ("--layout", "safetensors"), ("--dtype", "float16")])
-def test_other_layouts_and_types_need_an_output(character_run: SampleRun, option: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "option", [("--layout", "simple_elmo"), ("--layout", "safetensors"), ("--dtype", "float16"), ("--no-word2vec",)]
+)
+def test_other_layouts_and_types_need_an_output(character_run: SampleRun, option: tuple[str, ...]) -> None:
     before = contents(character_run.path)
     answer = elmo_zh("export", "--run", character_run.path, *option)
     assert (answer.status, answer.stdout) == (2, "")

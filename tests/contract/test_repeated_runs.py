@@ -82,14 +82,6 @@ def test_the_latest_link_of_a_run_elsewhere(sample_run: SampleRun, empty_folder:
     assert (here / "runs" / "latest").resolve() == sample_run.path.resolve()
 
 
-def test_typed_again_every_stage_is_skipped_and_nothing_written(sample_run: SampleRun) -> None:
-    before = contents(sample_run.path)
-    answer = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path)
-    assert answer.status == 0
-    assert answer.stderr.splitlines() == [f"{stage}: nothing has changed, skipped." for stage in STAGES]
-    assert contents(sample_run.path) == before
-
-
 def test_a_run_can_be_moved_and_its_corpus_too(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
     corpus = shutil.copytree(sample_run.corpus, tmp_path / "elsewhere")
     for path in [*run.rglob("*"), *corpus.iterdir()]:

@@ -229,15 +229,6 @@ def test_token_embeddings_beside_the_weights(tmp_path: Path, out: Path) -> None:
         np.testing.assert_array_equal(file["embedding"][()], model.arrays["embedding"].astype(np.float32))
 
 
-def test_token_embeddings_named_explicitly(tmp_path: Path, out: Path) -> None:
-    model = Published(characters=False)
-    source = model.write(tmp_path / "source", embedding="words.h5")
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith(f"{source / 'weights.hdf5'}: dataset embedding is missing.")
-    convert(source, out, "--embedding", source / "words.h5")
-    assert_same_vectors(out, model)
-
-
 def test_named_token_embeddings_come_before_those_in_the_folder(tmp_path: Path, out: Path) -> None:
     model = Published(characters=False)
     source = model.write(tmp_path / "source")
@@ -313,23 +304,15 @@ def test_an_archive(tmp_path: Path, out: Path, prefix: str) -> None:
     archive = zip_folder(source, prefix)
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(f"{prefix}train.py", "raise SystemExit")
+        # As macOS packs them.
+        for name in ("options.json", "model.hdf5", "vocab.txt"):
+            file.writestr(f"__MACOSX/{prefix}._{name}", b"\0\5\26\7\0\2\0\0Mac OS X")
         file.mkdir(f"{prefix}empty.json")
     convert(archive, out)
     assert_same_vectors(out, model)
     files = info_of(out)["origin"]["files"]
     assert files == {name: file_digest(source / name) for name in ("options.json", "model.hdf5", "vocab.txt")}
     assert sorted(out.parent.iterdir()) == [out, out.parent / "for the oracle.h5"]
-
-
-def test_an_archive_packed_on_a_mac(tmp_path: Path, out: Path) -> None:
-    """They hold a file __MACOSX/._NAME beside each, which is no model's."""
-    model = Published(characters=True)
-    archive = zip_folder(model.write(tmp_path / "source"), "model/")
-    with zipfile.ZipFile(archive, "a") as file:
-        for name in ("options.json", "weights.hdf5", "vocab.data"):
-            file.writestr(f"__MACOSX/model/._{name}", b"\0\5\26\7\0\2\0\0Mac OS X")
-    convert(archive, out)
-    assert_same_vectors(out, model)
 
 
 def test_options_weights_and_vocabulary_named_explicitly(tmp_path: Path, out: Path) -> None:

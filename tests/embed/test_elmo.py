@@ -334,13 +334,6 @@ def test_cached_words_are_trained_with_the_bilm(bundle: Path) -> None:
         assert (gradient is not None) == requires_grad
 
 
-def test_no_gradient_is_computed_without_need(bundle: Path) -> None:
-    elmo = Elmo.from_bundle(bundle, requires_grad=True, dropout=0.0)
-    with torch.no_grad():
-        found = elmo(elmo.batch_to_ids(SENTENCES))["elmo_representations"][0]
-    assert not found.requires_grad
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_the_state_comes_back(mode: str, tmp_path: Path) -> None:
     """With what sentences start from, which is a part of the model."""

@@ -64,12 +64,6 @@ def test_two_texts_that_would_have_one_output(sample_run: SampleRun, texts: Path
     assert told == "file is a file. With several texts --output has to be a folder."
 
 
-def test_stdin_is_embedded_alone(sample_run: SampleRun, texts: Path) -> None:
-    assert elmo_zh("embed", "-", texts, "--model", sample_run.model).status == 2
-    told = elmo_zh("embed", "-", "--model", sample_run.model, stdin="好的。\n".encode() + b"\xb0\n").only_error()
-    assert told.startswith("stdin: line 2, byte 10 (0xb0) is not UTF-8.")
-
-
 def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, texts: Path) -> None:
     arguments = ("embed", texts / "a.txt", "--model", sample_run.model, "--output", "texts", "--force")
     for form in ("npy", "hdf5"):

@@ -207,14 +207,6 @@ def test_without_heldout_text(tmp_path: Path) -> None:
     assert len(store.heldout.characters) == len(store.heldout.spelling_nats) == 0
 
 
-def test_a_failure_leaves_the_old_store(tmp_path: Path) -> None:
-    build(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        build_of(tmp_path, [], [tmp_path / "none.txt"])
-    assert len(load(tmp_path).train) == 4
-    assert not list(tmp_path.glob("ids*.unfinished"))
-
-
 @pytest.mark.parametrize("name", [f"{k}-00001.{s}" for k, ss in ARRAYS.items() for s in ss])
 def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
     build(tmp_path)
@@ -304,14 +296,6 @@ def test_in_character_mode_without_words_outside_the_vocabulary(tmp_path: Path) 
     store = load(tmp_path, num_slots=SLOTS)
     assert store.train[0].tolist() == [3, 5]
     assert store.lexicon.other_words == []
-
-
-@pytest.mark.parametrize("encoded_for", [None, SLOTS])
-def test_a_store_of_the_other_mode(tmp_path: Path, encoded_for: int | None) -> None:
-    build(tmp_path, num_slots=encoded_for)
-    wanted = None if encoded_for else SLOTS
-    expected = f"{tmp_path / 'ids'} was encoded for a model of the other mode (model.mode)."
-    assert problem_of(lambda: load(tmp_path, num_slots=wanted), tmp_path) == expected
 
 
 @pytest.mark.parametrize("content", ["", "<S>\n坏\n", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])

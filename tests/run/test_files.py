@@ -283,16 +283,3 @@ def test_new_folders_are_safe_from_a_power_cut(tmp_path: Path, monkeypatch: pyte
     for path in (Path("file"), Path("file", "e")):
         with pytest.raises(OutputError, match=r"^file is a file, so nothing can be written in it"):
             make_folder(path)
-
-
-def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("今天", encoding="utf-8")
-
-    def attempt() -> None:
-        with atomic_path(path / "b" / "c.tsv"):
-            raise AssertionError
-
-    told = f"{path} is a file, so nothing can be written in it. Choose another path."
-    assert message_of(OutputError, attempt) == told
-    assert path.read_text(encoding="utf-8") == "今天"

@@ -66,45 +66,6 @@ def refusal(attempt: Callable[[], object]) -> list[str]:
     return list(caught.value.messages)
 
 
-def test_a_stage_is_done_recorded_and_then_skipped(shop: Workshop) -> None:
-    outcome = shop.do()
-    assert (outcome.counts, outcome.skipped) == ({"rows": 29}, False)
-    assert shop.heard.notes == []
-    again = shop.do()
-    assert (again.counts, again.skipped) == ({"rows": 29}, True)
-    assert shop.heard.notes == ["vocab: nothing has changed, skipped."]
-    assert (shop.num_done, shop.num_discarded) == (1, 0)
-
-
-def test_a_changed_input(shop: Workshop) -> None:
-    shop.do()
-    shop.corpus.write_text("今天天气不好", encoding="utf-8")
-    os.utime(shop.corpus, ns=(1, 1))
-    assert not shop.do().skipped
-    assert shop.heard.notes == ["vocab runs again: 1 file changed (corpus.txt)."]
-
-
-def test_the_same_content_under_another_name_or_date_is_no_change(shop: Workshop, tmp_path: Path) -> None:
-    shop.do()
-    os.utime(shop.corpus, ns=(7, 7))
-    assert shop.do().skipped
-    moved = shop.corpus.rename(tmp_path / "elsewhere.txt")
-    assert shop.do(inputs={"elsewhere.txt": moved}).skipped
-
-
-def test_an_interrupted_stage_that_cannot_go_on_starts_anew(shop: Workshop) -> None:
-    def fail() -> StageResult:
-        raise RuntimeError
-
-    shop.do(discard=None)
-    with pytest.raises(RuntimeError):
-        shop.do(discard=None, work=fail, force=True)
-    # What was there is still whole, and its record with it; half of it would not fit the record.
-    assert shop.do(discard=None).skipped
-    shop.run.vocab.write_text("half", encoding="utf-8")
-    assert not shop.do(discard=None).skipped
-
-
 def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -> None:
     def fail() -> StageResult:
         raise RuntimeError

@@ -1,6 +1,5 @@
 """Unfinished work: what goes on, what starts over, what is damaged, and values computed ahead."""
 
-import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -13,7 +12,6 @@ from messages import Heard, message_of
 
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import read_json
 from elmo_zh.run.work_folder import Figures, PartTask, PartWriter, Region, WorkFolder, part_name
 
 # Opening
@@ -99,15 +97,6 @@ def test_a_damaged_record_is_no_record(folder: WorkFolder, content: str) -> None
     assert folder.figures("a", reporter) is None
     assert folder.figures("a", reporter) is None
     assert reporter.warnings == [f"Some finished work in {folder.path} is damaged, so it is computed again."]
-
-
-def test_json_nested_too_deep_is_a_value_error(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text("[" * 200_000 + "]" * 200_000)
-    with pytest.raises(ValueError, match="nested too deep"):
-        read_json(path)
-    path.write_text(json.dumps({"a": [1]}))
-    assert read_json(path) == {"a": [1]}
 
 
 def test_parts_from_the_first_damaged_one_on_are_discarded(folder: WorkFolder) -> None:
@@ -266,12 +255,3 @@ def test_tasks_are_taken_as_they_are_needed(folder: WorkFolder) -> None:
     tasks = numbered(100)
     assert next(folder.compute(Backwards(5), Squares(), tasks)) == ("<0>", 0)
     assert next(tasks).task == 5
-
-
-def test_errors_of_work_are_raised(tmp_path: Path) -> None:
-    def fail(task: int, writer: Any) -> dict[str, Any]:
-        raise ValueError(task)
-
-    with pytest.raises(ValueError, match="1"):
-        list(WorkFolder(tmp_path).run(ThisProcess(), fail, {"a": 1}))
-    assert list(tmp_path.iterdir()) == []

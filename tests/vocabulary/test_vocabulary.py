@@ -18,8 +18,6 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
-    BEGIN_ID,
-    END_ID,
     SPECIALS,
     UNKNOWN_ID,
     UnknownWords,
@@ -47,11 +45,6 @@ def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -
     with TemporaryDirectory() as parts:
         counted = count_words(paths, ThisProcess(), WorkFolder(Path(parts)), SilentReporter())
         return select_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
-
-
-def test_the_specials_have_the_first_ids() -> None:
-    assert SPECIALS == ("<S>", "</S>", "<UNK>")
-    assert (BEGIN_ID, END_ID, UNKNOWN_ID) == (0, 1, 2)
 
 
 def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:

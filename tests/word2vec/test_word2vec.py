@@ -220,12 +220,6 @@ def test_of_two_vectors_of_a_word_the_first_is_taken(tmp_path: Path) -> None:
     assert load(tmp_path, "好 1 2 3\n好 4 5 6\n").vectors.tolist() == [[1, 2, 3]]
 
 
-def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
-    found = load(tmp_path, "1 3\nother 1 2 3\n")
-    assert found.rows.shape == (0,)
-    assert found.vectors.shape == (0, 3)
-
-
 def test_compressed_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt.gz"
     path.write_bytes(gzip.compress("1 3\n好 1 2 3\n".encode()))
