@@ -1,4 +1,4 @@
-"""Tools for corpus linguistics: concordances, frequencies, collocates and keywords of an index or any text.
+"""Tools for corpus linguistics: concordances, frequencies, collocates and keywords of an index or of any text.
 
 This module defines the options of the commands.
 """
@@ -11,7 +11,7 @@ from elmo_zh.config.fields import option
 
 @dataclass(frozen=True, kw_only=True)
 class TextChoice:
-    """The options that select texts, and lines in them."""
+    """Options that select texts, and lines within them."""
 
     index: Path | None = option(
         None,
@@ -34,7 +34,7 @@ class TextChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceOptions:
-    """The options of `concordance` for the choice and order of its lines."""
+    """Options of `concordance` for selecting and sorting its lines."""
 
     containing: str | None = option(None, "Keep only lines in which this regular expression is found.", metavar="REGEX")
     usage: int | None = option(
@@ -67,7 +67,7 @@ class ConcordanceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions:
-    """The options shared by all tables of counts."""
+    """Options shared by all commands that produce tables of counts."""
 
     top: int = option(20, "Number of rows to print at most; 0 prints all. --output writes all of them.", least=0)
     output: Path | None = option(
@@ -80,7 +80,7 @@ class CountOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NewWordOptions:
-    """The options of `words`: minimum values for candidates."""
+    """Options of `words`: the minimum values for candidates."""
 
     min_count: int = option(5, "Leave out strings that occur less often.", least=2)
     min_pmi: float = option(4.0, "Leave out strings whose parts have less mutual information, in bits.", metavar="BITS")

@@ -1,4 +1,4 @@
-"""Frequencies, dispersion, collocates and keywords, by published formulas.
+"""Frequencies, dispersion, collocates and keywords, computed with published formulas.
 
 Log-likelihood is G2 of the 2x2 table (Dunning 1993, "Accurate Methods for the Statistics of Surprise and Coincidence");
 windows are counted as in Evert 2008, "Corpora and collocations"; logDice follows Rychlý 2008; DP follows Gries 2008,
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Frequency:
-    """The frequency of a word or phrase in one part of the texts, or in all texts."""
+    """The frequency of a word or phrase in one part of the texts, or in all of them."""
 
     name: str
     part: str  # the value of the column that divides the texts; `all` for all parts together
@@ -54,7 +54,7 @@ def _frequency(name: str, part: str, count: int, size: int, spread: float | None
 
 
 def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) -> list[Frequency]:
-    """Return the frequency of each word in the wanted lines, most frequent first, without punctuation."""
+    """Return the frequency of each word in the selected lines, most frequent first, without punctuation."""
     is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
     words = table.words[is_inside]
     parts = np.repeat(column.codes, np.diff(table.ends, prepend=0))[is_inside]
@@ -117,7 +117,7 @@ class Collocate:
 def collocates(
     found: Concordance, window: tuple[int, int], *, least: int = 1, words_only: bool = True
 ) -> list[Collocate]:
-    """Return the words within a window of tokens around the matches, in the same line, by descending G2."""
+    """Return the words within a window of tokens around the matches, on the same line, by descending G2."""
     table = found.table
     inside = window_tokens(found, window)
     nodes = np.unique(np.concatenate([np.empty(0, np.int64), *map(np.arange, found.first, found.end)]))
@@ -149,7 +149,7 @@ def collocates(
 
 
 def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
-    """Return the distinct token numbers in the windows of matches, without the matches themselves, ascending, int64."""
+    """Return the distinct token numbers in the windows of matches, excluding the matches, ascending, int64."""
     lines = found.lines
     starts = np.maximum(found.first - window[0], found.table.first_tokens(lines))
     ends = np.minimum(found.end + window[1], found.table.ends[lines])
@@ -176,7 +176,7 @@ class Keyword:
 def compare_words(
     first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
 ) -> list[Keyword]:
-    """Compare the words of two sets of lines, each a table and its wanted lines; return them by descending G2."""
+    """Compare the words in two sets of lines, each a table with a selection; return them by descending G2."""
     from scipy.stats import chi2, false_discovery_control
 
     counted = [_counts_by_word(*each) for each in (first, second)]
@@ -208,7 +208,7 @@ def compare_words(
 
 
 def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Counter[str], int]:
-    """Return how often each distinct token occurs in the wanted lines, and their total number of tokens."""
+    """Return how often each distinct token occurs in the selected lines, and the total number of tokens in them."""
     is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
     counts = np.bincount(table.words[is_inside], minlength=len(table.spellings)).tolist()
     return Counter({word: count for word, count in zip(table.spellings, counts, strict=True) if count}), int(

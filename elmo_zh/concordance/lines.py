@@ -1,4 +1,4 @@
-"""Lines of a concordance: matches of a query in context, which can be sorted, filtered and written."""
+"""Concordance lines: matches of a query in context, which can be sorted, filtered and written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class ConcordanceLine:
         return self.line.text[:start], self.line.text[start:end], self.line.text[end:]
 
     def described(self) -> dict[str, Any]:
-        """Return the line as JSON values, in the order of a table's columns."""
+        """Return the line as JSON values, in the order of the table's columns."""
         left, node, right = self.parts
         place = {"source": self.line.source, "line": self.line.number, "start": self.start, "end": self.end}
         columns = {name: value for name, value in self.columns.items() if name != "source"}
@@ -78,17 +78,17 @@ class Concordance:
         return len(self.first)
 
     def take(self, places: NDArray[Any] | slice) -> "Concordance":
-        """Return the matches chosen by a mask, a slice or an array of indexes."""
+        """Return the matches selected by a mask, a slice or an array of indexes."""
         figures = {name: values[places] for name, values in self.figures.items()}
         return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
 
     def sample(self, size: int, seed: int) -> "Concordance":
-        """Return a random sample of the matches, keeping their order."""
+        """Return a random sample of the matches, in their original order."""
         chosen = np.random.default_rng(seed).permutation(len(self))[:size]
         return self.take(np.sort(chosen))
 
     def with_figure(self, name: str, values: NDArray[np.float64]) -> "Concordance":
-        """Return a copy with one more figure for each match."""
+        """Return a copy with an additional figure for each match."""
         return replace(self, figures={**self.figures, name: values})
 
     def containing(self, expression: str) -> "Concordance":
@@ -128,7 +128,7 @@ class Concordance:
         return column.ranks()[column.codes[self.lines]]
 
     def _ranks_beside(self, distance: int, side: str) -> NDArray[Any]:
-        """Return the rank of the token at a distance; -1 where the line has no such token."""
+        """Return the rank of the token at a given distance; -1 where the line has no such token."""
         places = self.first - distance if side == "L" else self.end + distance - 1
         lines = self.lines
         is_inside = (places >= self.table.first_tokens(lines)) & (places < self.table.ends[lines])
@@ -156,7 +156,7 @@ class Concordance:
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
-    """Return the numbers of the index's occurrences that make up each match; the array may be empty."""
+    """Return the numbers of the indexed occurrences that make up each match; the array may be empty."""
     places = index.token_numbers()
     starts, ends = np.searchsorted(places, found.first), np.searchsorted(places, found.end)
     return [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -185,7 +185,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, from 1 as printed by `senses`; NaN where the index has no vectors."""
+    """Return the usage of each match of a word, numbered from 1 as by `senses`; NaN where the index has no vectors."""
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
@@ -201,7 +201,7 @@ def match_usages(
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Return the matches with their `surprisal` in the whole line: nats per match, mean of both directions."""
+    """Return the matches with their `surprisal` in the whole line: nats per match, averaged over both directions."""
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
@@ -218,7 +218,7 @@ def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> 
 
 
 def save_concordance(found: Concordance, output: Path) -> None:
-    """Write the lines of a concordance; in the vertical format, each token is on its own line."""
+    """Write the concordance lines; in the vertical format, each token is on its own line."""
     if output.suffix != ".vrt":
         save_rows((line.described() for line in found), output)
         return
@@ -227,7 +227,7 @@ def save_concordance(found: Concordance, output: Path) -> None:
 
 
 def _vertical(line: ConcordanceLine) -> str:
-    """Return the tokens of a line, one per line, with the match in <node>; the columns are attributes of <s>."""
+    """Return a line's tokens, one per line, with the match inside <node>; the columns become attributes of <s>."""
     named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **line.columns}
     # Other names of columns cannot be names of attributes.
     attributes = (f" {name}={quoteattr(str(cell(value)))}" for name, value in named.items() if name.isidentifier())

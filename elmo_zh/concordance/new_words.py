@@ -1,4 +1,4 @@
-"""Candidates for new words in a corpus: strings of characters that stick together and occur in varied contexts.
+"""Candidates for new words in a corpus: character strings that stick together and occur in varied contexts.
 
 The measures are pointwise mutual information of the two parts (Church and Hanks 1990), and branching entropy (Jin and
 Tanaka-Ishii 2006), where each border of a run of Han characters is a distinct neighbour (Feng et al. 2004).
@@ -37,7 +37,7 @@ class NewWord:
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:
-    """Yield the normalised runs of Han characters in texts, skipping files in folders that are not text."""
+    """Yield the normalised runs of Han characters in texts, skipping files found in folders that are not text."""
     normalise = build_normaliser(config)
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
@@ -47,7 +47,7 @@ def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter
 
 
 def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
-    """Return a function that tests whether a word is in the segmenter's dictionary or the user's."""
+    """Return a function that tests whether a word is in the segmenter's dictionary or in the user's."""
     # With its hidden Markov model jieba would also take strings for words that it has never seen.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
@@ -105,7 +105,7 @@ def _prune(counts: Counter[str], most: int) -> None:
 
 
 def split_information(text: str, counts: Mapping[str, int], total: int) -> float:
-    """Return the pointwise mutual information of a string's two parts in bits, split where it is lowest.
+    """Return the pointwise mutual information of a string's two parts, in bits, at the split where it is lowest.
 
     >>> split_information("ab", {"a": 4, "b": 2, "ab": 2}, total=8)
     1.0
@@ -119,7 +119,7 @@ def split_information(text: str, counts: Mapping[str, int], total: int) -> float
 
 
 def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str, float]:
-    """Return the entropy of each chosen string's neighbours, in bits, on the side where it is lower."""
+    """Return the entropy of each selected string's neighbours, in bits, on the side where it is lower."""
     beside: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for run in runs:
         for start, text in _chosen_strings(run, chosen):
@@ -136,7 +136,7 @@ def _chosen_strings(run: str, chosen: Container[str]) -> Iterator[tuple[int, str
 
 
 def _entropy(neighbours: Mapping[str, int]) -> float:
-    """Return the entropy of neighbours in bits; each border, given as "", counts as a distinct neighbour."""
+    """Return the entropy of neighbours in bits; each line boundary, given as "", counts as a distinct neighbour."""
     total = sum(neighbours.values())
     counts = [*[1] * neighbours.get("", 0), *(count for text, count in neighbours.items() if text)]
     return -sum(count / total * log2(count / total) for count in counts)

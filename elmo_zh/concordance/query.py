@@ -1,4 +1,4 @@
-"""Queries of a concordance: tokens to find, and conditions on the columns of lines."""
+"""Concordance queries: tokens to find, and conditions on the columns of lines."""
 
 import operator
 import re
@@ -28,7 +28,7 @@ _CONDITION = re.compile(
 
 
 def compile_query(query: str) -> re.Pattern[str]:
-    r"""Compile a query of tokens separated by spaces; * stands for any characters of a token, ? for one.
+    r"""Compile a query of tokens separated by spaces; in a token, * stands for any characters and ? for one.
 
     A string without spaces is found in any segmentation in which it begins and ends at token borders: 高质量发展 finds
     高 质量 发展. A single * stands for one token.
@@ -57,7 +57,7 @@ def _element(element: str) -> str:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a test for normalised lines without spaces that some query may match; without queries, all pass."""
+    """Return a test of whether a query may match a normalised line without spaces; without queries, all lines pass."""
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])
@@ -67,7 +67,7 @@ def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[s
 def find_matches(
     table: TokenTable, pattern: re.Pattern[str], fold: Callable[[str], str] = str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the first token and of the token after the last one of each match, int64, shapes (n,)."""
+    """Return the numbers of the first token of each match and of the token after its last, int64, shapes (n,)."""
     spellings = [*map(fold, table.spellings), LINE_END]
     lengths = np.array([len(each) + 1 for each in spellings], np.int64)
     found = [np.empty((0, 2), np.int64)]
@@ -87,7 +87,7 @@ def find_matches(
 
 
 def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of a few million tokens each, or of one line if it is longer."""
+    """Yield ranges of lines with a few million tokens each, or a single line if it is longer."""
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0
@@ -97,7 +97,7 @@ def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
-    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); default: all.
+    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); all by default.
 
     The operators are = != < <= > >= and ~, which searches for a regular expression. If the given value is a number,
     values are compared as numbers, and empty or non-numeric cells never match; otherwise they are compared as strings.

@@ -1,4 +1,4 @@
-"""The tokens of an index, or of newly segmented text, with the columns of their lines."""
+"""The tokens of an index, or of newly segmented text, together with the columns of their lines."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ LINE_END = "\n"
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """N tokens of L lines."""
+    """N tokens on L lines."""
 
     spellings: Sequence[str]
     words: NDArray[np.int32]  # the index of each token in `spellings`, int32, shape (N,)
@@ -33,11 +33,11 @@ class TokenTable:
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """The rank of each distinct token by code points, int64."""
+        """The rank of each distinct token, sorted by code points, int64."""
         return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
 
     def tokens(self, first: int, end: int) -> list[str]:
-        """Return a range of tokens."""
+        """Return the tokens in a range."""
         return [self.spellings[number] for number in self.words[first:end].tolist()]
 
     def lines_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -50,7 +50,7 @@ class TokenTable:
 
     @classmethod
     def of_index(cls, index: ContextIndex) -> "TokenTable":
-        """Return the table of an index; its arrays are mapped into memory."""
+        """Return the table for an index; its arrays are memory-mapped."""
         tokens, ends = index.tokens()
         return cls(
             spellings=index.distinct_tokens,

@@ -40,7 +40,7 @@ class DataFiles:
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
-        """Return the files by the split that they contain."""
+        """Return the files by the part of the data that they contain."""
         found = {"train": self.data, "dev": self.dev, "test": self.test}
         return {part: path for part, path in found.items() if path is not None}
 

@@ -15,7 +15,7 @@ _NEW_FILE = {"dir_okay": False}
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """The options of `score`."""
+    """Options of `score`."""
 
     split_sentences: bool = option(
         False, "Split lines into sentences as in training; a line costs the sum of its sentences."
@@ -60,7 +60,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
-    """The options of `index` for the content of an index."""
+    """Options of `index` for what goes into an index."""
 
     split_sentences: bool = option(False, "Split lines into sentences as in training; each is kept as a line.")
     layers: str = option(
@@ -90,7 +90,7 @@ class IndexOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
-    """The options of `substitutes`."""
+    """Options of `substitutes`."""
 
     word: str | None = option(None, "Find substitutes for this word, wherever it occurs.", metavar="WORD")
     position: int | None = option(
@@ -115,7 +115,7 @@ class SubstituteOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SenseOptions:
-    """The options of `senses`."""
+    """Options of `senses`."""
 
     layer: int | None = option(
         None, "Layer whose vectors are compared. Default: the lowest layer of the index above 0.", least=0
@@ -140,7 +140,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """The options of `drift`."""
+    """Options of `drift`."""
 
     periods: str | None = option(
         None, "Column of the one index whose values are the periods, such as year.", metavar="COLUMN"
@@ -179,7 +179,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PageChoice:
-    """The options of `explore` for the content of its page."""
+    """Options of `explore` for what its page shows."""
 
     words: tuple[str, ...] = option(
         (), "Word of the index to show; may be repeated.", names=("--word",), metavar="WORD"

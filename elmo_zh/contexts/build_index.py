@@ -1,4 +1,4 @@
-"""Build an index of occurrences: the vectors of words in their sentences, on disk, for finding similar ones.
+"""Build an index of occurrences: vectors of words in their sentences, stored on disk for similarity search.
 
 The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen, which fixes their
 number; then the lines that contain one are computed, and their vectors are written to their final place. INDEX.parts is
@@ -41,7 +41,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """The folder, counts and size of a finished index, and the given words that do not occur as a token."""
+    """The folder, counts and size of a finished index, and any requested words that do not occur as a token."""
 
     path: Path
     counts: dict[str, int]
@@ -59,7 +59,7 @@ def build_index(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> IndexReport:
-    """Write an index of the words of texts, resuming an unfinished one unless `force` is given.
+    """Write an index of the words in texts; resume an unfinished index unless `force` is given.
 
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
@@ -81,7 +81,7 @@ def build_index(
 def index_files(
     embedder: ElmoEmbedder, paths: object, output: object, settings: IndexSettings, *, force: bool, reporter: Reporter
 ) -> None:
-    """Write the index of the files and folders that a Python call gives, as `elmo-zh index` does."""
+    """Write an index of the files and folders given to a Python call, as `elmo-zh index` does."""
     from_name, segmented = settings.options.from_name, settings.segmented
     folder, given = check_path(output, "build", "path", "a folder"), check_paths(paths, "build", "texts")
     with opened_inputs(given, reporter) as sources:
@@ -94,7 +94,7 @@ def index_files(
 
 
 class _Build:
-    """An index in progress. It identifies a text already read by the digest of its file and its token counts."""
+    """An index in progress, which recognises a text already read by the digest of its file and its token counts."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _Build:
         }
 
     def _write_text(self, read: Sequence[tuple[str, TokenCounts]], tokens: Sequence[TextTokens]) -> None:
-        """Choose the occurrences, and write everything but the vectors, leaving space for these."""
+        """Choose the occurrences and write everything except the vectors, for which space is left."""
         self._discard_index()
         words = count_words(tokens, self._reporter)
         counts = TokenCounts()
@@ -241,7 +241,7 @@ class _Build:
         )
 
     def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:
-        """Create the files of the vectors; raise OutputError if the disk does not have enough space."""
+        """Create the vector files; raise OutputError if the disk does not have enough space."""
         num_layers = len(self._settings.layers)
         vector_bytes = found["occurrences"] * self._embedder.dimension * VECTOR.itemsize * num_layers
         needed = vector_bytes + found["occurrences"] * _OTHER_BYTES
@@ -258,7 +258,7 @@ class _Build:
                 RowFile.create(path, *kinds[path])
 
     def _finish(self) -> IndexReport:
-        """Assemble the index from its files."""
+        """Assemble the finished index from its files."""
         layout = self._layout
         info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:

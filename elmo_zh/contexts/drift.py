@@ -1,4 +1,4 @@
-"""Find words that periods use differently. Periods are parts of one index, or indexes made with one model."""
+"""Find words that are used differently in different periods: parts of one index, or indexes made with one model."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -37,7 +37,7 @@ _NUM_USAGES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between the uses of a word in two periods.
+    """The distance between a word's uses in two periods.
 
     Attributes:
         old: Name of the earlier period.
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def distance(self) -> float:
-        """The chosen measure."""
+        """The selected measure."""
         return float(getattr(self, self.by))
 
     @property
@@ -96,7 +96,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class WordDrift(Comparison):
-    """A word in two or more periods; the first is compared with the last, and each with the next.
+    """A word in two or more periods; the first is compared with the last, and each one with the next.
 
     Attributes:
         word: The word.
@@ -110,18 +110,18 @@ class WordDrift(Comparison):
 
     @property
     def change(self) -> str | None:
-        """The boundary with the largest distance if there are at least three periods and its q is below 0.05."""
+        """The boundary with the largest distance, if there are at least three periods and its q is below 0.05."""
         largest = max(self.steps, key=lambda step: step.distance)
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of consecutive periods and, if there are several, of the first with the last."""
+        """Return the comparisons of consecutive periods and, if there are several, that of the first with the last."""
         return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The words of two or more periods, compared.
+    """The words of two or more periods, with comparisons.
 
     Attributes:
         words: The compared words; those that changed most from the first to the last period come first.
@@ -140,7 +140,7 @@ class Drift:
     fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Show the number of words, and the words that changed most."""
+        """Show the number of words, and those that changed most."""
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
@@ -158,7 +158,7 @@ def measure_drift(
     seed: int = 1,
     reporter: Reporter | None = None,
 ) -> Drift:
-    """Compare the uses of each word in two or more periods.
+    """Measure how differently each word is used in two or more periods.
 
         drift = measure_drift(ContextIndex.load("old.index"), ContextIndex.load("new.index"))
         for word in drift.words[:10]:
@@ -219,7 +219,7 @@ def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: s
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:
-    """Return the layer to compare."""
+    """Check that the periods can be compared, and return the layer to compare."""
     old = indexes[0]
     for new in indexes[1:]:
         _require_one_model(old, new)
@@ -252,7 +252,7 @@ def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
 
 
 class _Uses(NamedTuple):
-    """The distinct occurrences of a word in a period: their numbers, unit vectors and documents."""
+    """A word's distinct occurrences in a period: their numbers, unit vectors and documents."""
 
     numbers: NDArray[np.int64]
     units: Vectors
@@ -268,7 +268,7 @@ class _Comparing(NamedTuple):
     seed: int
 
     def uses(self, word: str) -> list[_Uses]:
-        """Return the uses of a word in each period; empty if it is too rare in one, or in only one document there."""
+        """Return a word's uses in each period; empty if one period has too few, or has them in only one document."""
         found = []
         for period in self.periods:
             numbers = period.occurrences(word)
@@ -283,7 +283,7 @@ class _Comparing(NamedTuple):
         return found
 
     def whole_of(self, word: str, uses: Sequence[_Uses]) -> str | None:
-        """Return the longer string that the word is a fragment of in at least one period, or None."""
+        """Return the longer string of which the word is a fragment in at least one period, or None."""
         pairs = zip(self.periods, uses, strict=False)
         return next(filter(None, (period.whole_of(word, own.numbers) for period, own in pairs)), None)
 
@@ -328,7 +328,7 @@ class _Comparing(NamedTuple):
 
 
 def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
-    """Return words with their q, corrected over all steps together, by descending distance."""
+    """Return words by descending distance, with q values corrected over all steps together."""
     from scipy.stats import false_discovery_control
 
     corrected = false_discovery_control([each.p for each in found]).tolist()

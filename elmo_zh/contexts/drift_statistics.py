@@ -1,4 +1,4 @@
-"""The distance between two groups of documents: four measures, with a significance test and an interval.
+"""The distance between two groups of documents by four measures, with a significance test and an interval.
 
 All come from each document's sum of unit vectors and its number of occurrences in each cluster, so many divisions of
 the documents cost one matrix product.
@@ -37,7 +37,7 @@ def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
-    """The uses of a word in D documents, as the sums from which all measures are computed."""
+    """A word's uses in D documents, stored as the sums from which all measures are computed."""
 
     # Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products
     vectors: Vectors
@@ -47,7 +47,7 @@ class DocumentSums:
     def of(
         cls, units: Vectors, documents: NDArray[np.int64], labels: NDArray[np.int64] | None = None, num_usages: int = 1
     ) -> "DocumentSums":
-        """Return the sums for unit vectors, shape (n, 2P), given the document and optionally the cluster of each."""
+        """Return the sums over unit vectors, shape (n, 2P), given the document and optionally the cluster of each."""
         distinct, rows = np.unique(documents, return_inverse=True)
         vectors, usages = np.zeros((len(distinct), units.shape[1])), np.zeros((len(distinct), num_usages))
         np.add.at(vectors, rows, units)
@@ -59,14 +59,14 @@ class DocumentSums:
         return len(self.vectors)
 
     def joined(self, other: "DocumentSums") -> "DocumentSums":
-        """Return the documents of both, with the vectors reduced to at most as many dimensions as documents."""
+        """Return the documents of both, with vectors reduced to at most as many dimensions as there are documents."""
         vectors = np.concatenate([self.vectors, other.vectors])
         if len(vectors) < vectors.shape[1]:
             vectors = np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
         return DocumentSums(vectors, np.concatenate([self.usages, other.usages]))
 
     def groups(self, weights: Vectors) -> "_Groups":
-        """Return K groups; `weights`, shape (K, D), says how often each document occurs in each group.
+        """Return K groups; `weights`, shape (K, D), gives how often each document occurs in each group.
 
         Copies of a document are not compared with one another, so that drawing with replacement keeps the mean spread.
         """
@@ -81,7 +81,7 @@ class DocumentSums:
 
 
 class _Groups(NamedTuple):
-    """K groups of documents: sums of unit vectors, numbers of occurrences by cluster and in total, and spreads."""
+    """K groups of documents: sums of unit vectors, occurrence counts by cluster and in total, and spreads."""
 
     sums: Vectors
     usages: Vectors
@@ -89,7 +89,7 @@ class _Groups(NamedTuple):
     spreads: Vectors
 
     def distances(self, other: "_Groups") -> Distances:
-        """Return the distance from each group to the group with the same number in `other`."""
+        """Return the distance of each group from the group with the same number in `other`."""
         product = (self.sums * other.sums).sum(axis=1)
         norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
         first, second = (each.usages / each.sizes[:, None] for each in (self, other))
@@ -109,14 +109,14 @@ def _entropy(shares: Vectors) -> Vectors:
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
-    """Return the distances, as arrays of one number, between two groups with at least two occurrences each."""
+    """Return the distances, as arrays with one number, between two groups of at least two occurrences each."""
     return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
 
 
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the share of random divisions of all documents with a distance at least as large, and the mean distance.
+    """Return the share of random divisions of all documents with at least this distance, and the mean distance.
 
     The test is sequential: it ends when 100 divisions have reached the distance, and the p-value, their share of those
     drawn, is as valid as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
@@ -151,7 +151,7 @@ def _divisions(num_first: int, num_all: int, permutations: int, generator: np.ra
 def bootstrap_interval(
     old: DocumentSums, new: DocumentSums, measure: str, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the 95% interval of a measure, from 200 draws of each group's documents with replacement.
+    """Return a measure's 95% interval, from 200 draws of each group's documents with replacement.
 
     It is shifted so that the mean of the draws, which are less varied than the documents, is the measured distance.
     """

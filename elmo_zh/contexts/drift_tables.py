@@ -1,4 +1,4 @@
-"""Tables of drift, and the lines that best show how a word changed."""
+"""Tables of drift results, and the lines that best show how a word changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -22,7 +22,7 @@ _TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
 def moved_lines(
     old: Period, new: Period, word: str, layer: int, top: int
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
-    """Return the lines of two periods that best show how a word changed, at most `top` distinct ones from each.
+    """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
 
     They have the largest difference between the cosines with the two periods' means; the other period's is shown.
     """
@@ -51,7 +51,7 @@ def _distinct(
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
-    """Yield the comparisons of words as dictionaries of their attributes and the word's."""
+    """Yield the comparisons of words as dictionaries with the attributes of the comparison and of the word."""
     names = [each.name for each in fields(Comparison)]
     for word in words:
         for each in word.comparisons():
@@ -61,7 +61,7 @@ def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
 
 
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
-    """Return the lines of a table that compares the first and the last period of each word."""
+    """Return the lines of a table that compares each word's first and last periods."""
     optional = {
         "change": [each.change for each in words],
         "fragment": [each.fragment for each in words],
@@ -81,7 +81,7 @@ def table_lines(words: Sequence[WordDrift]) -> list[str]:
 
 
 def step_lines(word: WordDrift) -> list[str]:
-    """Return the distances between consecutive periods, one a line; empty for two periods."""
+    """Return the distances between consecutive periods, one per line; empty if there are only two periods."""
     if len(word.steps) < 2:
         return []
     cells = [
@@ -99,7 +99,7 @@ def step_lines(word: WordDrift) -> list[str]:
 
 
 def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
-    """Return the lines of two periods, aligned at the word, each after the name of its period."""
+    """Return lines from two periods, aligned at the word, each preceded by the name of its period."""
     names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
     shown = keyword_lines([line for own in lines for line in own])
     return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]

@@ -1,4 +1,4 @@
-"""ContextIndex: read an index of occurrences. Its files are mapped into memory and read on demand."""
+"""ContextIndex: read an index of occurrences. Its files are memory-mapped and read on demand."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ _SHOWN_DIGITS = 12
 
 
 class ContextIndex:
-    """An index of words in their sentences, written by `elmo-zh index`.
+    """An index of words in their sentences, as written by `elmo-zh index`.
 
         index = ContextIndex.load("news.index")
         [first, *_] = index.occurrences("苹果")
@@ -103,7 +103,7 @@ class ContextIndex:
         force: bool = False,
         reporter: Reporter | None = None,
     ) -> "ContextIndex":
-        """Index the words of texts, producing the same bytes as `elmo-zh index`, and open the index.
+        """Index the words in texts, producing the same bytes as `elmo-zh index`, and open the index.
 
             embedder = ElmoEmbedder.load("runs/latest/model")
             index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)
@@ -148,14 +148,14 @@ class ContextIndex:
         return cls.load(path)
 
     def __repr__(self) -> str:
-        """Show the path, the sizes and the layers."""
+        """Show the path, sizes and layers."""
         return (
             f"ContextIndex({str(self.path)!r}, {len(self):,} occurrences of {self.info['counts']['words']:,} words,"
             f" layers {', '.join(map(str, self.layers))}, dimension {self.dimension})"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the path; the files must still be there when the index is loaded again."""
+        """Pickle only the path; the files must still exist when the index is loaded again."""
         return ContextIndex.load, (self.path.absolute(),)
 
     def __len__(self) -> int:
@@ -183,7 +183,7 @@ class ContextIndex:
         return isinstance(word, str) and self._number(word) is not None
 
     def count(self, word: str) -> int:
-        """Return how often a word of the index occurs in the texts, sampled or not.
+        """Return how often a word in the index occurs in the texts, sampled or not.
 
         Raises:
             ElmoZhError: If the word is not in the index.
@@ -205,7 +205,7 @@ class ContextIndex:
         return found
 
     def occurrence(self, number: int) -> Occurrence:
-        """Return an occurrence by its number.
+        """Return the occurrence with the given number.
 
         Raises:
             TypeError, IndexError: If it is not a whole number, or there is no such occurrence.
@@ -218,7 +218,7 @@ class ContextIndex:
         return Occurrence(number, self.distinct_tokens[word], line, token, start, end)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
-        """Return the numbers of the other occurrences in the line of an occurrence, ascending, int64, shape (n,)."""
+        """Return the numbers of the other occurrences on the same line, ascending, int64, shape (n,)."""
         number = _check_entry(number, len(self), "occurrence")
         first, last = np.searchsorted(self._lines, [self._lines[number], self._lines[number] + 1])
         return np.delete(np.arange(first, last), number - first)
@@ -232,7 +232,7 @@ class ContextIndex:
         return lines
 
     def line(self, number: int) -> IndexedLine:
-        """Return a line by its number in the index, such as `Occurrence.line`.
+        """Return the line with the given number in the index, such as `Occurrence.line`.
 
         Raises:
             TypeError, IndexError: If it is not a whole number, or there is no such line.
@@ -252,28 +252,28 @@ class ContextIndex:
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
-        """The columns of the lines by name; `source`, the file of each line, is the first."""
+        """The columns of the lines by name; the first one, `source`, is the file that each line comes from."""
         lines = self._array(self._layout.lines)
         return {"source": self._texts.source_column(lines["source"], lines["number"]), **self._arrays.columns()}
 
     def line_numbers(self) -> NDArray[np.int64]:
-        """Return the number of each line in its text, from 0, shape (L,); sentences of one raw line share a number."""
+        """Return each line's number in its text, from 0, shape (L,); sentences from one raw line share a number."""
         return np.asarray(self._array(self._layout.lines)["number"])
 
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-        """Return all tokens, mapped from disk, and the cumulative number of tokens at the end of each line.
+        """Return all tokens, memory-mapped, and the cumulative number of tokens at the end of each line.
 
         A token has a `word`, its place in `distinct_tokens`, and a `start` and `end` in the text of its line, int32.
         """
         return self._arrays.tokens(), self._array(self._layout.lines)["tokens_end"]
 
     def token_numbers(self) -> NDArray[np.int64]:
-        """Return the token number of each occurrence, counted through all texts, ascending, int64, shape (N,)."""
+        """Return the token number of each occurrence, counted across all texts, ascending, int64, shape (N,)."""
         tokens, lines = self._array(self._layout.occurrences)["token"], self._lines
         return np.asarray(np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens)
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
-        """Return the vectors of all occurrences in a layer, mapped from disk, read-only, float16, shape (N, 2P).
+        """Return the vectors of all occurrences in a layer, memory-mapped, read-only, float16, shape (N, 2P).
 
         Raises:
             ElmoZhError: If the index does not have this layer.
@@ -295,14 +295,14 @@ class ContextIndex:
         return found
 
     def norms(self, layer: int) -> NDArray[np.float32]:
-        """Return the Euclidean norms of the vectors of a layer, mapped from disk, read-only, float32, shape (N,)."""
+        """Return the Euclidean norms of the vectors in a layer, memory-mapped, read-only, float32, shape (N,)."""
         return _read_only(self._norms(layer))
 
     def _norms(self, layer: int) -> NDArray[np.float32]:
         return self._array(self._layout.norms(self._check_layer(layer)))
 
     def neighbours(self, vector: ArrayLike, layer: int, top: int = 10, word: str | None = None) -> list[Neighbour]:
-        """Return the occurrences whose vectors are most similar to a vector, by an exact search.
+        """Return the occurrences whose vectors are most similar to a given one, found by exact search.
 
         Args:
             vector: The vector to compare with, shape (2P,).
@@ -351,7 +351,7 @@ class ContextIndex:
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 
     def require_model(self, digest: str, path: Path) -> None:
-        """Raise ElmoZhError unless the bundle with this digest and folder computed the index."""
+        """Raise ElmoZhError unless the index was computed with the bundle that has this digest and folder."""
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(

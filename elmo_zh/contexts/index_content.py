@@ -1,4 +1,4 @@
-"""The content of an index: count words, choose occurrences, write their lines, and then their vectors."""
+"""The content of an index: count words, choose occurrences, then write their lines and their vectors."""
 
 import json
 from collections import Counter
@@ -42,7 +42,7 @@ KEPT_ROWS = "rows.npy"
 
 
 class WordNumbers:
-    """The words of the texts, sorted, with their numbers and counts."""
+    """The words of the texts, sorted, with numbers and counts."""
 
     def __init__(self, counts: Counter[bytes]) -> None:
         self.spellings = sorted(counts)  # UTF-8 sorts as its code points do
@@ -51,12 +51,12 @@ class WordNumbers:
         self.counts = np.fromiter(map(counts.__getitem__, self.spellings), np.int64, len(counts))
 
     def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
-        """Return the numbers of tokens, int64, shape (n,)."""
+        """Return the numbers of the given tokens, int64, shape (n,)."""
         return np.fromiter(map(self.numbers.__getitem__, tokens), np.int64, len(tokens))
 
 
 def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
-    """Count the words of all texts, whose tokens are on disk."""
+    """Count the words in all texts, whose tokens are stored on disk."""
     counts = Counter[bytes]()
     with reporter.progress("count", unit="tokens") as progress:
         for block in chain.from_iterable(each.blocks() for each in tokens):
@@ -98,7 +98,7 @@ def write_index_text(
 
 
 def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
-    """Write the words and the postings of each occurrence's word; return the number of words with occurrences."""
+    """Write the words and the postings of each word's occurrences; return the number of words that have any."""
     postings = np.bincount(occurring, minlength=len(words.spellings))
     table = np.zeros(len(words.spellings), WORD)
     table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
@@ -131,7 +131,7 @@ class _TextWriter:
 
     @property
     def num_lines(self) -> int:
-        """The number of lines that have been written."""
+        """The number of lines written so far."""
         return self._lines.num_rows
 
     def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
@@ -166,7 +166,7 @@ class _TextWriter:
 
 
 def _spans(block: TextBlock) -> NDArray[np.int32]:
-    """Return start and end of each token in the text of its line, int32, shape (N, 2)."""
+    """Return the start and end of each token within its line, int32, shape (N, 2)."""
     if block.character_offsets is None:
         return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block)])
     if block.starts is None:
@@ -175,13 +175,13 @@ def _spans(block: TextBlock) -> NDArray[np.int32]:
 
 
 def _segmented_spans(block: TextBlock) -> Iterator[NDArray[np.int32]]:
-    """Yield the spans of the tokens of each line of segmented text."""
+    """Yield the spans of the tokens in each line of segmented text."""
     for (_, own), text in zip(block.iter_lines(), block.texts, strict=True):
         yield find_tokens(text.decode(), [token.decode() for token in block.tokens[own]])
 
 
 class _Task(NamedTuple):
-    """Lines of tokens, the places of n chosen tokens in their lines, and the first chosen token of each line."""
+    """Lines of tokens, the positions of n chosen tokens in their lines, and the first chosen token of each line."""
 
     lines: list[list[str]]
     places: NDArray[np.int32]
@@ -189,7 +189,7 @@ class _Task(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The range of a part's lines, counted among lines with an occurrence, and its first occurrence."""
+    """The lines of a part, as a range counted among lines with an occurrence, and its first occurrence."""
 
     first_line: int
     num_lines: int
@@ -205,7 +205,7 @@ def write_vectors(
     engine: Engine,
     reporter: Reporter,
 ) -> None:
-    """Compute the kept lines that have no vectors yet, and write their occurrences' vectors in the given layers."""
+    """Compute the kept lines that have no vectors yet, and write their occurrences' vectors in the selected layers."""
     done = sum(work.finished_lines(reporter=reporter).values())
     rows = load_npy(layout.path / KEPT_ROWS)
     files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
@@ -223,7 +223,7 @@ def write_vectors(
 def _iter_tasks(
     layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
 ) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield the parts of the lines with an occurrence, numbered by `rows`, starting at `first_line`."""
+    """Yield the parts of the lines that have an occurrence, numbered by `rows`, starting at `first_line`."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
         own = rows[first_line : first_line + len(lines)]
@@ -243,13 +243,13 @@ def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 
 
 class _OccurrenceVectors(ArrayWork):
-    """Computes the vectors of chosen tokens of lines in the given layers."""
+    """Computes the vectors of selected tokens in lines, in the selected layers."""
 
     def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
         self._embedder, self._layers = LoadedOnce(embedder), layers
 
     def compute(self, task: _Task) -> NDArray[np.float16]:
-        """Return the vectors of the chosen tokens, float16, shape (layers, n, 2P)."""
+        """Return the vectors of the selected tokens, float16, shape (layers, n, 2P)."""
         with self._embedder.used() as (embedder,):
             found = np.empty((len(self._layers), len(task.places), embedder.dimension), VECTOR)
             vectors = embedder.compute_vectors(task.lines)
@@ -260,7 +260,7 @@ class _OccurrenceVectors(ArrayWork):
 
 
 def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
-    """Yield the tokens of rows, given by ascending numbers that are counted through all texts."""
+    """Yield the tokens of rows, given in ascending order and counted across all texts."""
     first_row = 0
     for each in tokens:
         for block in each.blocks():

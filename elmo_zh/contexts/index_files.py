@@ -1,4 +1,4 @@
-"""The files of an index: arrays, which are checked when they are read, and entries; see docs/contexts.md."""
+"""The files of an index: arrays, which are checked when read, and metadata; see docs/contexts.md."""
 
 import re
 from array import array
@@ -33,13 +33,13 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A value for each of L lines: the distinct values, and each line's place among them, int32, shape (L,)."""
+    """A value for each of L lines: the distinct values, and which of them each line has, int32, shape (L,)."""
 
     values: Sequence[str]
     codes: NDArray[np.int32]
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return the rank of each value, shape (V,): numeric if all are numbers, empty ones first; else by spelling."""
+        """Return each value's rank, shape (V,): by number, empty ones first, if all are numbers, else by spelling."""
         numbers = {value: as_number(value) for value in self.values if value}
         if numbers and None not in numbers.values():
             return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)
@@ -47,19 +47,19 @@ class Column:
 
 
 def as_number(cell: str) -> float | None:
-    """Return the number in a cell, or None if the cell is not a number."""
+    """Return the number in a cell, or None if it does not contain one."""
     return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None
 
 
 def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
-    """Return a column; if it does not exist, raise a ConfigError that lists the columns."""
+    """Return a column; if there is no such column, raise a ConfigError that lists the columns."""
     if name not in columns:
         raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
     return columns[name]
 
 
 class ColumnBuilder:
-    """Columns of lines that are added one by one; a line without a value has an empty one."""
+    """Builds columns from lines that are added one by one; a line without a value gets an empty one."""
 
     def __init__(self) -> None:
         self._places: dict[str, dict[str, int]] = {}
@@ -76,14 +76,14 @@ class ColumnBuilder:
         self._num_lines += 1
 
     def columns(self) -> dict[str, Column]:
-        """Return the columns by name, in the order of their names."""
+        """Return the columns by name, sorted by name."""
         return {
             name: Column(list(self._places[name]), np.array(self._codes[name], COLUMN)) for name in sorted(self._codes)
         }
 
 
 class IndexLayout:
-    """The names of the files in the folder of an index."""
+    """The names of the files in an index folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,7 +104,7 @@ class IndexLayout:
         self.user_dictionary = path / "user_dictionary.txt"
 
     def vectors(self, layer: int) -> Path:
-        """Vectors of the occurrences in a layer, float16, shape (N, 2P)."""
+        """Vectors of the occurrences in one layer, float16, shape (N, 2P)."""
         return self.path / f"layer-{layer}.npy"
 
     def norms(self, layer: int) -> Path:
@@ -119,7 +119,7 @@ class IndexLayout:
     def arrays(
         self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
     ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Return the dtype and shape of each array file of an index with these counts."""
+        """Return the dtype and shape of each array file, for an index with these counts."""
         num_occurrences = counts["occurrences"]
         return {
             self.words: (WORD, (counts["distinct_words"],)),
@@ -186,12 +186,12 @@ def _is_sound(info: Any) -> bool:
 
 
 def damaged(path: Path) -> OutputError:
-    """Return the error for an index file with invalid content."""
+    """Return the error for an index file that has invalid content."""
     return OutputError(f"{path} is damaged. Make the index again.")
 
 
 class IndexArrays:
-    """The arrays of an index, mapped into memory on first access; a damaged file raises OutputError."""
+    """The arrays of an index, memory-mapped on first access; a damaged file raises OutputError."""
 
     def __init__(self, layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
         """Check the sizes of all files, and the content of words and lines."""
@@ -213,7 +213,7 @@ class IndexArrays:
             raise damaged(layout.lines)
 
     def read(self, path: Path) -> NDArray[Any]:
-        """Return an array, mapped into memory."""
+        """Return an array, memory-mapped."""
         if path not in self._opened:
             self.check(path)
             try:
@@ -227,7 +227,7 @@ class IndexArrays:
         return self._opened[path]
 
     def user_dictionary(self, model: Mapping[str, str]) -> Path | None:
-        """Return the index's copy of its user dictionary, or None if it was made without one."""
+        """Return the index's copy of the user dictionary, or None if the index was made without one."""
         path, digest = self.layout.user_dictionary, model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
             raise damaged(path)
@@ -257,7 +257,7 @@ class IndexArrays:
         return {name: Column(own, codes[:, number]) for number, (name, own) in enumerate(values.items())}
 
     def tokens(self) -> NDArray[Any]:
-        """Return `TOKEN` of each token."""
+        """Return the `TOKEN` record of each token."""
         found = self.read(self.layout.tokens)
         _require_places(self.layout.tokens, found["word"], len(self.read(self.layout.words)))
         return found
@@ -269,7 +269,7 @@ def _require_places(path: Path, places: NDArray[np.int32], size: int) -> None:
 
 
 def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int]) -> None:
-    """Raise OutputError if a file is missing or does not have its recorded size, before any is read."""
+    """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
     for path in layout.files(layers):
         if not path.is_file():
             raise OutputError(f"{path} is missing. Make the index again.")
@@ -305,7 +305,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class IndexedLine:
-    """A line of an index.
+    """One line of an index.
 
     Attributes:
         text: The raw line, or one of its sentences if lines were split.
@@ -324,7 +324,7 @@ class IndexedLine:
 
 
 class IndexedTexts:
-    """The texts that the lines of an index refer to; `sources` and `archives` are as in `ContextIndex`."""
+    """The texts that the lines of an index come from; `sources` and `archives` are as in `ContextIndex`."""
 
     def __init__(self, info: dict[str, Any]) -> None:
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
@@ -336,7 +336,7 @@ class IndexedTexts:
         ]
 
     def source_column(self, texts: NDArray[np.int32], numbers: NDArray[np.int64]) -> Column:
-        """Return the source column, given each line's text and its number in that text, shapes (L,)."""
+        """Return the source column, given each line's text and its number in that text, both of shape (L,)."""
         first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
         codes = first[texts].astype(COLUMN)
         for text, (_, members) in enumerate(self._texts):
@@ -346,7 +346,7 @@ class IndexedTexts:
         return Column(self.sources, codes)
 
     def line(self, text: str, text_number: int, number: int, start: int) -> IndexedLine:
-        """Return a line of a text; in an archive, `number` counts through all members."""
+        """Return a line of a text; in an archive, `number` is counted across all members."""
         name, members = self._texts[text_number]
         source, own_number = members.place(name, number)
         return IndexedLine(text, source, own_number, archive=name if members.names else "", start=start)
@@ -354,7 +354,7 @@ class IndexedTexts:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An occurrence that is similar to a vector.
+    """An occurrence that is similar to a given vector.
 
     Attributes:
         occurrence: The occurrence.

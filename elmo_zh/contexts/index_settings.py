@@ -1,4 +1,4 @@
-"""The choice of words and occurrences for an index: options, word lists and samples."""
+"""Choose the words and occurrences of an index: options, word lists and samples."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -27,7 +27,7 @@ _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """The settings that, with the texts and the model, determine the content of an index."""
+    """The settings that, together with the texts and the model, determine the content of an index."""
 
     layers: tuple[int, ...]  # ascending
     words: frozenset[str] | None = None  # None for all that are not mere punctuation
@@ -39,7 +39,7 @@ class IndexSettings:
     def checked(
         cls, embedder: "ElmoEmbedder", options: IndexOptions, layers: object, words: object, *, segmented: bool
     ) -> "IndexSettings":
-        """Return the settings for the arguments of `ContextIndex.build`, which describes them and their errors."""
+        """Return the settings for the arguments of `ContextIndex.build`, which documents them and their errors."""
         from elmo_zh.embed.embedder import ElmoEmbedder
 
         check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
@@ -75,7 +75,7 @@ class IndexSettings:
         }
 
     def wants(self, word: str, count: int) -> bool:
-        """Return whether a word with this many occurrences is indexed."""
+        """Return whether a word with this many occurrences goes into the index."""
         if self.words is not None:
             return word in self.words
         # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
@@ -83,7 +83,7 @@ class IndexSettings:
 
 
 def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
-    """Return the normalised words of a file with one word a line; there must be at least one."""
+    """Return the normalised words in a file with one word per line; there must be at least one."""
     words = form_words(iter_lines(path), normalise)
     if not words:
         raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
@@ -96,12 +96,12 @@ def form_words(words: Iterable[str], normalise: Callable[[str], str]) -> frozens
 
 
 def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str], str]:
-    """Return the function that maps a word to its form in prepared text; it changes nothing for segmented text."""
+    """Return the function that maps a word to its form in prepared text; for segmented text, it changes nothing."""
     return str if segmented else (lambda word: "".join(embedder.tokens(word)))
 
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
-    """Return the warning that words given by `argument` do not occur."""
+    """Return the warning that some words given by `argument` do not occur."""
     return f"{counted(len(words), 'word')} of {argument} not found among the tokens: {first_ten(words)}"
 
 
@@ -109,7 +109,7 @@ class Sampler:
     """Chooses occurrences of words in blocks of tokens: all, or a sample of a frequent word's (`sample_places`)."""
 
     def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
-        """Prepare the choice for W distinct words; `counts` has the occurrences of each, int64, shape (W,)."""
+        """Prepare to choose for W distinct words; `counts` gives the occurrences of each, int64, shape (W,)."""
         pairs = zip(words, counts.tolist(), strict=True)
         is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
         seed, most = settings.options.seed, settings.options.max_per_word or np.inf
@@ -143,7 +143,7 @@ def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int
 
 
 def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each number how many equal numbers precede it, int64, shape (n,)."""
+    """Return, for each number, how many equal numbers come before it, int64, shape (n,)."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     earlier = np.empty(len(numbers), np.int64)

@@ -1,4 +1,4 @@
-"""LineScorer: the exact log-probability of lines under a model's forward and backward LM."""
+"""LineScorer: the exact log probability of lines under a model's forward and backward LMs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -22,7 +22,7 @@ _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 class TokenScore(NamedTuple):
-    """The cost of one token of a line.
+    """The cost of one token in a line.
 
     Attributes:
         token: The token.
@@ -74,7 +74,7 @@ class LineScore:
 
     @property
     def measure(self) -> TextMeasure:
-        """The counts from which the figures are computed."""
+        """The counts from which all figures are computed."""
         return TextMeasure(
             num_predictions=self.num_tokens + self.num_sentences,
             num_tokens=self.num_tokens,
@@ -85,17 +85,17 @@ class LineScore:
 
     @property
     def mean_nats(self) -> float:
-        """Mean cost of the two directions, in nats."""
+        """Mean cost of both directions, in nats."""
         return (self.forward_nats + self.backward_nats) / 2
 
     @property
     def bits_per_character(self) -> float | None:
-        """Cost of the line, including spelling its unknown words, in bits per character; None for an empty line."""
+        """Cost of the line in bits per character, including the spelling of unknown words; None for an empty line."""
         return self.measure.bits_per_character(self.mean_nats) if self.num_sentences else None
 
     @property
     def perplexity(self) -> float | None:
-        """Perplexity, geometric mean of the two directions; None for an empty line."""
+        """Perplexity, the geometric mean of both directions; None for an empty line."""
         return self.measure.perplexity(self.mean_nats) if self.num_sentences else None
 
     def as_record(self) -> list[Any]:
@@ -104,7 +104,7 @@ class LineScore:
 
     @classmethod
     def of_record(cls, record: Sequence[Any]) -> "LineScore":
-        """Return the score from which `as_record` made these values."""
+        """Return the score that `as_record` turned into these values."""
         values = dict(zip((field.name for field in fields(cls)), record, strict=True))
         values["unknown"] = tuple(values["unknown"])
         if values["tokens"] is not None:
@@ -114,7 +114,7 @@ class LineScore:
 
 @dataclass(frozen=True, kw_only=True)
 class LineReading:
-    """Settings for scoring: how a line becomes sentences, and whether token costs are kept."""
+    """Settings for scoring: how a line is split into sentences, and whether token costs are kept."""
 
     # Each line is one sentence, split into tokens at U+0020; else lines are normalised and segmented
     segmented: bool = False
@@ -175,7 +175,7 @@ class LineScorer:
         split_sentences: bool = False,
         by_token: bool = False,
     ) -> "LineScorer":
-        """Load a bundle.
+        """Load the scorer from a bundle.
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
@@ -198,12 +198,12 @@ class LineScorer:
         return f"<LineScorer of {self.bundle.path}: {size}, {self._device.type}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder, the kind of device and the reading, without the weights."""
+        """Pickle the folder, the kind of device and the reading settings, but not the weights."""
         place = self.bundle.path.absolute(), self.bundle.digest
         return _load_same, (*place, self._device.type, self.reading, self._user_dictionary)
 
     def score(self, lines: Iterable[str]) -> list[LineScore]:
-        """Return the cost of each line; equal lines are scored once.
+        """Return the cost of each line; equal lines are scored only once.
 
         Args:
             lines: Strings. They are scored together, so pass a few thousand at a time.
@@ -225,7 +225,7 @@ class LineScorer:
         return dict(zip(lines, scores, strict=True))
 
     def iter_stream(self, lines: Iterable[str]) -> Iterator[LineScore]:
-        """Yield the cost of each line of a text, carrying the state from sentence to sentence."""
+        """Yield the cost of each line in a text, carrying the state over from sentence to sentence."""
         state = self.bundle.bilm.zero_state(1)
         for line in lines:
             sentences, costs, lexicon = self._sentences(line), [], self.bundle.build_lexicon()
@@ -236,7 +236,7 @@ class LineScorer:
             yield self._line_score(sentences, costs, lexicon)
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
-        """Return the sentences of a line that have tokens, with the tokens' offsets if needed."""
+        """Return the sentences of a line that have tokens, with token offsets if needed."""
         if self.reading.by_token:
             found = list(self._aligned_sentences(line))
         else:

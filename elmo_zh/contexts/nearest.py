@@ -1,4 +1,4 @@
-"""Exact search for the vectors with the largest cosines.
+"""Exact search for the vectors with the largest cosine similarity.
 
 A first product in float32, with a bounded error, reads each vector once and rules out the vectors that cannot be among
 the nearest. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
@@ -39,7 +39,7 @@ def nearest(
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows among `numbers` with the largest cosines to a vector, as `nearest` does."""
+    """Return the rows among `numbers` most similar to a vector by cosine, as `nearest` does."""
     return _largest(numbers, _cosines_of(numbers, vectors, query), top)
 
 
@@ -54,7 +54,7 @@ def nearest_of_each(
 def _nearest_of_some(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> list[tuple[Numbers, Cosines]]:
-    """Return the nearest rows of each query, using float32 products with one block of rows at a time."""
+    """Return the nearest rows for each query, using float32 products with one block of rows at a time."""
     import torch
 
     units = torch.from_numpy(np.array([_unit(query) for query in queries], np.float32)).T
@@ -86,7 +86,7 @@ def _largest(numbers: Numbers, cosines: Cosines, top: int) -> tuple[Numbers, Cos
 
 
 def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32]) -> Cosines:
-    """Return the cosines of rows with a vector."""
+    """Return the cosines between rows and a vector."""
     unit = _unit(query)
     cosines = np.empty(len(numbers))
     for start in range(0, len(numbers), _BLOCK):
@@ -96,7 +96,7 @@ def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[n
 
 
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:
-    """Return the cosines of rows; a row's position in its block does not change the result."""
+    """Return the cosines of rows; a row's position in its block does not affect the result."""
     rows = vectors.astype(np.float64)
     norms = np.sqrt((rows * rows).sum(axis=1))
     return np.asarray((rows * unit).sum(axis=1) / np.where(norms == 0, 1, norms))

@@ -1,4 +1,4 @@
-"""Occurrences of a word: as tokens of a sentence, and in context in an index."""
+"""Occurrences of a word, as tokens of a sentence and in the context of an index."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MOST_PER_SHOWN = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TokenInSentence:
-    """A token of a sentence, its offsets in the text, and the tokens of the sentence; numbers count from 0."""
+    """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
     text: str  # the sentence as given
     source: str = ""  # the file that it is from; empty if it was given alone
@@ -41,7 +41,7 @@ class TokenInSentence:
         return self.tokens[self.position]
 
     def describe_cut(self) -> str:
-        """Return how the sentence was cut for the word, for messages; "" if it was not cut."""
+        """Return how the sentence was cut to contain the word, for use in messages; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
         return (
@@ -53,7 +53,7 @@ class TokenInSentence:
 def find_occurrences(
     embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False, place: tuple[str, int] = ("", 0)
 ) -> list[TokenInSentence]:
-    """Return the occurrences of a word in a sentence, in order and without overlap.
+    """Return the non-overlapping occurrences of a word in a sentence, in order.
 
     Where raw text has no such token, it is cut before and after the word, and each side is segmented by itself.
     """
@@ -88,7 +88,7 @@ def find_occurrences(
 def require_occurrences(
     embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
-    """Return the result of `find_occurrences`; raise CorpusError if the word is not in the sentence."""
+    """Return the result of `find_occurrences`; raise CorpusError if the sentence does not contain the word."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
         _require_text(text)
@@ -98,7 +98,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence that does not require cutting the sentence, or else the first one."""
+    """Return the first occurrence for which the sentence need not be cut, otherwise the first one."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 
@@ -110,7 +110,7 @@ def _spans(text: str, word: str) -> Iterator[tuple[int, int]]:
 
 
 def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
-    """Return the token at a position of a sentence, counted from 0."""
+    """Return the token at a position in a sentence, counted from 0."""
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
         _require_text(text)
@@ -125,7 +125,7 @@ def _require_text(text: str) -> None:
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
-    """Return a list of a sentence's tokens, for messages."""
+    """Return a list of a sentence's tokens for use in messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
     return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
@@ -139,7 +139,7 @@ class NeighbourLine:
     line: IndexedLine
 
     def described(self) -> dict[str, str | int | float]:
-        """Return the text, and the offsets of the occurrence in its raw line, as JSON values; numbers count from 0."""
+        """Return the text, and the occurrence's offsets in its raw line, as JSON values; numbers start at 0."""
         occurrence = self.neighbour.occurrence
         return {
             "cosine": round(self.neighbour.cosine, 6),

@@ -1,4 +1,4 @@
-"""The periods that drift compares, and their documents: parts of one index by a column, or several indexes."""
+"""The periods that drift compares, and their documents: parts of one index by column, or several indexes."""
 
 import re
 from bisect import bisect_left
@@ -28,7 +28,7 @@ _PARTICLES = frozenset("的地得了着著过過")
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """A subset of the lines of an index."""
+    """A subset of the lines in an index."""
 
     name: str  # a value of a column, or the name of the index; old and new for two indexes
     index: ContextIndex  # the index with these lines
@@ -45,12 +45,12 @@ class Period:
 
     @cached_property
     def by_lines(self) -> bool:
-        """Whether raw lines count as documents, because there are fewer than five documents."""
+        """Whether raw lines count as documents because there are fewer than five documents."""
         return len(np.unique(_documents(self.index)[self.lines])) < LEAST_DOCUMENTS
 
     @cached_property
     def documents(self) -> Numbers:
-        """The number of the document of each line of the index, int64, shape (L,)."""
+        """The document number of each line in the index, int64, shape (L,)."""
         return _documents(self.index, by_lines=self.by_lines)
 
     @cached_property
@@ -58,21 +58,21 @@ class Period:
         return self.index.token_numbers()
 
     def occurrences(self, word: str) -> Numbers:
-        """Return the numbers in the index of a word's occurrences in the period, ascending, int64, shape (n,)."""
+        """Return the numbers of a word's occurrences in the period, ascending, int64, shape (n,)."""
         if word not in self.counts:
             return np.empty(0, np.int64)
         numbers = self.index.occurrences(word)
         return numbers[self.lines[self._lines_of(numbers)]]
 
     def documents_of(self, numbers: Numbers) -> Numbers:
-        """Return the number of the document of each occurrence, int64, shape (n,)."""
+        """Return the document number of each occurrence, int64, shape (n,)."""
         return self.documents[self._lines_of(numbers)]
 
     def _lines_of(self, numbers: Numbers) -> Numbers:
         return np.searchsorted(self.index.tokens()[1], self._token_numbers[numbers], side="right")
 
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
-        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
+        """Return the longer string that contains a fragment, such as 卢 拉 for 拉; None if its neighbours vary.
 
         At least 80% of its occurrences have the same word, no particle, directly before them, or directly after them.
         """
@@ -85,7 +85,7 @@ class Period:
         return None
 
     def _words_beside(self, numbers: Numbers) -> Iterator[NDArray[np.int32]]:
-        """Yield the word numbers of the tokens directly before occurrences, then directly after, within their lines."""
+        """Yield the word numbers of the tokens directly before, then directly after, occurrences within their lines."""
         tokens, ends = self.index.tokens()
         places, lines = self._token_numbers[numbers], self._lines_of(numbers)
         starts = np.where(lines > 0, ends[lines - 1], 0)

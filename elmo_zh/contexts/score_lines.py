@@ -1,4 +1,4 @@
-"""The scores of all lines of texts, saved in parts from which an interrupted command resumes."""
+"""Scores of all lines in texts, saved in parts from which an interrupted command resumes."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ class ScoredLine(NamedTuple):
 
 
 class LineScores:
-    """Scores the lines of parts with one or two models, in this process or in workers."""
+    """Scores the lines of each part with one or two models, in this process or in workers."""
 
     def __init__(self, scorer: LineScorer, other: LineScorer | None) -> None:
         self._scorers = LoadedOnce(scorer, other)
@@ -114,7 +114,7 @@ def _iter_parts(
 
 
 def iter_finished_lines(scores: LineScores, work: WorkFolder) -> Iterator[ScoredLine]:
-    """Yield the lines of all parts of a work folder in order."""
+    """Yield the lines of all parts in a work folder, in order."""
     return chain.from_iterable(scores.load(path) for path in sorted(work.path.glob("part-*.scores")))
 
 

@@ -37,7 +37,7 @@ class PairScore:
 
     @property
     def is_right_by_perplexity(self) -> bool:
-        """Whether the first sentence has the lower perplexity, which SLING compares."""
+        """Whether the first sentence has the lower perplexity, the measure that SLING compares."""
         return self.first_perplexity < self.second_perplexity
 
 
@@ -54,7 +54,7 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
 def iter_pair_scores(
     scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
 ) -> Iterator[PairScore]:
-    """Yield the score of each record of texts whose text field is the first of the columns."""
+    """Yield the score of each record in texts whose text field is the first of these columns."""
     pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
     with reporter.progress("pairs", unit="pairs") as progress:
         for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
@@ -93,7 +93,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
 
 
 def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
-    """Return the number of pairs, and how many were judged correctly, in each group, in order of first appearance."""
+    """Return the number of pairs and of correct judgements in each group, in order of first appearance."""
     totals = Counter(each.group for each in scores)
     right = Counter(each.group for each in scores if each.is_right)
     by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)

@@ -1,4 +1,4 @@
-"""Score whole texts line by line, and write a table or the best lines."""
+"""Score whole texts line by line, and write either a table or the best lines."""
 
 import codecs
 import json
@@ -38,7 +38,7 @@ _LINE_COLUMNS = (
 
 @dataclass(kw_only=True)
 class ScoreCounts:
-    """Totals of texts, counted as in `LineScore`; an empty line has no token."""
+    """Totals over texts, counted as in `LineScore`; an empty line has no tokens."""
 
     lines: int = 0
     empty_lines: int = 0
@@ -72,7 +72,7 @@ class ScoreCounts:
         return {name: getattr(self, name) for name in names}
 
     def figures(self) -> Figures | None:
-        """Return the figures of `evaluate` for the text; None if it has no sentence."""
+        """Return the figures that `evaluate` reports for the text; None if it has no sentences."""
         if not self.sentences:
             return None
         measure = TextMeasure(
@@ -114,7 +114,7 @@ class ScoreJob:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """The totals of the texts and, if lines were chosen, the number of lines kept."""
+    """The totals over the texts and, if lines were selected, the number of lines kept."""
 
     counts: ScoreCounts
     kept: int | None = None
@@ -159,7 +159,7 @@ def score_texts(
 def evaluate_texts(
     scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
 ) -> ScoreCounts:
-    """Return the totals of texts; if `stateful`, carry the state from sentence to sentence within a file."""
+    """Return the totals over texts; if `stateful`, carry the state from sentence to sentence within each file."""
     counts = ScoreCounts()
     if stateful:
         with reporter.progress("evaluate", unit="lines") as progress:
@@ -188,7 +188,7 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
 
 
 def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
-    """Write a table with a header, or JSON lines; name the files if there are several texts or an archive."""
+    """Write a table with a header, or JSON lines, naming the files if there are several texts or an archive."""
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
     by_token, is_table = job.scorer.reading.by_token, job.kind == "tsv"
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
@@ -233,7 +233,7 @@ def _cell(value: Any) -> str:
 def write_kept(
     lines: Iterable[ScoredLine], texts: Sequence[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
 ) -> int:
-    """Write the kept lines in order, and return how many there are.
+    """Write the kept lines in order, and return their number.
 
     If all texts are plain, compressed or not, and share an encoding other than UTF-16 or UTF-32, lines are written byte
     for byte; else in UTF-8. Each line ends with LF, and byte order marks are left out. `scratch` takes eight bytes a
@@ -257,7 +257,7 @@ def write_kept(
 
 
 def _write_keys(lines: Iterable[ScoredLine], path: Path) -> int:
-    """Write the key of each line, float64, infinite for lines without a token; return the number of other lines."""
+    """Write the key of each line, float64, infinite for lines without tokens; return the number of other lines."""
     num_scored = 0
     with path.open("wb") as file:
         for line in lines:
@@ -297,7 +297,7 @@ def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:
 
 
 def _encoding_of_bytes(text: InputText) -> str:
-    """Return the encoding of a text if its bytes can be split into lines at LF; else ""."""
+    """Return the encoding of a text if its bytes can be split into lines at LF, otherwise ""."""
     forms = list(text.tally.forms.elements())
     if len(forms) != 1 or is_archive_name(text.source.file_name):
         return ""

@@ -77,7 +77,7 @@ def find_senses(
     seed: int = 1,
     top: int = 10,
 ) -> Senses:
-    """Return the usages of a word.
+    """Find the usages of a word and return them.
 
         senses = find_senses(ContextIndex.load("news.index"), "苹果")
         for usage in senses.usages:
@@ -131,7 +131,7 @@ def find_senses(
 
 
 def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
-    """Return the line of each occurrence, and the row of the first occurrence at the same place in an equal line."""
+    """Return the line of each occurrence, and the row of the first occurrence at the same position of an equal line."""
     lines = [index.line(occurrence.line) for occurrence in found]
     first: dict[tuple[str, int], int] = {}
     places = zip(lines, found, strict=True)
@@ -153,7 +153,7 @@ def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: 
 
 
 def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: int, num_usages: int | None) -> None:
-    """Raise ElmoZhError if there are fewer distinct vectors than usages requested, as in the token layer."""
+    """Raise ElmoZhError if there are fewer distinct vectors than requested usages, as in the token layer."""
     if num_usages is None:
         return
     different = np.unique(units, axis=0)
@@ -166,7 +166,7 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
 
 
 def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
-    """Yield a row for each occurrence, in the order of the texts; docs/contexts.md describes the columns."""
+    """Yield a row for each occurrence, in text order; docs/contexts.md describes the columns."""
     columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
     for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
         occurrence = index.occurrence(number)

@@ -1,4 +1,4 @@
-"""Usages of a word: clusters of its occurrences' vectors, and the words that tell these apart.
+"""Usages of a word: clusters of its occurrences' vectors, and the words that distinguish them.
 
 The number of clusters is chosen automatically, and may be one. The vectors are scaled to length 1 and reduced to the
 eight principal components with the most variance, because distances in hundreds of dimensions hardly differ. k-means is
@@ -50,7 +50,7 @@ _NUM_NEAREST = 200
 
 
 def usage_layer(index: ContextIndex) -> int:
-    """Return the default layer for telling usages apart: the lowest contextual layer."""
+    """Return the default layer for distinguishing usages: the lowest contextual layer."""
     return next((layer for layer in index.layers if layer), index.layers[-1])
 
 
@@ -87,7 +87,7 @@ def join_directions(*parts: Floats) -> Floats:
 
 
 def _directions(rows: Floats) -> Floats:
-    """Return the directions of rows from their mean; zero rows stay zero and do not count."""
+    """Return the direction of each row relative to their mean; rows of zeros stay zero and are not counted."""
     is_given = rows.any(axis=1, keepdims=True)
     mean = rows.sum(axis=0) / max(int(is_given.sum()), 1)
     return unit_rows(np.where(is_given, rows - mean, 0.0))
@@ -105,7 +105,7 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Reason for the number of clusters: the number with the largest silhouette; 1 for fewer vectors than two need."""
+    """Why a number of clusters was chosen: its silhouette is the largest, or there are too few vectors for two."""
 
     candidate: int = 1
     silhouette: float = 0.0
@@ -136,7 +136,7 @@ def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None,
 
 
 def choose_number(places: Floats, seed: int) -> ClusterChoice:
-    """Choose the number of clusters for places, shape (n, d)."""
+    """Choose the number of clusters for points, shape (n, d)."""
     from sklearn.metrics import silhouette_score
 
     generator = np.random.default_rng(seed)
@@ -194,7 +194,7 @@ def telling_words(
     top: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[list[list[str]]]:
-    """Return the most characteristic words for each usage of each given word, reading the index once.
+    """Return the most characteristic words for each usage of the given words, reading the index once.
 
     The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
     nearer to it than to other usages. Each scores its cosine plus the margin over the cosine with the next usage.
@@ -217,14 +217,14 @@ def telling_words(
 
 
 class _Nearest:
-    """The occurrences nearest to the centre of a usage, by descending cosine; ties go to the first."""
+    """The occurrences nearest to the centre of a usage, by descending cosine; the first of equals wins."""
 
     def __init__(self) -> None:
         self.rows = np.empty(0, np.int64)
         self.cosines = self.leads = np.empty(0, np.float32)
 
     def add(self, rows: NDArray[np.int64], cosines: NDArray[np.float32], leads: NDArray[np.float32]) -> None:
-        """Add occurrences that come later in the index than all added before."""
+        """Add occurrences that come later in the index than any added before."""
         if len(self.rows) == _NUM_NEAREST:
             is_nearer = cosines > self.cosines[-1]
             rows, cosines, leads = rows[is_nearer], cosines[is_nearer], leads[is_nearer]
@@ -240,7 +240,7 @@ class _Nearest:
 
 
 def _add_block(usages: Sequence[_Nearest], cosines: NDArray[np.float32], start: int, own: NDArray[np.int64]) -> None:
-    """Add the occurrences of a block to the nearest usages of a word, except the word's `own` occurrences."""
+    """Add the occurrences in a block to the nearest usages of a word, except the word's `own` occurrences."""
     is_other = np.ones(len(cosines), np.bool_)
     is_other[own - start] = False
     for number, usage in enumerate(usages):

@@ -1,1 +1,1 @@
-"""Read a corpus: find files, unpack and decode them, read their format, clean their lines."""
+"""Read a corpus: find files, unpack and decode them, parse their format, and clean their lines."""

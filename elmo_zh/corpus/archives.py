@@ -1,4 +1,4 @@
-"""Read members of zip and tar archives and sheets of Excel files; nothing is written to the paths that they give."""
+"""Read members of zip and tar archives and sheets of Excel files, without writing to the paths they name."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these 512 bytes is a tar archive: the first header holds its checksum.
+    """Return whether a file that starts with these 512 bytes is a tar archive: the first header has a valid checksum.
 
     Archives from old programs have no other mark.
     """
@@ -126,7 +126,7 @@ def _sheet_content(table: BinaryIO, name: str, sheet: str) -> Content:
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
-    """Return a member's name; programs on Chinese Windows write it in GBK, which zipfile decodes as code page 437."""
+    """Return a member's readable name; Chinese Windows programs write GBK, which zipfile decodes as code page 437."""
     if member.flag_bits & 0x800:
         return member.filename
     try:
@@ -193,7 +193,7 @@ def _damaged_member(name: str, error: Exception) -> CorpusError:
 
 @contextmanager
 def _plain(stream: BinaryIO, name: str, packed_bytes: int, member: object, allowance: Allowance) -> Iterator[BinaryIO]:
-    """Yield a member's bytes, unpacked again if it is a compressed file."""
+    """Yield a member's bytes, decompressed if it is itself a compressed file."""
     compression = compression_of(stream.read(6))
     stream.seek(0)
     if compression is None:
@@ -205,7 +205,7 @@ def _plain(stream: BinaryIO, name: str, packed_bytes: int, member: object, allow
 
 
 class _BoundedTarInfo(tarfile.TarInfo):
-    """A header of bounded size; tarfile would read a header of any size into memory."""
+    """A header of limited size; tarfile would read a header of any size into memory."""
 
     # tarfile's comments name this method as the one to override. `frombuf` is not called for the headers of an archive
     # in Python 3.14.8.

@@ -31,7 +31,7 @@ class Content:
 
 
 class UnsuitableError(CorpusError):
-    """A file that is not damaged but cannot be a corpus: skipped if found in a folder, an error if named."""
+    """A file that is intact but cannot be a corpus: skipped if found in a folder, an error if named."""
 
     def __init__(self, name: str, reason: str, advice: str) -> None:
         super().__init__(f"{name}: {reason}. {advice}")
@@ -72,7 +72,7 @@ def refuse_foreign(content: Content) -> None:
 
 
 def import_extra(module: str, what: str) -> Any:
-    """Return a module of the extra `corpus`, which is needed to read `what`."""
+    """Import and return a module of the extra `corpus`, which is needed to read `what`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

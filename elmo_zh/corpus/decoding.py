@@ -34,11 +34,11 @@ class DecodedText:
 
     @property
     def name(self) -> str:
-        """Name of the file in messages."""
+        """Name of the file, for messages."""
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield the text in chunks of any length, without the byte order mark; `MARK` replaces undecodable bytes.
+        """Yield the text in chunks of any length, without byte order mark, with undecodable bytes replaced by `MARK`.
 
         Raises:
             CorpusError: If bytes do not decode although they did when the encoding was detected.
@@ -63,13 +63,13 @@ class DecodedText:
         return lines_of_chunks(self.chunks())
 
     def exact_lines(self) -> Iterator[str]:
-        """Yield unsplit lines, which end only at LF or CR LF."""
+        """Yield unsplit lines that end only at LF or CR LF."""
         advice = "Put each paragraph on a line of its own."
         lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
         return (line.removesuffix("\r") for line in lines)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-        """Yield whole lines; raise CorpusError for one that is longer than `longest`."""
+        """Yield whole lines; raise CorpusError if one is longer than `longest`."""
         advice = "Check its format, or read it as plain text: --input-format text"
         chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
         return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
@@ -108,7 +108,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with line and byte if bytes of the text do not decode.
+    """Raise CorpusError with line and byte number if part of the text does not decode.
 
     With `may_skip` the message names the option that leaves such lines out.
     """
@@ -135,12 +135,12 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
 
 
 def without_surrogates(text: str) -> str:
-    """Return a text with U+FFFD in place of lone surrogates."""
+    """Return a text with lone surrogates replaced by U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def refuse_surrogates(line: str, number: int, name: str) -> None:
-    """Raise CorpusError for a line with a lone surrogate, which JSON can escape and no file can hold."""
+    """Raise CorpusError for a line with a lone surrogate, which JSON can escape but no file can contain."""
     if not line.isascii() and (found := _SURROGATES.search(line)):
         raise CorpusError(
             f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half of a surrogate"
@@ -149,7 +149,7 @@ def refuse_surrogates(line: str, number: int, name: str) -> None:
 
 
 def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:
-    """Yield the decodable lines of a document; count and drop the others, or replace their bytes with U+FFFD."""
+    """Yield the decodable lines of a document; drop and count the others, or replace their bytes with U+FFFD."""
     # A file without bad bytes may contain the mark itself.
     unreadable = _UNREADABLE if encoding.num_bad else _SURROGATES
     find = unreadable.search

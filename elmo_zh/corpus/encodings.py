@@ -1,4 +1,4 @@
-"""Detect the encoding of a file: by its byte order mark, or by decoding all of it."""
+"""Detect the encoding of a file from its byte order mark or by decoding all of it."""
 
 import codecs
 import re
@@ -63,7 +63,7 @@ class Encoding:
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
-    """Return the encoding of a file after decoding all of it.
+    """Detect the encoding of a file by decoding all of it.
 
     A byte order mark decides. Without one, it is UTF-8 if the whole file is valid UTF-8, or enough of the non-ASCII
     text in samples; otherwise the encoding that chardet finds in most samples, if it is a variant of GB18030 or Big5.
@@ -119,7 +119,7 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
 
 
 def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
-    """Raise CorpusError if many lines do not decode, and name the other encoding that decodes more."""
+    """Raise CorpusError if many lines do not decode, naming the encoding that would decode more."""
     fraction = _bad_lines_fraction(content, wanted.name)
     if fraction <= _MOST_BAD_LINES_FRACTION:
         return
@@ -135,7 +135,7 @@ def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
 
 
 def _bad_lines_fraction(content: Content, encoding: str) -> float:
-    """Return the fraction of non-ASCII lines with undecodable bytes; ASCII lines tell nothing."""
+    """Return the fraction of non-ASCII lines with undecodable bytes; ASCII lines say nothing about the encoding."""
     num_bad = num_lines = 0
     for line in lines_of_chunks(_decoded(content, encoding)):
         if not line.isascii():
@@ -152,7 +152,7 @@ def _is_utf8(sample: bytes) -> bool:
 
 
 def _unmarked(head: bytes) -> str:
-    """Return the variant of UTF-16 or 32 in which these bytes are common characters; empty for other bytes."""
+    """Return the variant of UTF-16 or UTF-32 in which these bytes are common characters, or ""."""
     for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
         try:
             text = head[: len(head) // width * width].decode(name)
@@ -189,13 +189,13 @@ def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
 
 
 def _has_pairs(samples: Sequence[bytes]) -> bool:
-    """Return whether bytes beyond ASCII are mostly adjacent, as in Chinese, unlike in European languages."""
+    """Return whether non-ASCII bytes are mostly adjacent, as in Chinese but not in European languages."""
     runs = [run for sample in samples for run in _HIGH_RUN.findall(sample)]
     return sum(len(run) > 1 for run in runs) > 0.8 * len(runs)
 
 
 def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
-    """Return whether an encoding has characters for some of the bytes beyond ASCII.
+    """Return whether an encoding can decode some of the non-ASCII bytes.
 
     Decoding all of a file takes long if hardly anything in it decodes.
     """
@@ -204,7 +204,7 @@ def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
 
 
 def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
-    """Return chardet's encoding of most samples, empty if it finds none, and its mean confidence from 0 to 1.
+    """Return the encoding that chardet finds in most samples, empty if none, and its mean confidence from 0 to 1.
 
     One broken byte rules out an encoding for chardet, so it gets each sample separately.
     """
@@ -221,7 +221,7 @@ def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
 
 
 def _samples(content: Content) -> Iterator[bytes]:
-    """Yield the first non-ASCII lines of a file in groups; very long lines are split."""
+    """Yield the first non-ASCII lines of a file in groups, splitting very long lines."""
     num_samples = 0
     sample = b""
     with content.open() as stream:
@@ -256,7 +256,7 @@ def _not_text(content: Content, guess: str = "") -> UnsuitableError:
 
 
 def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
-    """Return line (from 1), offset (from 0) and value of the first byte that does not decode; None if all do."""
+    """Return the line (from 1), offset (from 0) and value of the first byte that does not decode; None if all do."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     num_before, line = 0, 1
     is_last = False

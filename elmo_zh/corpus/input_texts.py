@@ -1,4 +1,4 @@
-"""Texts read line by line, with no line left out, for every command that uses a model; `segment` drops lines."""
+"""Texts read line by line, without dropping any line, for every command that uses a model; `segment` drops lines."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -27,7 +27,7 @@ from elmo_zh.run.reporter import Reporter, counted
 
 @dataclass
 class Members:
-    """The members of an archive that have been read; lines are numbered from 0 across all members."""
+    """The members of an archive read so far; lines are numbered from 0 across all members."""
 
     names: list[str] = field(default_factory=list)
     first_lines: list[int] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Members:
         self.first_lines.append(first_line)
 
     def place(self, archive: str, line: int) -> tuple[str, int]:
-        """Return where a line is: the name of the file, such as texts.zip/old/1.txt, and its number there, from 0.
+        """Return where a line is: a file name such as texts.zip/old/1.txt, and its number in that file, from 0.
 
         For a file that is not an archive both are returned unchanged.
         """
@@ -54,7 +54,7 @@ class Members:
 
     @classmethod
     def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
-        """Restore the members that `described` returned; raise ValueError for anything else."""
+        """Restore the members from the output of `described`; raise ValueError for anything else."""
         members = cls()
         for member in described:
             name, line = member["name"], member["first_line"]
@@ -65,7 +65,7 @@ class Members:
 
 
 def member_name(archive: str, member: str) -> str:
-    """Return the name of a member as the source of its lines."""
+    """Return a member's name, as used for the source of its lines."""
     return f"{archive}/{member}"
 
 
@@ -78,7 +78,7 @@ _PLAIN = ("text", "utf-8", "")
 
 @dataclass(kw_only=True)
 class InputText:
-    """A text of numbered lines, which can be read more than once.
+    """A text of numbered lines that can be read more than once.
 
     A line is a line of a text file or the text of one record. No line is left out: an unreadable one is an error.
 
@@ -98,12 +98,12 @@ class InputText:
 
     @property
     def name(self) -> str:
-        """Name in messages."""
+        """Name for use in messages."""
         return self.source.name
 
     @property
     def reading(self) -> dict[str, str]:
-        """The reading settings that differ from the defaults, by name."""
+        """Reading settings that are not at their defaults, by name."""
         default = TextConfig()
         names = ("format", "field", "encoding")
         found = {
@@ -144,28 +144,28 @@ class InputText:
             self._report_oddities(reporter, num_lines)
 
     def place(self, line: int) -> tuple[str, int]:
-        """Return the name of the file that contains a line, and the line's number in that file; see `Members.place`."""
+        """Return the name of the file that contains a line, and the line's number there; see `Members.place`."""
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
-        """Yield the lines; for a file that was found in a folder and is not text, only warn."""
+        """Yield the lines; if the file was found in a folder and is not text, only warn."""
         return (record.line for record in self.records_if_text(reporter))
 
     def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
-        """Yield the records; for a file that was found in a folder and is not text, only warn."""
+        """Yield the records; if the file was found in a folder and is not text, only warn."""
         try:
             yield from self.records(reporter)
         except UnsuitableError as error:
             self.skip(error, reporter)
 
     def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
-        """Warn that the file is skipped; raise the error if the user named the file, which should then be text."""
+        """Warn that the file is skipped; if the user named it, it should be text, so raise the error."""
         if self.source.is_named:
             raise error
         reporter.warn(f"Skipped: {error}")
 
     def _require_fields(self) -> None:
-        """Raise CorpusError if a field is wanted from a file that the user named and that has no fields."""
+        """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
         [(kind, _, _)] = self.tally.forms or [("", "", "")]
         if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
             raise CorpusError(
@@ -218,14 +218,14 @@ def _described(form: tuple[str, str, str]) -> str:
 def input_text(
     source: Source, config: TextConfig, *, segmented: bool = False, from_name: str | None = None
 ) -> InputText:
-    """Return a source as a text to read; segmented text is always plain text, whatever the name of its file."""
+    """Return a source as a text to read; segmented text is always plain text, whatever its file name."""
     plain = replace(config, format="text", field="") if segmented else config
     return InputText(source=source, config=plain, from_name=from_name)
 
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Yield, by path, the sources that files, folders, globs and - (standard input) name; no output may replace one."""
+    """Yield, by path, the sources that files, folders, globs and - (stdin) name; no output may replace one of them."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

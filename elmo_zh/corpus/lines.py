@@ -15,7 +15,7 @@ _LINE_START = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text given in chunks, without line ends; a line ends only at LF, CR or CR LF."""
+    """Yield the lines of a text given in chunks, without line ends; lines end only at LF, CR or CR LF."""
     rest = ""
     for chunk in with_line_feeds(chunks):
         text = rest + chunk
@@ -40,12 +40,12 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def as_one_line(text: str) -> str:
-    """Return a block of markup (HTML, Markdown) as one line; line breaks between Chinese characters vanish."""
+    """Turn a block of markup (HTML, Markdown) into one line; line breaks between Chinese characters disappear."""
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; a line longer than `longest` characters raises ValueError with its number.
+    """Yield the unsplit lines of a text; raise ValueError with the number of any line longer than `longest` characters.
 
     They end at LF only, or with `keeps_ends` at LF, CR and CR LF, which are kept.
     """
@@ -69,7 +69,7 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
 
 
 def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the chunks with LF for each CR LF or lone CR, which old programs wrote; `keeps_ends` keeps them all."""
+    """Yield the chunks with CR LF and lone CR (old programs wrote it) replaced by LF; `keeps_ends` keeps them all."""
     held = ""
     for chunk in chunks:
         text = held + chunk

@@ -1,4 +1,4 @@
-"""Tell the kind of a file's content from its name."""
+"""Determine from its name what kind of content a file has."""
 
 import mimetypes
 import re
@@ -17,7 +17,7 @@ _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
 
 
 def columns_of_name(pattern: str, name: str) -> dict[str, str]:
-    """Return a file name's values for a pattern such as {year}_{author}.txt; raise CorpusError if it does not fit.
+    """Return the values that a file name has for a pattern such as {year}_{author}.txt; raise CorpusError if none fit.
 
     >>> columns_of_name("{year}_{author}.txt", "texts/1921_鲁迅.txt")
     {'year': '1921', 'author': '鲁迅'}
@@ -37,7 +37,7 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
 
 @cache
 def _format_of_suffix() -> dict[str, str]:
-    """Return the name of a format for each suffix; built-in formats come before plug-ins."""
+    """Return the format name for each suffix; built-in formats take precedence over plug-ins."""
     found: dict[str, str] = {}
     for name in CORPUS_FORMATS.names():
         for suffix in CORPUS_FORMATS.load(name).suffixes:
@@ -46,13 +46,13 @@ def _format_of_suffix() -> dict[str, str]:
 
 
 def format_of_name(name: str) -> str | None:
-    """Return the corpus format that a file's suffix indicates, compression aside; None if it indicates none."""
+    """Return the corpus format indicated by a file's suffix, ignoring compression, or None."""
     return _format_of_suffix().get(suffix_of(name))
 
 
 @cache
 def kinds_shown() -> str:
-    """Return the suffixes of files that are taken from folders, one for each format, for messages."""
+    """Return the suffixes of files that are read from folders, one for each format, for use in messages."""
     by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
     suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
     packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
@@ -60,7 +60,7 @@ def kinds_shown() -> str:
 
 
 def without_compression(name: str) -> str:
-    """Return a file's name in lower case, without its folder and the suffix of its compression."""
+    """Return a file's name in lower case, without its folder and its compression suffix."""
     name = PurePosixPath(name).name.lower()
     for suffix in COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
@@ -68,12 +68,12 @@ def without_compression(name: str) -> str:
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a file's name, compression aside: ".csv" for "a.csv.gz"; empty without one."""
+    """Return the suffix of a file's name, ignoring compression: ".csv" for "a.csv.gz"; empty if there is no suffix."""
     return PurePosixPath(without_compression(name)).suffix
 
 
 def is_corpus_name(name: str) -> bool:
-    """Return whether a file found in a folder is read: because of its suffix, or because it has none."""
+    """Return whether to read a file found in a folder: it has a known suffix, or none."""
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False
@@ -81,12 +81,12 @@ def is_corpus_name(name: str) -> bool:
 
 
 def is_archive_name(name: str) -> bool:
-    """Return whether a file's name says that it is an archive."""
+    """Return whether a file's name marks it as an archive."""
     return suffix_of(name) in ARCHIVE_SUFFIXES
 
 
 def is_other_name(name: str) -> bool:
-    """Return whether a name belongs to a known kind of file, but no corpus: an image, a program, an office file."""
+    """Return whether a name belongs to a known kind of file that is no corpus: an image, a program, an office file."""
     if is_corpus_name(name):
         return False
     # Python's own table, not the machine's, so that the result is the same everywhere.
@@ -95,10 +95,10 @@ def is_other_name(name: str) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a name in one line, with control characters and undecodable bytes as escape sequences."""
+    """Return a name on one line, with control characters and undecodable bytes escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Return whether a component of a path starts with a dot, or is the __MACOSX folder of macOS archives."""
+    """Return whether a component of a path starts with a dot or is the __MACOSX folder of macOS archives."""
     return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

@@ -1,4 +1,4 @@
-"""Compressed files: recognised by their first bytes and unpacked as a stream, up to a limit."""
+"""Compressed files, recognised by their first bytes and decompressed as a stream, up to a limit."""
 
 import bz2
 import importlib
@@ -28,19 +28,19 @@ _MOST_DICTIONARY_BYTES = 2**29
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the suffix of the compression whose files start with these bytes; None for others."""
+    """Return the compression suffix for files that start with these bytes, or None if they are not compressed."""
     if head[1:4] == _SKIPPABLE and head[0] >> 4 == 5:
         return ".zst"
     return next((suffix for start, suffix in _FIRST_BYTES.items() if head.startswith(start)), None)
 
 
 def most_unpacked_bytes(packed_bytes: int) -> int:
-    """Return how many bytes a packed file of this size may unpack to."""
+    """Return how many bytes a compressed file of this size may expand to."""
     return max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes)
 
 
 def expansion_error(name: str) -> CorpusError:
-    """Return the error for a file that unpacks to more than it may."""
+    """Return the error for a file that expands to more bytes than allowed."""
     return CorpusError(
         f"{name} unpacks to more than {MOST_EXPANSION} times its size and {ALWAYS_ALLOWED_BYTES // 2**30} GiB, as files"
         " made to fill disks do. If you trust it, unpack it yourself and give the result."
@@ -49,7 +49,7 @@ def expansion_error(name: str) -> CorpusError:
 
 @contextmanager
 def damage_as_corpus_error(name: str) -> Iterator[None]:
-    """Turn the errors that unpacking libraries raise for damaged files into CorpusError."""
+    """Turn the errors that decompression libraries raise for damaged files into CorpusError."""
     zstd = _zstd()
     try:
         yield
@@ -67,7 +67,7 @@ def _damage(name: str, message: str) -> CorpusError:
 
 
 class Allowance:
-    """The number of bytes that all compressed members of one archive may unpack to in total.
+    """The number of bytes that all compressed members of one archive may expand to in total.
 
     Each may unpack to a gigabyte, so a thousand of them could fill a disk.
     """
@@ -79,14 +79,14 @@ class Allowance:
         self._member_bytes = 0
 
     def start(self, member: object, packed_bytes: int) -> None:
-        """Begin to unpack a member; a member unpacked twice counts once."""
+        """Start decompressing a member; a member decompressed twice counts once."""
         if member is not self._member:
             self._packed += packed_bytes
             self._unpacked += self._member_bytes
             self._member, self._member_bytes = member, 0
 
     def note(self, num_bytes: int) -> None:
-        """Count the bytes that the member has unpacked to so far."""
+        """Count the bytes that the member has expanded to so far."""
         self._member_bytes = max(self._member_bytes, num_bytes)
         if self._unpacked + self._member_bytes > most_unpacked_bytes(self._packed):
             raise expansion_error(self._name)
@@ -95,7 +95,7 @@ class Allowance:
 def unpacked(
     packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
 ) -> BinaryIO:
-    """Return a stream of the unpacked bytes of a stream, from its current position; the caller closes it.
+    """Return a stream of decompressed bytes from a stream's current position; the caller closes it.
 
     The size of the packed bytes limits the unpacked size; an allowance limits an archive's members together.
     """
@@ -107,7 +107,7 @@ def _zstd() -> Any:
 
 
 class _GzipDecompressor:
-    """One member of a gzip file, with the interface that bz2, lzma and zstd share; zlib checks its checksum and length.
+    """Decompresses one member of a gzip file, with the interface of bz2, lzma and zstd; zlib checks for damage.
 
     A file may consist of several members.
     """
@@ -142,7 +142,7 @@ def _new_decompressor(suffix: str) -> Any:
 
 
 class _Unpacked(io.RawIOBase):
-    """The streams of a compressed file one after the other, to its very end.
+    """The streams of a compressed file one after another, to the very end.
 
     The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
     its content silently. Here only zeros may follow, because some programs pad blocks with them.

@@ -32,7 +32,7 @@ _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """A range of bytes of a file, with the file's format, encoding and text fields as found at its start."""
+    """A byte range of a file, with the file's format, encoding and text fields as detected at its start."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Return ranges of about `range_bytes` that together make up the file; none if it has to be read as a whole.
+    """Divide a file into ranges of about `range_bytes`; return no ranges if it has to be read as a whole.
 
     Lines and pages belong to the range that they start in. The only compressed files that are split are multistream bz2
     dumps.
@@ -63,7 +63,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return ranges of about `range_bytes` that start after the given places; none if the file cannot be split.
+    """Return ranges of about `range_bytes` that start after the given offsets; empty if the file cannot be split.
 
     If two ranges would overlap, the second is left out. A file whose start is UTF-8 counts as UTF-8.
     """
@@ -83,7 +83,7 @@ def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_b
 
 
 def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: bool = False) -> ByteRange | None:
-    """Return the whole file as one range, if its format is one of those that can be split."""
+    """Return the whole file as one range, if its format can be split."""
     with source.open_packed() as file:
         head = file.read(512)
     if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):
@@ -130,7 +130,7 @@ def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
 
 
 def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield where ranges start, except the first one."""
+    """Yield where each range starts, except the first one."""
     last = 0
     for wanted in range(range_bytes, size, range_bytes):
         if wanted <= last:
@@ -142,7 +142,7 @@ def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[byte
 
 
 def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None:
-    """Return the first boundary at or after a place: after a line feed, before a page or a stream."""
+    """Return the first boundary at or after an offset: after a line feed, or before a page or a stream."""
     start -= boundary is _LINE_END
     file.seek(start)
     rest, place = b"", start
@@ -159,7 +159,7 @@ def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None
 def read_range(
     source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Documents:
-    """Yield the documents of a range as `read_source` does for a file; a document in several ranges counts once."""
+    """Yield the documents in a range as `read_source` does for a file; one in several ranges counts once."""
     opened = partial(_open_range, source, byte_range)
     content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
     text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
@@ -201,7 +201,7 @@ def _next_bytes(file: BinaryIO, num_bytes: int) -> Iterator[bytes]:
 
 
 class _Pieces:
-    """A stream over non-empty pieces; each read returns the next one, whatever its length."""
+    """A stream over non-empty pieces; each read returns the next piece, whatever its length."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -1,4 +1,4 @@
-"""Read a source: unpack it, detect encoding and format of each file in it, and count its text."""
+"""Read a source: unpack it, detect the encoding and format of each file in it, and count its text."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -49,7 +49,7 @@ def read_source(
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield every record of each file of a source, with the file's path in its archive.
+    """Yield every record in each file of a source, with the file's path inside its archive.
 
     A record is a line of a text file, or a table row or JSON record whose line ends become spaces; a record without
     text is an empty line. The records must be read before the next file. The path is empty for a source that is not an
@@ -137,14 +137,14 @@ def _checked(records: Iterator[Record], name: str) -> Iterator[Record]:
 
 
 def _begun(items: Iterator[Item], kind: str, text: DecodedText, tally: Tally) -> Iterator[Item]:
-    """Count a file's format once its first document or record has been read; return all of them."""
+    """Count a file's format once its first document or record has been read; return all documents or records."""
     first = next(items, None)
     tally.forms[kind, text.encoding.name, tally.read_field] += 1
     return chain([] if first is None else [first], _rest(items))
 
 
 def _rest(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the documents or lines after the first: the file is a corpus, so any later error is damage."""
+    """Yield the documents or lines after the first: the file is a corpus by now, so any later error means damage."""
     try:
         yield from items
     except UnsuitableError as error:

@@ -45,7 +45,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, unpacked if the file is compressed, whatever its name."""
+        """Open the bytes, decompressed if the file is compressed, whatever its name."""
         with self.open_packed() as packed:
             head = packed.read(6)
             packed.seek(0)
@@ -60,7 +60,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """Size and time of a source's file, which show without reading it whether it has changed."""
+    """The size and time stamp of a source's file, which show whether it has changed without reading it."""
 
     num_bytes: int
     modified_ns: int
@@ -75,19 +75,19 @@ class Stamp:
         return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
     def require(self, source: Source) -> None:
-        """Raise CorpusError if the source's file has changed or is gone."""
+        """Raise CorpusError if the source's file has changed or no longer exists."""
         if Stamp.of(source) != self:
             raise changed_error(source.name)
 
 
 def changed_error(name: str) -> CorpusError:
-    """Return the error for a file that changed while it was read."""
+    """Return the error for a file that changed while it was being read."""
     return CorpusError(f"{name} changed while it was read. Run the command again when no other program writes it.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and the other content of its folders.
+    """The sources of a corpus in reading order, and what else its folders contain.
 
     Attributes:
         passed_over: Files whose names do not suggest text.
@@ -101,7 +101,7 @@ class Sources:
     arguments: tuple[str, ...] = ()
 
     def total_bytes(self) -> int:
-        """Return the size on disk, compressed where the files are."""
+        """Return the size on disk, which is the compressed size of compressed files."""
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
@@ -146,7 +146,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, each once, sorted by path.
+    """Return the files that paths and globs name, each one once, sorted by path.
 
     A file named directly is always taken. A folder is searched to any depth for files whose names suggest text, except
     hidden files, outputs of elmo-zh and `leave_out`.
@@ -170,7 +170,7 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
 
 @dataclass(frozen=True)
 class _Found:
-    """Files that are taken; files in folders whose names do not suggest text; outputs of elmo-zh in folders."""
+    """Files to read, files in folders whose names do not suggest text, and elmo-zh's own outputs in folders."""
 
     texts: set[Path] = field(default_factory=set)
     others: set[Path] = field(default_factory=set)
@@ -203,7 +203,7 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
 
 
 def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
-    """Raise CorpusError if a folder of the run was named as the corpus; a glob may match one, which is left out."""
+    """Raise CorpusError if a folder of the run was named as the corpus; one matched by a glob is merely left out."""
     if Path(argument).exists():
         where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
         raise CorpusError(f"{folder} {where}, which is not part of the corpus. Give other text, or another --run.")
@@ -263,7 +263,7 @@ _HEADS = re.compile(
 
 
 def _is_own_folder(path: Path, names: Collection[str]) -> bool:
-    """Return whether a folder with files and folders of these names is a run, a model, an index or another output."""
+    """Return whether a folder with these files and folders is a run, a model, an index or another output."""
     if path.name.endswith(UNFINISHED) or (path.name.endswith(PARTS) and "manifest.json" in names):
         return True
     return any(marks.issubset(names) for marks in _FOLDERS)
@@ -277,7 +277,7 @@ def _is_own_file(path: Path) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    """Raise the error of an unreadable folder, which os.walk would silently skip."""
+    """Raise the error about an unreadable folder, which os.walk would skip silently."""
     raise error
 
 
@@ -294,7 +294,7 @@ def _expand(argument: str) -> list[Path]:
 
 
 def spooled_input(path: Path, name: str) -> Source:
-    """Return standard input as a source, copied to a new file, which can be read more than once."""
+    """Return standard input as a source, copied to a new file so that it can be read more than once."""
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Pipe text into the command, or give a file instead of -.")
     make_folder(path.parent)
@@ -328,7 +328,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return why an address cannot be fetched: the system's reason if there is one, which libraries wrap several times.
+    """Return why an address cannot be fetched: the system's reason, if there is one inside the library's errors.
 
     Their own messages repeat the address, which may be long.
     """

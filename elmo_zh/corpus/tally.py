@@ -1,4 +1,4 @@
-"""Counts of what was read of each source, kept, dropped and passed over."""
+"""Counts of what was read from each source, kept, dropped and skipped."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ class PassedOver:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "PassedOver":
-        """Restore the counts that `described` returned."""
+        """Restore the counts from the output of `described`."""
         return cls(
             counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
             names={reason: list(entry["names"]) for reason, entry in described.items()},
         )
 
     def described(self) -> dict[str, Any]:
-        """Return the counts as a record stores them."""
+        """Return the counts in the form that a record stores."""
         return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
 
     def summary_lines(self) -> Iterator[str]:
@@ -53,7 +53,7 @@ class PassedOver:
 
 @dataclass
 class Tally:
-    """Counts of one source, in characters before any change; kept and dropped text is all that was read."""
+    """Counts for one source, in characters before any change; kept and dropped text add up to all that was read."""
 
     # Format, encoding and field of each file in it; one entry unless the source is an archive.
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -67,18 +67,18 @@ class Tally:
     dropped_items: Counter[str] = field(default_factory=Counter)  # Dropped lines, records or elements by reason
 
     def drop(self, reason: str, characters: int, items: int = 1) -> None:
-        """Count text that was read and left out."""
+        """Count text that was read but left out."""
         self.characters += characters
         self.dropped[reason] += characters
         self.dropped_items[reason] += items
 
     def keep(self, characters: int) -> None:
-        """Count text that gave sentences."""
+        """Count text that became sentences."""
         self.characters += characters
         self.kept_characters += characters
 
     def take(self, lines: LineCounts) -> None:
-        """Add the counts of lines of this source, kept and dropped."""
+        """Add the counts of this source's kept and dropped lines."""
         self.keep(lines.kept_characters)
         for reason, found in lines.dropped.items():
             self.drop(reason, found.characters, found.lines)
@@ -95,7 +95,7 @@ class Tally:
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "Tally":
-        """Restore the counts that `described` returned."""
+        """Restore the counts from the output of `described`."""
         dropped = described["dropped"]
         forms = {
             (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
@@ -111,7 +111,7 @@ class Tally:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return the counts as a record stores them."""
+        """Return the counts in the form that a record stores."""
         return {
             "read_as": [
                 {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}

@@ -1,4 +1,4 @@
-"""Read lines of UTF-8 from plain and compressed files, and segmented text; no line is ever skipped."""
+"""Read lines of UTF-8 from plain and compressed files, or segmented text, without skipping any line."""
 
 import codecs
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ BLOCK_BYTES = 2**18
 
 
 def iter_blocks(path: Path) -> Iterator[str]:
-    """Yield a segmented file in blocks of whole lines, all of which end in LF; a CR before it is dropped.
+    """Yield a segmented file in blocks of whole lines that end in LF, with a CR before it removed.
 
     Lines end as in `iter_lines`. A block is larger than 256 KiB only if one line is.
     """
@@ -72,14 +72,14 @@ def _decode(block: bytes, path: Path) -> str:
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
-    """Yield the tokens of each line of segmented files; lines end at LF, tokens are separated by U+0020 only."""
+    """Yield the tokens of each line in segmented files; lines end at LF, and only U+0020 separates tokens."""
     for path in paths:
         for line in iter_lines(path, drop_mark=False):
             yield split_tokens(line)
 
 
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence of lines; sentences without tokens are skipped.
+    """Yield the tokens of each sentence in lines, skipping sentences without tokens.
 
     Without a preparation the lines are segmented text, one sentence per line, split at U+0020.
     """

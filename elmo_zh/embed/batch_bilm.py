@@ -1,4 +1,4 @@
-"""A biLM that takes padded batches of ids, as the biLM inside AllenNLP's `Elmo` does."""
+"""A biLM that takes padded batches of ids, as does the biLM inside AllenNLP's `Elmo`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 
 class BatchBiLM(nn.Module):
-    """A biLM for padded batches of ids: adds <S> and </S> and returns every layer, like AllenNLP's `_ElmoBiLm`.
+    """A biLM for padded batches of ids that adds <S> and </S> and returns every layer, like AllenNLP's `_ElmoBiLm`.
 
     Attributes:
         bilm: The model; every sentence starts from its warm state, or from zeros.
@@ -77,7 +77,7 @@ class BatchBiLM(nn.Module):
         return functional.embedding(rows, table), mask
 
     def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return token vectors, (B, T + 2, P), and mask; the CNN computes each distinct word once."""
+        """Return token vectors, (B, T + 2, P), and a mask; the CNN runs once per distinct word."""
         is_word = (inputs > 0).any(dim=2)
         padding = self.bilm.character_cnn.shape.num_characters - 1
         characters = torch.where(is_word[:, :, None], inputs - 1, padding)
@@ -92,7 +92,7 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put a mark before and after each sentence that is not empty; return the values and their mask, (B, T + 2).
+    """Put a marker before and after each non-empty sentence; return the values and their mask, (B, T + 2).
 
     Values have shape (B, T) or (B, T, C), marks () or (C,). In the mask, bool (B, T), tokens come before padding.
     """

@@ -1,4 +1,4 @@
-"""The vectors of a whole file, computed in parts, so that an interrupted dump resumes where it stopped."""
+"""Vectors of a whole file, computed in parts, so that an interrupted dump resumes where it stopped."""
 
 import json
 import time
@@ -101,7 +101,7 @@ def dump_vectors(
 
 
 class _Dump:
-    """A dump in progress. Its work folder has the tokens of each part as `text-*`, its vectors as `part-*`."""
+    """A dump in progress. Its work folder has the tokens of each part as `text-*` and its vectors as `part-*`."""
 
     def __init__(
         self, embedder: ElmoEmbedder, job: Job, settings: DumpSettings, form: OutputForm, reporter: Reporter
@@ -112,7 +112,7 @@ class _Dump:
         self.tokens = TextTokens(self.folder)
 
     def open(self, *, force: bool) -> Stamp:
-        """Open the work folder, and return the stamp of the text whose digest its manifest has."""
+        """Open the work folder, and return the stamp of the text whose digest is in its manifest."""
         text = self._job.text
         stamp = Stamp.of(text.source)
         reading = {"reading": text.reading} if text.reading else {}
@@ -156,7 +156,7 @@ class _Dump:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the root attributes of an output; the usual values are left out."""
+        """Return the root attributes of an output, leaving out usual values."""
         settings = self._settings
         segmenter = "as given"
         if not settings.segmented:
@@ -189,7 +189,7 @@ class _Dump:
             hints.give("unknown words", f"{text.name}: {line}")
 
     def _check_disk_space(self, counts: TokenCounts, contents: Contents) -> None:
-        """Report the size of the text and of its vectors; raise OutputError if the disk has not enough space."""
+        """Report the size of the text and of its vectors; raise OutputError if there is not enough disk space."""
         settings = self._settings
         unit = "sentence" if settings.split_sentences else "line"
         written_bytes = sum(path.stat().st_size for path in self.folder.path.glob("part-*.npy"))
@@ -205,7 +205,7 @@ class _Dump:
         )
 
     def _write_vectors(self, contents: Contents, engine: Engine) -> None:
-        """Compute the vectors of all parts that have none yet, each into its own file."""
+        """Compute the vectors of all parts that have none yet, each in its own file."""
         done = self.folder.finished_lines(reporter=self._reporter)
         num_done = sum(done.values())
         if done:
@@ -245,7 +245,7 @@ class _Dump:
         return self.folder.path / f"{part_name(block.first_line)}.npy"
 
     def _join(self, contents: Contents) -> Mapping[str, int]:
-        """Write the output from the parts, complete or not at all; return the counts that only its format has."""
+        """Write the output from the parts, completely or not at all; return counts specific to its format."""
         with (
             atomic_path(self._job.output) as unfinished,
             self._reporter.progress("join", unit="lines", total=contents.num_lines) as progress,
@@ -263,14 +263,14 @@ Lines = Sequence[Sequence[str]]
 
 
 class LineVectors(ArrayWork):
-    """Computes the vectors of lines of tokens, here or on workers, in the dtype and shape of an output."""
+    """Computes the vectors of tokenised lines, here or on workers, in the dtype and shape of an output."""
 
     def __init__(self, embedder: ElmoEmbedder, contents: Contents, reduction: Reduction) -> None:
         self._embedder = LoadedOnce(embedder)
         self._contents, self._reduction = contents, reduction
 
     def compute(self, lines: Lines) -> NDArray[Any]:
-        """Return the vectors of lines, shape (L + 1, R, 2P) for all layers, else (R, 2P)."""
+        """Return the vectors of lines, shape (L + 1, R, 2P) for all layers, otherwise (R, 2P)."""
         contents = replace(self._contents, num_lines=len(lines), num_tokens=sum(map(len, lines)))
         vectors = np.empty(contents.shape, contents.dtype)
         spans = pairwise(accumulate(map(len, lines), initial=0))
@@ -281,7 +281,7 @@ class LineVectors(ArrayWork):
 
 
 def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
-    """Return the counts of the unknown words of a text; if there are very many, of the most frequent half."""
+    """Count the unknown words in a text; if there are very many, return only the more frequent half."""
     unknown = UnknownWords[bytes]()
     for block in blocks:
         unknown.add(compress(block.tokens, block.unknown))

@@ -1,4 +1,4 @@
-"""ELMo as a PyTorch module for downstream models, with the constructor and the output of AllenNLP's `Elmo`.
+"""ELMo as a PyTorch module for downstream models, with the constructor and output of AllenNLP's `Elmo`.
 
 Unlike AllenNLP's, it carries no state from call to call: the same sentence always has the same vectors.
 """
@@ -66,7 +66,7 @@ def _spell(word: str, num_slots: int) -> NDArray[np.int64]:
 
 
 def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tuple[int, ...]) -> Tensor:
-    """Return ids plus 1, padded with 0 to the longest sentence, shape (B, T, *token_shape)."""
+    """Return ids increased by 1, padded with 0 to the longest sentence, shape (B, T, *token_shape)."""
     ids = np.zeros((len(sentences), max(map(len, sentences), default=0), *token_shape), np.int64)
     for row, sentence in enumerate(sentences):
         for place, token in enumerate(sentence):
@@ -75,7 +75,7 @@ def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tu
 
 
 class Elmo(nn.Module):
-    """ELMo representations for a downstream model, a replacement for `allennlp.modules.elmo.Elmo`.
+    """ELMo representations for a downstream model; a replacement for `allennlp.modules.elmo.Elmo`.
 
     elmo = Elmo.from_bundle("runs/latest/model")
     output = elmo(elmo.batch_to_ids([["今天", "天气", "很", "好"]]))
@@ -168,7 +168,7 @@ class Elmo(nn.Module):
         return elmo
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the current, perhaps fine-tuned biLM as a bundle, which `from_bundle` and all commands read.
+        """Write the current, possibly fine-tuned biLM as a bundle that `from_bundle` and all commands can read.
 
         The scalar mixes are not in it: they belong to the downstream model and its `state_dict`. It has no softmax,
         since a biLM that was trained with another network predicts no words.
@@ -196,7 +196,7 @@ class Elmo(nn.Module):
             write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
-        """Return the ids of segmented sentences, as `forward` takes them, in the mode of the bundle.
+        """Return the ids of segmented sentences in the form that `forward` takes, in the bundle's mode.
 
         Args:
             batch: B sentences, each a list of words.
@@ -273,7 +273,7 @@ class Elmo(nn.Module):
                 _check_rows(word_inputs, len(module.cached_words) - 3)
 
     def _shape(self) -> BiLMShape | None:
-        """Return the shape of the biLM; None for another program's module."""
+        """Return the shape of the biLM, or None for another program's module."""
         bilm = getattr(self._elmo_lstm, "bilm", None)
         return bilm.shape if isinstance(bilm, BiLM) else None
 
@@ -289,7 +289,7 @@ def _check_sources(options_file: object, weight_file: object, module: object) ->
 
 
 def _check_ids(inputs: Any, shape: BiLMShape) -> None:
-    """Check that ids are integers and fit the model, not the other mode."""
+    """Check that ids are integers and fit this model's mode."""
     if shape.characters is None:
         axes, size, expected = 2, shape.num_tokens, "word ids, shape (sentences, words)"
     else:
@@ -305,14 +305,14 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
 
 
 def _check_rows(rows: Any, num_words: int) -> None:
-    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; errors as for ids."""
+    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; the errors are as for ids."""
     expected = "the index of each word in vocab_to_cache"
     _require_integers(rows, "word_inputs", expected)
     _require_range(rows, "word_inputs", num_words, expected)
 
 
 def _are_spelled(ids: Tensor) -> bool:
-    """Return whether ids are words spelled by `batch_to_ids`: each starts with the begin-of-word id."""
+    """Return whether ids are words spelled by `batch_to_ids`, which start with the begin-of-word id."""
     if torch.compiler.is_compiling() or not ids.numel():
         return False
     first = ids[..., 0]

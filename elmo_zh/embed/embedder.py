@@ -111,7 +111,7 @@ class ElmoEmbedder(SentenceTokens):
         dtype: str = "float32",
         user_dictionary: str | Path | None = None,
     ) -> "ElmoEmbedder":
-        """Load a bundle.
+        """Load the scorer from a bundle.
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
@@ -146,27 +146,27 @@ class ElmoEmbedder(SentenceTokens):
 
     @property
     def num_layers(self) -> int:
-        """L + 1: the token layer and the LSTM layers."""
+        """L + 1, the number of layers: the token layer and the LSTM layers."""
         return self._bilm.shape.num_layers + 1
 
     @property
     def device(self) -> str:
-        """The kind of device that computes: cpu or cuda."""
+        """The kind of device used: cpu or cuda."""
         return self._device.type
 
     def identity(self) -> dict[str, str]:
-        """Return what determines vectors besides the text: the model, precision, `unknown` and user words."""
+        """Return what determines vectors apart from the text: the model, precision, `unknown` and user words."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
 
     def precision_advice(self) -> str:
-        """Return why the precision is no faster than float32 on this machine; "" if it is, or if it is float32."""
+        """Return why the precision is no faster than float32 on this machine; "" if it is faster, or is float32."""
         num_rows = max(1, self.batch_tokens // _USUAL_SENTENCE_TOKENS)
         return advise_against(PRECISIONS[self.precision], self._device, self._bilm.shape, num_rows)
 
     @property
     def dimension(self) -> int:
-        """2P: the length of each vector."""
+        """2P, the length of each vector."""
         return 2 * self._bilm.shape.projection_dim
 
     @overload
@@ -235,7 +235,7 @@ class ElmoEmbedder(SentenceTokens):
         return self.compute_vectors(checked)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
-        """Return what `embed_tokens` returns, without its checks and its warning."""
+        """Return the same as `embed_tokens`, without its checks and its warning."""
         with self._lock:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
@@ -294,7 +294,7 @@ class ElmoEmbedder(SentenceTokens):
             yield from self._embed_lines(lines)
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:
-        """Yield each sentence as tokens, and whether it was given as tokens."""
+        """Yield each sentence as tokens, and whether it was already given as tokens."""
         for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
             sentence = check_sentence(given, call, f"sentences[{place}]")
             if isinstance(sentence, str):
@@ -314,7 +314,7 @@ class ElmoEmbedder(SentenceTokens):
         sequence_len: Sequence[int] | None = None,
         layer_weights: Sequence[float] | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Return the outputs of TensorFlow Hub's ELMo modules, under the same names, for a batch of B sentences.
+        """Return the outputs of TensorFlow Hub's ELMo modules, with the same names, for a batch of B sentences.
 
         `elmo_zh.embed.hub_outputs.hub_outputs` describes the arguments, the outputs and the errors.
         """
@@ -329,7 +329,7 @@ class ElmoEmbedder(SentenceTokens):
         ranking: str = "pattern",
         with_punctuation: bool = False,
     ) -> Substitutes:
-        """Return the substitutes of a token in a segmented sentence, by both directions' predictions.
+        """Return substitutes for a token in a segmented sentence, using predictions in both directions.
 
         Args:
             tokens: The tokens.
@@ -355,7 +355,7 @@ class ElmoEmbedder(SentenceTokens):
     def substitutes_many(
         self, places: Sequence[Place], top: int = 20, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return what `substitutes` returns for each pair of tokens and a position; faster than one by one.
+        """Return the `substitutes` of each pair of tokens and a position; faster than one by one.
 
         embedder.substitutes_many([(["我", "吃", "苹果"], 2), (["今天", "很", "热"], 1)], top=5)
         """
@@ -380,7 +380,7 @@ class ElmoEmbedder(SentenceTokens):
         return state_to_arrays(self._state)
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
-        """Restore a state that `state_arrays` returned.
+        """Restore a state returned by `state_arrays`.
 
         Args:
             arrays: The arrays by name.

@@ -21,7 +21,7 @@ def hub_outputs(
     sequence_len: Sequence[int] | None,
     layer_weights: Sequence[float] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the outputs of TensorFlow Hub's ELMo modules, under the same names, for a batch of B sentences.
+    """Return the outputs of TensorFlow Hub's ELMo modules, with the same names, for a batch of B sentences.
 
     Args:
         embed_tokens: Returns the layers (L + 1, n, 2P) of each sentence; its second argument is the name of the

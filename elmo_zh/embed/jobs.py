@@ -1,4 +1,4 @@
-"""The texts to embed, and the output of each."""
+"""The texts to embed, and where the output of each one goes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Job:
 
 
 def is_single(arguments: Sequence[str]) -> bool:
-    """Return whether one file is given, so that --output names a file and not a folder."""
+    """Return whether only one file is given, in which case --output names a file and not a folder."""
     return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
 
 
 def plan_jobs(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Job]:
-    """Return the jobs for files, folders and globs, or - for standard input, as typed; `sources` are their files.
+    """Return the jobs for files, folders, globs or - (standard input), as typed; `sources` are the files found.
 
     `output` is a file for one text, or a folder, with the subfolders of the given folders; without it, each output is
     beside its text, or in the current folder for standard input.
@@ -52,7 +52,7 @@ def plan_jobs(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return a source's path in the output folder, which is its path below its argument."""
+    """Return a source's path in the output folder: its path below the argument that named it."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

@@ -1,4 +1,4 @@
-"""Reduce the layers of a line's tokens to the output: one layer or a mix, one vector per token or per line."""
+"""Reduce a line's activations to the output: one layer or a mix of layers, one vector per token or per line."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from elmo_zh.run.files import read_json
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """Reduction of a line's activations: the choice or mean of layers, and pooling."""
+    """How to reduce a line's activations: selecting or averaging layers, and pooling tokens."""
 
     layers: str  # all, average, top, mix or a number
     pool: str = "none"  # none (one vector per token), or mean, max or first-last (one per line)
@@ -100,7 +100,7 @@ _STEPS, _LEARNING_RATE, _MIX_LEARNING_RATE, _WEIGHT_DECAY, _MIX_PENALTY = 200, 0
 
 
 def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the factor of each layer with which a linear model predicts the labels best, float32, shape (L + 1,).
+    """Return the layer weights with which a linear model best predicts the labels, float32, shape (L + 1,).
 
     The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, otherwise
     classes. The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix
@@ -126,7 +126,7 @@ def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> N
 
 
 def _targets(labels: NDArray[Any]) -> tuple[Tensor, int]:
-    """Return the targets of the linear model, and the number of its outputs."""
+    """Return the linear model's targets and the number of its outputs."""
     if labels.dtype.kind == "f":
         return torch.from_numpy((labels - labels.mean()) / max(float(labels.std()), 1e-6)).float(), 1
     classes, numbers = np.unique(labels, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Checks that a bundle works as it should on this machine."""
+"""Checks that a bundle works correctly on this machine."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _CANDIDATES = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check."""
+    """One check and its result."""
 
     name: str
     passed: bool | None  # Whether it is so; None if this model cannot be checked for it
@@ -39,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """The words whose rows in one table are most similar to a word's row, for a person to judge."""
+    """The words most similar to a given word in one table, for a person to judge."""
 
     table: str
     word: str
@@ -47,7 +47,7 @@ class Neighbours:
 
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
-    """Run all checks of a bundle, except for the digests of its files, which are checked on loading."""
+    """Run all checks on a bundle, except those of file digests, which loading does."""
     embedder = ElmoEmbedder(bundle, device, unknown="unk")
     golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences
@@ -68,7 +68,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
 
 
 def _known_words(bundle: Bundle) -> list[str]:
-    """Return distinct words that the model can tell apart: from its vocabulary, or made of characters that it knows."""
+    """Return distinct words that the model can tell apart: from its vocabulary, or made of known characters."""
     if bundle.vocabulary is not None and len(bundle.vocabulary) >= len(SPECIALS) + 2:
         return list(bundle.vocabulary.tokens[len(SPECIALS) :][:_NUM_WORDS])
     return list(bundle.alphabet.numbers or "今天气很好我们去")[:_NUM_WORDS]
@@ -107,7 +107,7 @@ def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Che
 
 
 def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, forward: bool) -> Check:
-    """Change the last word an LM reads: the vector of this word must change, and no other vector may."""
+    """Change the last word that an LM reads: this word's vector must change, and no other may."""
     tokens = [*words, *words]
     place = len(tokens) - 1 if forward else 0
     changed = list(tokens)
@@ -152,7 +152,7 @@ def _check_tables(bundle: Bundle) -> Check:
 
 @torch.no_grad()
 def find_neighbours(bundle: Bundle) -> list[Neighbours]:
-    """Return the neighbours of the most frequent words in each table of the model."""
+    """Return the neighbours of the most frequent words in each of the model's tables."""
     if bundle.vocabulary is None:
         return []
     size = min(len(bundle.vocabulary), _CANDIDATES)
@@ -173,7 +173,7 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
 
 
 def _nearest(table: Tensor, row: int) -> list[int]:
-    """Return the rows most similar to a row by cosine, without that row and the special tokens."""
+    """Return the rows most similar to a row by cosine, except the row itself and the special tokens."""
     similar = functional.cosine_similarity(table, table[row][None], dim=1)
     similar[: len(SPECIALS)] = similar[row] = -2.0
     count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)
@@ -182,7 +182,7 @@ def _nearest(table: Tensor, row: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """Deviation of one layer's vectors at one precision, over all tokens."""
+    """How far one layer's vectors at one precision deviate from float32, over all tokens."""
 
     precision: str
     layer: int
@@ -193,7 +193,7 @@ class Deviation:
 
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
-    """Return the deviations of every precision but float32, for segmented sentences, on the processor."""
+    """Return the deviations for every precision except float32, on segmented sentences, on the processor."""
     found = {
         name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
         for name in PRECISIONS

@@ -1,4 +1,4 @@
-"""Tokens of sentences as a model reads them: from raw text, with their offsets, known and unknown."""
+"""Tokens as a model reads them: from raw text, with their offsets, and whether they are known."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ _locked: "weakref.WeakSet[SentenceTokens]" = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """Renew the locks in a forked process: other threads, which would release them, do not exist there."""
+    """Renew the locks in a forked process, where the threads that would release them do not exist."""
     for each in _locked:
         each._lock = threading.RLock()
 
@@ -94,5 +94,5 @@ class SentenceTokens:
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 
     def count_cut(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens are longer than the character slots; 0 in token mode."""
+        """Return how many tokens have more characters than there are slots; 0 in token mode."""
         return sum(self._lexicon.is_cut(token) for token in tokens)

@@ -32,7 +32,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedSentence:
-    """The vectors of a sentence with its tokens.
+    """The vectors of a sentence, with its tokens.
 
     Attributes:
         vectors: float32, shape (L + 1, n, 2P), where n is the number of tokens.
@@ -88,7 +88,7 @@ class SentenceVectors:
 
     @with_half_of_the_threads()
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
-        """Return the vectors of a sentence that starts from a given state, and the state after it.
+        """Return the vectors of a sentence that starts in a given state, and the state after it.
 
         An empty sentence is computed too: its two marks change the state, as in bilm-tf.
         """
@@ -107,7 +107,7 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 
 
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
-    """Return the state that `state_to_arrays` described, on the device of `state`, another one of its model.
+    """Return the state that `state_to_arrays` saved, on the device of `state`, another state of the same model.
 
     Raise ValueError if names or shapes do not fit `state`.
     """
@@ -157,7 +157,7 @@ _MOST_KEPT_WORDS = 50_000
 
 
 class TokenLayerVectors:
-    """Computes the token layer's vectors of <S> and </S>, then of words.
+    """Computes the token layer's vectors, first of <S> and </S>, then of words.
 
     In token mode the input for a word outside the vocabulary is the vector of <UNK>. With `unknown` = backoff it is
     composed from the vectors of the known words in it (`Composition`), if it has any. For int8, the products of a
@@ -175,12 +175,12 @@ class TokenLayerVectors:
         self._table = self._marks[:0]
 
     def __call__(self, words: Sequence[str]) -> Tensor:
-        """Return the vectors of <S>, </S> and then of W distinct words, float32, shape (2 + W, P)."""
+        """Return the vectors of <S>, </S> and then W distinct words, float32, shape (2 + W, P)."""
         look_up = self._look_up if self._bilm.shape.characters is None else self._remember
         return torch.cat([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the vectors of all words, and each sentence, with its marks, as rows of them."""
+        """Return the vectors of all words, and each sentence, with its boundary markers, as row numbers in them."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

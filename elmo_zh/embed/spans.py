@@ -1,4 +1,4 @@
-"""Vectors of characters and of spans, made from token vectors: for character labels and named entities."""
+"""Vectors of characters and of spans, derived from token vectors, for character labels and named entities."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ def pool_spans(
     spans: Sequence[tuple[int, int]] | ArrayLike,
     method: str = "mean",
 ) -> NDArray[np.float32]:
-    """Return a vector for each span of characters, such as a named entity, pooled from the tokens that overlap it.
+    """Return a vector for each span of characters, such as a named entity, pooled from overlapping tokens.
 
         line = embedder.prepare("我在北京大学读书")
         [vectors] = embedder.embed_tokens([line.tokens])
@@ -93,7 +93,7 @@ def pool_spans(
 
 
 def _pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token and the character of every pair where the character is in the token, in two arrays."""
+    """Return the token and the character of every pair in which the character belongs to the token, in two arrays."""
     lengths = offsets[:, 1] - offsets[:, 0]
     token_ids = np.arange(len(offsets)).repeat(lengths)
     # The index of each pair, minus the index at which the pairs of its token begin.
@@ -107,7 +107,7 @@ def _first_pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return vectors and offsets as arrays; raise ValueError if they do not fit together."""
+    """Return vectors and offsets as arrays; raise ValueError if they do not match."""
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim not in (2, 3):
         raise ValueError(f"vectors have shape {vectors.shape}, expected (n, d) or (layers, n, d)")

@@ -1,4 +1,4 @@
-"""Substitutes of a word at a place, from the predictions of both language models: two rankings.
+"""Substitutes for a word in a sentence, from the predictions of both language models, in two rankings.
 
 slot: words that could stand there. Each LM predicts from its own side without reading the word: p_f(v | left) and
 p_b(v | right). If left and right were independent given v, p(v | left, right) would be proportional to p_f p_b / p(v),
@@ -48,7 +48,7 @@ _MAX_SCORES = 2**22
 
 @dataclass(frozen=True)
 class Substitute:
-    """A substitute of a word at a place.
+    """A substitute for one word in a sentence.
 
     Attributes:
         word: The substitute, a word of the vocabulary.
@@ -68,7 +68,7 @@ class Substitute:
 
 @dataclass(frozen=True)
 class Substitutes:
-    """The substitutes of a token.
+    """The substitutes for one token.
 
     Attributes:
         word: The token.
@@ -83,12 +83,12 @@ class Substitutes:
 
     @property
     def words(self) -> list[str]:
-        """The most probable words without the token itself."""
+        """The most probable words, without the token itself."""
         return [substitute.word for substitute in self.best if substitute.word != self.word]
 
 
 class SubstituteFinder:
-    """Finds substitutes with a model; its softmax is moved to the device of the biLM.
+    """Finds substitutes with a model, whose softmax is moved to the biLM's device.
 
     `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern such a word has a row in
     the softmax too if it is composed (backoff) and has known words in it; otherwise no cosine is added.
@@ -110,7 +110,7 @@ class SubstituteFinder:
     def find(
         self, places: Sequence[Place], top: int, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return the best substitutes for each place; punctuation may always stand in the place of punctuation."""
+        """Return the best substitutes for each place; punctuation can always replace punctuation."""
         check_places(places)
         found: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
@@ -130,7 +130,7 @@ class SubstituteFinder:
 
     @torch.no_grad()
     def log_probabilities(self, places: Sequence[Place], ranking: str = "pattern") -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities of the forward LM and of the backward LM for each place, each (N, V)."""
+        """Return the log probabilities of the forward LM and the backward LM for each place, both of shape (N, V)."""
         hidden, state = self._read(places)
         if ranking == "pattern" and len(self._patterns):
             # The log of a geometric mean of softmaxes is, up to a constant, the softmax of the mean output.
@@ -140,7 +140,7 @@ class SubstituteFinder:
         return forward, backward
 
     def _read(self, places: Sequence[Place]) -> tuple[Tensor, State]:
-        """Return each LM's top output when it comes to the word, (2, N, P), and its state when it has read the word."""
+        """Return each LM's top output before it reads the word, (2, N, P), and its state after reading it."""
         vectors, sentences = self._word_vectors.number([tuple(tokens) for tokens, _ in places])
         # The part that the forward LM reads of each sentence, then the part that the backward LM reads.
         parts = [ids[: position + 2] for ids, (_, position) in zip(sentences, places, strict=True)]
@@ -160,7 +160,7 @@ class SubstituteFinder:
         return hidden, state
 
     def _after_patterns(self, state: State) -> Tensor:
-        """Return each LM's top output after a further step, the mean over the patterns, shape (2, N, P)."""
+        """Return each LM's top output after another step, averaged over the patterns, shape (2, N, P)."""
         count, num_places = len(self._patterns), state[0].output.shape[1]
         inputs = self._patterns.repeat(num_places, 1).expand(2, 1, -1, -1)
         each = [LSTMState(*(values.repeat_interleave(count, dim=1) for values in carried)) for carried in state]
@@ -169,7 +169,7 @@ class SubstituteFinder:
 
     @torch.no_grad()
     def _cosines(self, words: Sequence[str]) -> Tensor:
-        """Return the cosine of each word's row in the softmax with all rows, less the mean row, shape (N, V)."""
+        """Return the cosine of each word's softmax row with all rows, after subtracting the mean row, shape (N, V)."""
         weight = self._softmax.weight
         centre = weight.mean(dim=0)
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
@@ -179,7 +179,7 @@ class SubstituteFinder:
         return cosines.index_select(0, torch.tensor([numbers[word] for word in words], device=self._device))
 
     def _row(self, word: str, centre: Tensor) -> Tensor:
-        """Return a word's row in the softmax; if it has none, the mean row, which resembles no other."""
+        """Return a word's softmax row; without one, return the mean row, which is similar to no other."""
         [row] = self._vocabulary.encode([word])
         if row != UNKNOWN_ID:
             return self._softmax.weight[row]
@@ -190,7 +190,7 @@ class SubstituteFinder:
         return self._composition.row(parts).to(centre)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> Tensor:
-        """Return which rows are not candidates, bool, shape (N, V): punctuation for words; by pattern also the word."""
+        """Return which rows are not candidates, bool, shape (N, V): punctuation for words and, by pattern, the word."""
         replaces_word = torch.tensor([is_word(word) and not with_punctuation for word in words], device=self._device)
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":
@@ -215,7 +215,7 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); never a row that scores -inf.
+    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); rows with -inf are left out.
 
     Rows are sorted by falling frequency, so ties go to the more frequent word.
     """
@@ -229,7 +229,7 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def zipf_log_prior(num_tokens: int) -> Tensor:
-    """Return the log of each row's frequency by Zipf's law, float32, shape (V,).
+    """Return the log of each row's frequency according to Zipf's law, float32, shape (V,).
 
     The rows are sorted by count. Sampled softmax draws negatives by the same law: row k has
     log((k + 2) / (k + 1)) / log(V + 1). Bundles hold no counts.
@@ -239,7 +239,7 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 
 
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
-    """Return the log-probabilities from both directions, shape (N, V): their sum less the penalty; special tokens -inf.
+    """Add the log probabilities of both directions, shape (N, V), less the penalty; special tokens get -inf.
 
     The penalty, shape (V,) or (N, V), is the log of the prior times its power, less other evidence for a word; it is
     infinite for words that are not candidates.
@@ -250,7 +250,7 @@ def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
 
 
 def check_places(places: Sequence[Place]) -> None:
-    """Raise ElmoZhError if a position is not in its sentence."""
+    """Raise ElmoZhError if a position is outside its sentence."""
     for tokens, position in places:
         if not 0 <= position < len(tokens):
             expected = f"expected 0 to {len(tokens) - 1}" if tokens else "but an empty sentence has no position"

@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 def _iter_rows(text: InputText, *, split: bool, reporter: Reporter) -> Iterator[_Row]:
-    """Yield the lines of a text; or with `split` their sentences, where a line without any is one row."""
+    """Yield the lines of a text or, with `split`, their sentences; a line without sentences is one row."""
     for number, record in enumerate(text.records(reporter)):
         if split:
             yield from _sentence_rows(record, number)
@@ -75,7 +75,7 @@ def _reads_sentences(bundle: Bundle) -> bool:
 
 
 def require_sentences(bundle: Bundle) -> None:
-    """Raise BundleError if the model was trained on whole lines, or if that is unknown."""
+    """Raise BundleError if the model was trained on whole lines, or if this is unknown."""
     if not _reads_sentences(bundle):
         known = "it does not say how its text was split" if bundle.text is None else "it was trained on whole lines"
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
@@ -83,7 +83,7 @@ def require_sentences(bundle: Bundle) -> None:
 
 @dataclass(kw_only=True)
 class TokenCounts:
-    """Counts of a text; if its lines are split, the sentences count as lines."""
+    """Counts of a text; if its lines are split, each sentence counts as a line."""
 
     lines: int = 0
     empty_lines: int = 0  # Lines without a token
@@ -100,13 +100,13 @@ class TokenCounts:
             setattr(self, name, getattr(self, name) + value)
 
     def reported(self) -> dict[str, int]:
-        """Return the counts as commands report them."""
+        """Return the counts in the form in which commands report them."""
         return {name: count for name, count in asdict(self).items() if name not in ("long_lines", "cut_lines")}
 
 
 @dataclass(frozen=True)
 class TextTokens:
-    """The tokens of a text in a work folder: a part `text-*.npz` for each few thousand, then the record `tokens`."""
+    """A text's tokens in a work folder: a part `text-*.npz` for every few thousand, then the record `tokens`."""
 
     folder: WorkFolder
 
@@ -121,7 +121,7 @@ class TextTokens:
         reporter: Reporter,
         longest: int = 0,
     ) -> TokenCounts:
-        """Write the missing tokens, and return the counts of all.
+        """Write any missing tokens, and return the counts of all.
 
         Lines, or with `split` sentences, are cut into pieces of at most `longest` characters, unless that is 0.
         The stamp was taken before the digest in the work folder's manifest: a text that changes meanwhile is refused,
@@ -185,7 +185,7 @@ class _PreparedRow(NamedTuple):
 def _block_of(
     embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
 ) -> TextBlock:
-    """Return rows in the form kept on disk, with their positions in the text's lines if they are parts of these."""
+    """Return rows as stored on disk, with their positions in the text's lines if they are parts of lines."""
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     rows = [prepared.row for prepared in part]
     has_columns = any(row.columns for row in rows)
@@ -239,7 +239,7 @@ def _iter_prepared(
 
 
 def _is_long(line: str) -> bool:
-    """Return whether a line is much longer than the sentences of training: it consists of several."""
+    """Return whether a line is so much longer than the training sentences that it must contain several."""
     return len(line) >= _LONG_CHARACTERS and sum(1 for text in split_sentences(line) if text.strip()) >= _LONG_SENTENCES
 
 
@@ -249,14 +249,14 @@ def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
-    """Return the known words by which a word outside the vocabulary is read; empty if it is read as <UNK>."""
+    """Return the known words that stand in for a word outside the vocabulary; empty if it is read as <UNK>."""
     vocabulary = embedder.bundle.vocabulary
     is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
     return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []
 
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
-    """Advise once to split lines that are much longer than the sentences that the model was trained on."""
+    """Advise, once, to split lines that are much longer than the sentences the model was trained on."""
     if counts.cut_lines:
         hints.give(
             "cut lines",

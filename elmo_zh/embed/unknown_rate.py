@@ -32,7 +32,7 @@ _WITHOUT_CHINESE = 0.95
 
 
 class UnknownWordsWarning(UserWarning):
-    """Far more words are unknown to the model than in its training, so their vectors say little."""
+    """Far more words are unknown to the model than in its training, so their vectors mean little."""
 
 
 def describe_unknown_rate(
@@ -72,7 +72,7 @@ def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
-    """Return whether the rate of unknown tokens is certainly far above the rate in training (None: not known)."""
+    """Return whether the rate of unknown tokens is certainly far above the rate in training (None: unknown)."""
     if num_tokens < _LEAST_TOKENS:
         return False
     usual = _USUAL_RATE if training_rate is None else training_rate
@@ -91,7 +91,7 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     segmenter = (bundle.info["segmenter"] or {}).get("name", "another segmenter")
 
     def matching(condition: Callable[[str], object]) -> tuple[float, str]:
-        """Return the fraction of the unknown words that meet a condition, and the most frequent of these."""
+        """Return the fraction of unknown words that meet a condition, and the most frequent ones among them."""
         found = {word: count for word, count in unknown_words.items() if condition(word)}
         return sum(found.values()) / max(1, sum(unknown_words.values())), _show(found)
 
@@ -145,7 +145,7 @@ def _show(words: Mapping[str, int]) -> str:
 
 
 class UnknownWatch:
-    """Gives a Python warning once, when far more words are unknown than in the model's training."""
+    """Gives a Python warning once if far more words are unknown than in the model's training."""
 
     def __init__(self, bundle: Bundle, read_as: str) -> None:
         self._bundle, self._read_as = bundle, read_as
@@ -153,7 +153,7 @@ class UnknownWatch:
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
     def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
-        """Count further sentences, lists of tokens, and give the warning if it is due."""
+        """Count more sentences, each a list of tokens, and give the warning if it is due."""
         if self._is_over or self._bundle.vocabulary is None:
             return
         tokens = list(chain.from_iterable(sentences))
@@ -175,7 +175,7 @@ class UnknownWatch:
 
 
 def level_outside() -> int:
-    """Return the `stacklevel` with which the caller's warning shows the line that called this package."""
+    """Return the `stacklevel` that makes the caller's warning show the line that called this package."""
     level = 1
     while sys._getframe(level).f_globals.get("__name__", "").startswith("elmo_zh."):
         level += 1
@@ -192,7 +192,7 @@ _SHOWN_FORMS = 3
 
 
 class TokenForms:
-    """Finds the form of tokens that a token-mode model knows."""
+    """Finds the form in which a token-mode model knows a token."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._vocabulary = None if bundle.bilm.shape.characters is not None else bundle.vocabulary
@@ -201,7 +201,7 @@ class TokenForms:
         self._is_warned = False
 
     def known_form(self, token: str) -> str:
-        """Return the token in the form that the model knows, or unchanged if it knows no form of it."""
+        """Return the token in the form that the model knows, or unchanged if it knows none."""
         if token not in self._known:
             self._known[token] = self._find(token)
         return self._known[token]

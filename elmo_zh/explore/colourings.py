@@ -1,4 +1,4 @@
-"""Colourings: ways to colour the points of a page by usage, by source, and by the user's labels."""
+"""Ways to colour the points of a page: by usage, by source, and by the user's labels."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ class PointLabels:
 
     @property
     def words(self) -> frozenset[str]:
-        """The words in the table; empty if it has no such column."""
+        """The words in the table; empty if it has no column for them."""
         return frozenset(word for *_, word in self.rows if word)
 
     @property
@@ -88,7 +88,7 @@ class PointLabels:
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
     def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels in Chinese, or unchanged where that is missing; empty if the column has no Chinese names."""
+        """Return labels in Chinese, or unchanged if there is none; empty if the column has no Chinese names."""
         if (other := f"{name}{_CHINESE}") not in self.names:
             return ()
         places = self.names.index(name), self.names.index(other)
@@ -105,7 +105,7 @@ class PointLabels:
 
 
 def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
-    """Yield the keys under which a table may hold an occurrence, since it may lack some columns."""
+    """Yield the keys under which a table may list an occurrence, since it may lack some columns."""
     for own_word in (word, None):
         for source in (line.source, line.archive, None):
             for place in ((line.number, start), (line.number, None), (None, None)):
@@ -142,7 +142,7 @@ def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
-    """Map names to texts; a name is a path or the end of one, and maps to None where several texts share it."""
+    """Map names to texts; a name is a path or the end of one, mapped to None if several texts share it."""
     found: dict[str, str | None] = {text: text for text in texts}
     for text in texts:
         parts = text.split("/")
@@ -164,7 +164,7 @@ class Colouring:
 
     @classmethod
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
-        """Return the colouring of points by their labels.
+        """Return the colouring of points with the given labels.
 
         Labels that occur with the same word have different colours; the most frequent choose first, the last ones are
         grey.
@@ -196,7 +196,7 @@ def colour_points(
     labels: PointLabels | None,
     reporter: Reporter,
 ) -> dict[str, dict[str, Any]]:
-    """Return the colourings of points by name: usage, source, and label:COLUMN for each column of the user's labels."""
+    """Return the colourings by name: usage, source, and label:COLUMN for each column of the user's labels."""
     points = [point for word in words for point in word.occurrences]
     lines = [index.line(point.line) for point in points]
     spelled = [word.word for word in words for _ in word.occurrences]
@@ -211,7 +211,7 @@ def colour_points(
 
 
 def _by_usage(words: Sequence[WordPoints]) -> Colouring:
-    """Return the colouring by usage: the colour is the number of the usage, the label is the words used alike."""
+    """Return the colouring by usage, with the usage's number as colour and the words used alike as label."""
     labels: list[str] = []
     colours: list[int | None] = []
     points: list[int | None] = []

@@ -47,7 +47,7 @@ CONTENT_FORMAT = 2
 
 
 class PageContent:
-    """The content of a page: `overview`, and a part for each word, which takes longer.
+    """The content of a page: `overview`, and a part for each word, which takes longer to compute.
 
     Both are cached in the index unless its folder is read-only, so nothing is computed twice. Points are numbered from
     0, word by word, and so are lines. `overview` is a dictionary with
@@ -96,7 +96,7 @@ class PageContent:
         return self._parts[name]
 
     def _overview(self, choice: PageChoice, labels: PointLabels | None) -> dict[str, Any]:
-        """Return `overview`, and the numbers of its points in the index, by word."""
+        """Return `overview`, and the index numbers of its points, by word."""
         index = self._index
         words = choose_points(index, choice, self._reporter, labels.words if labels else ())
         points = [point for word in words for point in word.occurrences]
@@ -120,7 +120,7 @@ class PageContent:
 
     @property
     def num_words(self) -> int:
-        """The number of words of the page."""
+        """The number of words on the page."""
         return len(self._numbers)
 
     def word(self, number: int) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class PageContent:
 def _folder(
     index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None
 ) -> WorkFolder | None:
-    """Return the cache folder in an index for a page's content, named by its digest; None if the index is read-only."""
+    """Return the index's cache folder for a page's content, named by its digest; None if the index is read-only."""
     made_of = {
         "format": CONTENT_FORMAT,
         "index": file_digest(IndexLayout(index.path).info),
@@ -171,7 +171,7 @@ def _folder(
 
 
 def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
-    """Return for each word its spelling, its count in the texts, its first point and the point after its last one."""
+    """Return each word's spelling, its count in the texts, its first point and the point after its last one."""
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return [
         [word.word, index.count(word.word), end - len(word.occurrences), end]
@@ -180,7 +180,7 @@ def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list
 
 
 def _name_of_index(path: Path) -> str:
-    """Return the name of an index, with the run's name if it is in a run."""
+    """Return the name of an index, preceded by the run's name if it is in a run."""
     return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
 
 
@@ -189,7 +189,7 @@ def _short_name(path: Path) -> str:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names of texts without their common folders, which may reveal details of this machine."""
+    """Return the names of texts without their common folders, which may reveal details about this machine."""
     folders = [name.split("/")[:-1] for name in names]
     num_shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
     return {name: "/".join(name.split("/")[num_shared:]) for name in names}
@@ -220,7 +220,7 @@ def _neighbours(
 
 
 class TokenReader:
-    """Reads lines, with the surprisal of each token if the model has a softmax."""
+    """Reads lines, including each token's surprisal if the model has a softmax."""
 
     def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
         self._embedder, self._segmented = embedder, segmented
@@ -243,12 +243,12 @@ class TokenReader:
 
 
 def has_probabilities(embedder: ElmoEmbedder) -> bool:
-    """Return whether a model can give surprisal and substitutes; models from other programs often lack the softmax."""
+    """Return whether a model can compute surprisal and substitutes; converted models often lack the softmax."""
     return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
 
 
 def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:
-    """Return the substitutes at each place as [word, probability], without the original word."""
+    """Return the substitutes at each position as [word, probability], without the original word."""
     found = []
     for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
         best = [each for each in substitutes.best if each.word != substitutes.word]
@@ -257,7 +257,7 @@ def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[
 
 
 def token_records(tokens: Sequence[TokenScore]) -> list[list[Any]]:
-    """Return [start, end, forward nats, backward nats, 1 if unknown] for each token; NaN becomes None."""
+    """Return [start, end, forward nats, backward nats, 1 if unknown] for each token, with None for NaN."""
     return [
         [
             token.start,

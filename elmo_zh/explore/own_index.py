@@ -1,4 +1,4 @@
-"""The index that `explore` builds by itself from a model's own text: the text of its run, or the sample."""
+"""The index that `explore` builds from a model's own text: the text of its run, or the sample."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A model shown by `explore` with its own text: the text of its run, or the sample for a model without a run."""
+    """A model that `explore` shows with its own text: the text of its run, or the sample for a model without a run."""
 
     model: Path
     run: RunDir | None
@@ -55,7 +55,7 @@ class Subject:
         return cls(model=model, run=None)
 
     def index(self, digest: str) -> Path:
-        """Return the folder of the index: in the run, or in a folder for this model beside the runs."""
+        """Return the folder of the index: inside the run, or beside the runs in a folder for this model."""
         if self.run is not None:
             return self.run.index
         name = installed_name(self.model) or self.model.resolve().name
@@ -63,7 +63,7 @@ class Subject:
 
     @property
     def arguments(self) -> tuple[str | Path, ...]:
-        """The argument that names the subject in a command."""
+        """The command-line argument that names the subject."""
         return ("--model", installed_name(self.model) or self.model) if self.run is None else (self.run.path,)
 
 
@@ -78,7 +78,7 @@ def _default_model() -> Path:
 
 @dataclass(frozen=True)
 class _OwnText:
-    """The text of a subject: its files, how to read them, and a description for messages."""
+    """A subject's text: its files, how to read them, and a description for use in messages."""
 
     paths: tuple[Path, ...]
     config: TextConfig
@@ -124,19 +124,19 @@ def load_own_index(
 
 
 def labels_of_sample(index: ContextIndex) -> Path | None:
-    """Return the table of senses marked in the sample text; None if the index has other text."""
+    """Return the table of senses marked in the sample text, or None if the index has another text."""
     is_sample = all(Path(text["name"]).parent == _shipped("sample") for text in index.info["texts"])
     return _shipped("senses.tsv") if is_sample else None
 
 
 def _shipped(name: str) -> Path:
-    """Return the path of the sample text or its senses: in the checkout, or else in the installed package."""
+    """Return the path of the sample text or its senses, in the checkout or in the installed package."""
     here = Path("data") / name
     return here if here.exists() else Path(__file__).parents[1] / name
 
 
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
-    """Return why an index has to be built; empty if the existing one can be used."""
+    """Return why an index has to be built, or "" if the existing one can be used."""
     if not IndexLayout(path).info.is_file():
         return "it does not exist yet"
     try:
@@ -151,7 +151,7 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
 
 
 def _require_own(path: Path, subject: Subject) -> None:
-    """Raise OutputError if there is an index that was not built by `explore`, and so must not be replaced."""
+    """Raise OutputError if there is an index that `explore` did not build and therefore must not replace."""
     if not is_index(path):
         return
     try:
@@ -212,7 +212,7 @@ def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:
-    """Return the most frequent words of a run, up to MOST_OCCURRENCES occurrences in total; None for all words."""
+    """Return a run's most frequent words, up to MOST_OCCURRENCES occurrences in total, or None for all words."""
     if subject.run is None or not subject.run.vocab_counts.is_file():
         return None
     vocabulary = load_vocabulary(subject.run.vocab)

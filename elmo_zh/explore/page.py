@@ -59,7 +59,7 @@ def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
 
 
 def embedded_json(data: Mapping[str, Any]) -> str:
-    """Return JSON that is safe in an HTML script element: without <, it can neither end the element nor begin one."""
+    """Return JSON that is safe inside an HTML script element: without <, it can neither end nor start an element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -1,4 +1,4 @@
-"""The points of a page: words of an index, the occurrences to show, their maps and neighbours."""
+"""The points on a page: the words of an index, the occurrences to show, their maps and neighbours."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -59,7 +59,7 @@ class WordPoints:
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """The numbers of the occurrences in the index, int64, shape (n,)."""
+        """The occurrences' numbers in the index, int64, shape (n,)."""
         return np.array([each.number for each in self.occurrences], np.int64)
 
     @property
@@ -71,7 +71,7 @@ class WordPoints:
 def choose_points(
     index: ContextIndex, choice: PageChoice, reporter: Reporter, labelled: Collection[str] = ()
 ) -> list[WordPoints]:
-    """Return the words of a page with their occurrences and usages.
+    """Return the words on the page with their occurrences and usages.
 
     Without given words, the words are chosen whose usages have the least similar names, among the frequent labelled
     words if there are any, else among the frequent content words.
@@ -102,7 +102,7 @@ def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -
 
 
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
-    """Return words with names for their usages."""
+    """Name the usages of words."""
     layer = usage_layer(index)
     centres = [(each.word, _centres(index, each, layer)) for each in words if each.num_usages > 1]
     if not centres:
@@ -119,7 +119,7 @@ def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.fl
 
 
 def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
-    """Return a word with names; a usage that shares half its names with a more frequent one is merged into it."""
+    """Name a word's usages; one that shares half its names with a more frequent one is merged into it."""
     kept: list[Sequence[str]] = []
     places = []
     for own in names:
@@ -153,7 +153,7 @@ def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[floa
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
-    """Return a sample of a word's occurrences in different lines, in the order of the texts."""
+    """Return a sample of a word's occurrences on different lines, in text order."""
     numbers = index.occurrences(word)
     found = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
     distinct: dict[tuple[str, int], Occurrence] = {}
@@ -165,7 +165,7 @@ def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[O
 
 
 def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of `words` that are in an index, by descending count."""
+    """Return the words among `words` that are in an index, by descending count."""
     return tuple(sorted((word for word in words if word in index), key=lambda word: (-index.count(word), word)))
 
 
@@ -189,7 +189,7 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
 
 
 class WordMaps(NamedTuple):
-    """The first two principal components and a t-SNE map that starts from them; int64, shape (n, 2), within SCALE."""
+    """The first two principal components and a t-SNE map started from them; int64, shape (n, 2), within SCALE."""
 
     pca: NDArray[np.int64]
     tsne: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Serves the page on this machine only, with answers about any sentence.
+"""Serve the page on this machine only, and answer questions about any sentence.
 
 Neither other machines nor other pages in the same browser may ask. So the server is bound to the loopback address; it
 refuses requests for another host (DNS rebinding) or from another origin; and questions must be JSON, which a form on
@@ -66,7 +66,7 @@ class LiveSentences:
         self._lock = Lock()
 
     def sentence(self, text: str) -> dict[str, Any]:
-        """Return `text`, and `tokens` in the form of `token_records`."""
+        """Return `text`, and `tokens` in the form used by `token_records`."""
         with self._lock:
             [tokens] = self._readers[self._is_segmented(text)].read([text])
         return {"text": text, "tokens": token_records(tokens)}
@@ -88,7 +88,7 @@ class LiveSentences:
         return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return the part of a word, as `PageContent.word` does; raise ValueError if the page has no such word."""
+        """Return the part for a word, as `PageContent.word` does; raise ValueError if the page has no such word."""
         if self._content is None or not 0 <= number < self._content.num_words:
             raise ValueError(f"word {number}")
         with self._lock:
@@ -111,7 +111,7 @@ def _record(found: NeighbourLine) -> list[Any]:
 
 
 class ExploreServer(ThreadingHTTPServer):
-    """Serves a page and answers its questions, with a thread per connection, since browsers open idle ones."""
+    """Serves a page and answers its questions, with a thread per connection, because browsers open idle ones."""
 
     daemon_threads = True
 
@@ -125,13 +125,13 @@ class ExploreServer(ThreadingHTTPServer):
             raise _unusable(port, error) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report a failure, unless the browser just disconnected."""
+        """Report a failure, unless the browser simply disconnected."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     @contextmanager
     def serving(self) -> Iterator["ExploreServer"]:
-        """Serve during the block, in a thread."""
+        """Run the server in a thread during the block."""
         self._thread.start()
         try:
             yield self
@@ -146,7 +146,7 @@ class ExploreServer(ThreadingHTTPServer):
             self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
 
     def show(self, page: str, sentences: LiveSentences) -> None:
-        """Serve this page from now on, and answer its questions from `sentences`."""
+        """Show this page from now on, and answer its questions with `sentences`."""
         self.sentences, self.page = sentences, page.encode()
 
     @property
@@ -161,7 +161,7 @@ class ExploreServer(ThreadingHTTPServer):
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Answers the requests of one connection."""
+    """Answers the requests on one connection."""
 
     server: ExploreServer
     server_version, sys_version = "elmo-zh", ""
@@ -231,7 +231,7 @@ class _Answers(BaseHTTPRequestHandler):
         )
 
     def _content_length(self) -> int | None:
-        """Return the Content-Length, at most _MOST_SKIPPED_BYTES + 1; None if it is not a number."""
+        """Return the Content-Length, at most _MOST_SKIPPED_BYTES + 1, or None if it is not a number."""
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
             return None

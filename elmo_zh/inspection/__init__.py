@@ -7,7 +7,7 @@ from elmo_zh.config.fields import option
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How much of a run's text is shown."""
+    """How much of a run's text to show."""
 
     num_samples: int = option(5, "Number of random sentences to show.", least=0, names=("--samples",))
     num_tokens: int = option(20, "Number of frequent and of long tokens to show.", least=1, names=("--tokens",))

@@ -1,4 +1,4 @@
-"""Describe a run from the files that it has so far, as a dictionary and in lines, including oddities."""
+"""Describe a run from the files it has so far, as a dictionary and as lines, including oddities."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
 def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]:
-    """Return what a run holds, finished or not, and draw coverage.png where there are counts."""
+    """Return what a run contains, finished or not, and draw coverage.png if there are counts."""
     finished, files = finished_stages(run), run.train_files()
     if not (finished or files or run.plan.exists()):
         if BundleLayout(run.path).info.is_file():
@@ -60,7 +60,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
 
 
 def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> NDArray[np.float64]:
-    """Return how much of the text its most frequent words cover, from the vocabulary if there is one."""
+    """Return how much of the text its most frequent words cover, using the vocabulary if there is one."""
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return coverage_of(sorted(counts[len(SPECIALS) :], reverse=True), sum(counts[UNKNOWN_ID:]))
@@ -74,7 +74,7 @@ def _curve_of_text(survey: TextSurvey | None) -> NDArray[np.float64]:
 
 
 def _is_vocabulary_full(run: RunDir) -> bool:
-    """Return whether vocab.size, and not the text, limits the vocabulary."""
+    """Return whether the vocabulary is limited by vocab.size rather than by the text."""
     size = run.load_config(None, []).vocab.size
     return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
 
@@ -101,7 +101,7 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
 def _draw_coverage(
     curve: NDArray[np.float64], survey: TextSurvey | None, coverage: float | None, run: RunDir, reporter: Reporter
 ) -> str:
-    """Draw coverage.png, from the text if there is any, as its curve goes further; return the path, or ""."""
+    """Draw coverage.png, from the text if possible, since its curve goes further; return the path, or ""."""
     if len(curve) < 2:
         return ""
     if not can_draw():
@@ -122,7 +122,7 @@ def _draw_coverage(
 
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that show what `inspect_run` found, section by section, with empty lines between."""
+    """Yield the lines that show what `inspect_run` found, section by section, separated by empty lines."""
     picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),
@@ -249,7 +249,7 @@ def find_oddities(
     *,
     is_vocabulary_full: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the oddities of a run, each with `what`, `count` (which may be a fraction), `example` and `advice`."""
+    """Return the oddities of a run, each with `what`, `count` (possibly a fraction), `example` and `advice`."""
     found = [*_of_record(sources, counts)]
     if survey is not None and survey.num_tokens:
         found += _of_text(survey)

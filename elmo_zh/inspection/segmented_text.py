@@ -1,4 +1,4 @@
-"""One pass over a run's segmented text: tokens, sentences, lengths, samples, and what looks odd."""
+"""One pass over a run's segmented text, which counts tokens, sentences and lengths, and finds samples and oddities."""
 
 import re
 import unicodedata
@@ -38,10 +38,10 @@ _SIGNS = {
 
 
 class BoundedCounts:
-    """A Counter that drops the rarest entries when there are too many (Manku and Motwani 2002); never too high."""
+    """A Counter that drops its rarest entries when there are too many (Manku and Motwani 2002); never too high."""
 
     def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
-        """Keep the `most` frequent things, at times twice as many; call `on_drop` with the others and their counts."""
+        """Keep the `most` frequent things, at times twice as many; call `on_drop` with the counts of all others."""
         self._most, self._on_drop = most, on_drop
         self._counts: Counter[str] = Counter()
 
@@ -55,7 +55,7 @@ class BoundedCounts:
                 self._on_drop(thing, count)
 
     def most_common(self, number: int | None = None) -> list[tuple[str, int]]:
-        """Return the most frequent things that are kept, with their counts."""
+        """Return the most frequent things kept, with their counts."""
         return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
@@ -75,7 +75,7 @@ def kind_of(character: str) -> str:
 
 
 def kind_of_token(token: str) -> str:
-    """Return the first of the kinds of a token's characters."""
+    """Return the kind of a token: the first among the kinds of its characters."""
     return min(map(kind_of, token), key=KINDS.index)
 
 
@@ -93,14 +93,14 @@ class KindCounts:
             self.characters[kind_of(character)] += count
 
     def fractions(self) -> dict[str, dict[str, float]]:
-        """Return fractions of tokens and of characters by kind; they add up to 1 where there is any text."""
+        """Return fractions of tokens and of characters by kind; they add up to 1 unless there is no text."""
         counted = vars(self).items()
         return {what: {kind: counts[kind] / max(1, counts.total()) for kind in KINDS} for what, counts in counted}
 
 
 @dataclass
 class OddCounts:
-    """Number of times each kind of oddity was seen, and its first example."""
+    """How often each kind of oddity was seen, and its first example."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class OddCounts:
         self.examples.setdefault(kind, shortened(example))
 
     def check_decoding(self, line: str) -> None:
-        """Count the signs of wrong decoding in a segmented sentence."""
+        """Count signs of wrong decoding in a segmented sentence."""
         if line.isascii():
             return
         for kind, sign in _SIGNS.items():
@@ -121,7 +121,7 @@ class OddCounts:
 
 @dataclass(kw_only=True)
 class TextSurvey:
-    """Counts and examples of segmented text: `tokens` and `repeated` (sentences) hold the frequent ones only."""
+    """Counts and examples from segmented text; `tokens` and `repeated` (sentences) include only frequent ones."""
 
     num_sentences: int = 0
     num_tokens: int = 0
@@ -135,7 +135,7 @@ class TextSurvey:
     odd: OddCounts = field(default_factory=OddCounts)
 
     def length_quantiles(self) -> dict[str, int]:
-        """Return sentence lengths in tokens by the percentage of sentences that are not longer."""
+        """Return quantiles of sentence length in tokens, by percentage of sentences."""
         lengths = sorted(self.lengths)
         below = list(accumulate(self.lengths[length] for length in lengths))
         return {f"{part:.0%}": lengths[bisect_left(below, part * self.num_sentences)] for part in _QUANTILES if lengths}
@@ -144,7 +144,7 @@ class TextSurvey:
 def survey_segmented(
     files: Iterable[Path], shown: Shown, reporter: Reporter, most_tokens: int = _MOST_TOKENS
 ) -> TextSurvey:
-    """Read segmented files once; memory does not grow with the text."""
+    """Read segmented files once, in memory that does not grow with the text."""
     kinds = KindCounts()
     survey = TextSurvey(tokens=BoundedCounts(most_tokens, kinds.add), kinds=kinds)
     random = Random(shown.seed)  # noqa: S311

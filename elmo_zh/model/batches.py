@@ -24,7 +24,7 @@ def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
 
 
 def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return the ids with <S> before and </S> after them, shape (n + 2,)."""
+    """Return the ids preceded by <S> and followed by </S>, shape (n + 2,)."""
     marked = np.empty(len(ids) + 2, np.int64)
     marked[0], marked[1:-1], marked[-1] = BEGIN_ID, ids, END_ID
     return marked
@@ -43,7 +43,7 @@ def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[li
 
 
 def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
-    """Return ids (int64) and mask (bool), each of shape (B, T), for sentences marked with <S> and </S>."""
+    """Return ids (int64) and mask (bool), both of shape (B, T), for sentences marked with <S> and </S>."""
     length = max(len(sentence) for sentence in sentences)
     ids = np.zeros((len(sentences), length), np.int64)
     mask = np.zeros((len(sentences), length), np.bool_)

@@ -21,7 +21,7 @@ from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMShape:
-    """The architecture of a biLM; a clip of 0 disables clipping; without `characters` it has token mode."""
+    """The architecture of a biLM; a clip of 0 means no clipping, and without `characters` it is in token mode."""
 
     num_tokens: int
     cell_dim: int
@@ -42,7 +42,7 @@ State = list[LSTMState]
 
 
 class BiLM(nn.Module):
-    """Two stacks of LSTM layers over one token layer, one reading forward, one reading backward."""
+    """Two stacks of LSTM layers over one token layer, one reading forward and one reading backward."""
 
     warm_output: Tensor | None  # Outputs that sentences start from instead of zeros, shape (L, 2, 1, P), or None
     warm_cell: Tensor | None  # Cell states that sentences start from instead of zeros, shape (L, 2, 1, D), or None
@@ -75,11 +75,11 @@ class BiLM(nn.Module):
             layer.initialise(generator)
 
     def zero_state(self, num_streams: int) -> State:
-        """Return a state of zeros, one entry per layer."""
+        """Return an all-zero state, one entry per layer."""
         return [layer.zero_state(num_streams) for layer in self.lstm_layers()]
 
     def start_state(self, num_streams: int) -> State:
-        """Return the state that every sentence starts from: the warm state if there is one, else zeros."""
+        """Return the state that every sentence starts from: the warm state if there is one, otherwise zeros."""
         if self.warm_output is None or self.warm_cell is None:
             return self.zero_state(num_streams)
         return [
@@ -88,7 +88,7 @@ class BiLM(nn.Module):
         ]
 
     def set_warm_state(self, output: Tensor, cell: Tensor) -> None:
-        """Let sentences start from these values; shapes (L, 2, P) and (L, 2, D)."""
+        """Make sentences start from these values, of shapes (L, 2, P) and (L, 2, D)."""
         like = self.lstm_layers()[0].bias
         self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
@@ -129,7 +129,7 @@ class BiLM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Run like `forward`, from token vectors of shape (2, T, B, P).
+        """Do the same as `forward`, but start from token vectors of shape (2, T, B, P).
 
         A skip connection adds each layer's input, after dropout, to its output, except in the first layer; the state
         carried on does not include it.
@@ -173,7 +173,7 @@ class BiLM(nn.Module):
 
 
 def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
-    """Return a layer's outputs, plus its inputs if it has a skip connection, as every layer but the first does."""
+    """Return a layer's outputs, plus its inputs if it has a skip connection, as all layers but the first do."""
     return outputs + inputs if layer > 0 and shape.skip_connections else outputs
 
 
@@ -184,14 +184,14 @@ def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
 
 
 def reversal(mask: Tensor) -> Tensor:
-    """Return the positions that reverse each sentence by its own length and leave padding, int64, shape (B, T)."""
+    """Return indexes that reverse each sentence within its own length and leave padding alone, int64, shape (B, T)."""
     lengths = mask.sum(dim=1, keepdim=True)
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
     return torch.where(mask, lengths - 1 - positions, positions)
 
 
 def drop(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with a fraction of them set to zero and the others scaled up to keep the mean.
+    """Return the values with a fraction of them set to zero and the rest scaled up to keep the mean.
 
     On a processor torch draws its masks one number at a time; here 16 bits of a fast generator, seeded from torch's,
     decide on each value.

@@ -1,4 +1,4 @@
-"""The token layer of character mode: convolutions over a word's spelling, highway layers, a projection.
+"""The token layer of character mode: convolutions over a word's spelling, highway layers, and a projection.
 
 Follows Peters et al. (2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published
 file: y = x W + b. Shape letters in addition to `model.bilm`: W distinct words, c width of a character's embedding, N
@@ -38,11 +38,11 @@ class CharacterShape:
 
     @property
     def num_filters(self) -> int:
-        """Number of filters of all widths (N)."""
+        """Total number of filters of all widths (N)."""
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows; it does not if the filters already match the output width."""
+        """Return whether a projection follows, which is not needed if the filters already have the output width."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 
@@ -58,7 +58,7 @@ class Highway(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights with standard deviation 1/sqrt(N) and a bias that first passes most of x, as bilm-tf does."""
+        """Draw weights with standard deviation 1/sqrt(N), and a bias that initially passes most of x, as in bilm-tf."""
         for weight in (self.carry_weight, self.transform_weight):
             weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
         self.carry_bias.fill_(-2.0)
@@ -94,7 +94,7 @@ class CharacterCNN(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights as bilm-tf does; word embeddings, which bilm-tf lacks, with standard deviation 1."""
+        """Draw all weights as in bilm-tf, and word embeddings, which bilm-tf lacks, with standard deviation 1."""
         self.embedding.uniform_(-1.0, 1.0, generator=generator)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
             if self.shape.activation == "relu":
@@ -131,7 +131,7 @@ class CharacterCNN(nn.Module):
         return compute_in_halves(encode_rows, len(character_ids), list(self.parameters()))
 
     def _respond(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return each filter's largest response to spellings, shape (W, N)."""
+        """Return each filter's largest response to each spelling, shape (W, N)."""
         if torch.compiler.is_compiling() or not len(character_ids):
             return self._respond_to_chunk(character_ids, dtype)
         if self.embedding.device.type == "cpu":
@@ -165,7 +165,7 @@ class CharacterCNN(nn.Module):
             return torch.cat(responses, dim=1)
 
     def _combine(self, responses: Tensor, words: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """Return the token vectors, shape (W, P), from the filters' responses, shape (W, N)."""
+        """Return token vectors, shape (W, P), computed from the filters' responses, shape (W, N)."""
         with torch.autocast(self.embedding.device.type, enabled=False):
             activate = functional.relu if self.shape.activation == "relu" else torch.tanh
             x = activate(responses)
@@ -180,7 +180,7 @@ class CharacterCNN(nn.Module):
 
     @staticmethod
     def _largest_response(characters: Tensor, kernel: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return each filter's largest response, shape (W, n), to characters of shape (W, C, c)."""
+        """Return each filter's largest response, shape (W, n), over characters of shape (W, C, c)."""
         width, dimension, count = kernel.shape
         windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
         windows = windows.flatten(2)

@@ -1,4 +1,4 @@
-"""Rows for words outside a vocabulary, composed from the rows of the known words in them.
+"""Rows for words outside a vocabulary, composed from the rows of the known words inside them.
 
 The mean of these rows is a poor estimate: on average, the mean of all rows is closer to a word's row. So a linear map
 from the mean to the row is learned from vocabulary words that contain other known words, as Lazaridou, Marelli,
@@ -27,14 +27,14 @@ _DECIMALS = 6
 
 
 def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
-    """Return the rows of the known words in each word (`Vocabulary.find_subwords`); omit words with none."""
+    """Return the rows of the known words inside each word (`Vocabulary.find_subwords`), omitting words with none."""
     found = {word: known.encode(known.find_subwords(word)) for word in words}
     return {word: parts for word, parts in found.items() if parts}
 
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Computes the row of a word from the rows of the known words in it."""
+    """Computes a word's row from the rows of the known words inside it."""
 
     table: Tensor  # The rows of the vocabulary, float32, shape (V, P)
     centre: Tensor  # Their mean, float64, shape (P,)
@@ -45,7 +45,7 @@ class Composition:
     @classmethod
     @torch.no_grad()
     def learn(cls, table: Tensor, vocabulary: Vocabulary) -> "Composition":
-        """Learn the map from a table with a row for each token of the vocabulary, shape (V, P)."""
+        """Learn the map from a table that has a row for each token in the vocabulary, shape (V, P)."""
         words = vocabulary.tokens[len(SPECIALS) :]
         first = min(len(words) // 3, _MOST_LEFT_OUT)
         parts = parts_of(vocabulary, words[first : first + _WORDS_TO_LEARN_FROM])
@@ -62,7 +62,7 @@ class Composition:
         return cls(table, centre, solution.round(decimals=_DECIMALS) + _SHARE_OF_MEAN * unit)
 
     def row(self, parts: Sequence[int]) -> Tensor:
-        """Return the row of a word from the rows of the known words in it, at least one; float32, shape (P,)."""
+        """Return a word's row, given the rows of the known words in it (at least one); float32, shape (P,)."""
         mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
         if self.matrix is None:
             return mean.float()

@@ -1,4 +1,4 @@
-"""The biLM with its softmax: built from settings, saved and restored by parameter name."""
+"""The biLM with its softmax: built from settings, saved and loaded by parameter name."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class LanguageModel:
 
     @classmethod
     def build(cls, shape: BiLMShape, *, tie_softmax: bool) -> "LanguageModel":
-        """Return a model with uninitialised weights; tying needs token mode."""
+        """Return a model with uninitialised weights; a tied softmax requires token mode."""
         bilm = BiLM(shape)
         tied_to = bilm.token_table.weight if tie_softmax else None
         return cls(bilm, Softmax(shape.num_tokens, shape.projection_dim, tied_to))
@@ -36,7 +36,7 @@ class LanguageModel:
         return self.bilm.shape.characters is None and self.softmax.weight is self.bilm.token_table.weight
 
     def initialise(self, seed: int) -> torch.Generator:
-        """Draw all weights; return the generator for further draws."""
+        """Draw all weights; return the generator for further use."""
         generator = torch.Generator().manual_seed(seed)
         self.bilm.initialise(generator)
         if self.is_tied:
@@ -47,7 +47,7 @@ class LanguageModel:
         return generator
 
     def to(self, device: torch.device) -> None:
-        """Move to a device."""
+        """Move the model to a device."""
         self.bilm.to(device)
         self.softmax.to(device)
 
@@ -57,7 +57,7 @@ class LanguageModel:
         return sum(p.numel() for m in (self.bilm, self.softmax) for p in m.parameters()) - tied
 
     def named_tensors(self) -> dict[str, Tensor]:
-        """Return all weights by name, a shared one only once."""
+        """Return all weights by name, listing shared ones only once."""
         tensors = {f"bilm.{name}": value.detach() for name, value in self.bilm.named_parameters()}
         tensors["softmax.bias"] = self.softmax.bias.detach()
         if not self.is_tied:
@@ -66,17 +66,17 @@ class LanguageModel:
 
     @torch.no_grad()
     def load_named_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Load weights that `named_tensors` returned."""
+        """Load weights returned by `named_tensors`."""
         for name, own in self.named_tensors().items():
             own.copy_(tensors[name])
 
     def describe(self, vocabulary_digest: str) -> dict[str, Any]:
-        """Return the values that a checkpoint must share to be loaded into this model."""
+        """Return the values that a checkpoint must have in common with this model to be loaded into it."""
         shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
     def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
-        """Raise RunError, with both values, unless a checkpoint was made for this model and vocabulary."""
+        """Raise RunError, with both values, unless a checkpoint belongs to this model and vocabulary."""
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
                 raise RunError(
@@ -99,7 +99,7 @@ CHARACTER_SETTINGS = {
 
 
 def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
-    """Return the biLM's shape for the settings and a vocabulary of `num_tokens` rows."""
+    """Return the biLM's shape for these settings and a vocabulary of `num_tokens` rows."""
     characters = None
     if config.mode == "character":
         fields: dict[str, Any] = {field: getattr(config, name) for name, field in CHARACTER_SETTINGS.items()}

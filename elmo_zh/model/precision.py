@@ -13,7 +13,7 @@ from elmo_zh.errors import ElmoZhError
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """A precision of matrix products; states, weights and sums keep the dtype of the weights."""
+    """A precision of matrix products; states, weights and sums keep the weights' dtype."""
 
     name: str  # Its name in settings, commands and records
     dtype: torch.dtype  # dtype that the factors of products are rounded to; float32 keeps the dtype of the weights
@@ -28,7 +28,7 @@ class Precision:
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
     def bytes_per_number(self, device: torch.device) -> int:
-        """Return how many bytes each number takes when a device computes products."""
+        """Return how many bytes each number takes while a device computes products."""
         return computed_dtype(self.dtype, device).itemsize
 
     def runs_on(self, device: torch.device) -> bool:
@@ -63,7 +63,7 @@ def _processor_multiplies_bfloat16() -> bool:
 
 
 def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """Return the dtype in which a device multiplies numbers of a dtype.
+    """Return the dtype in which a device actually multiplies numbers of a dtype.
 
     For bfloat16 on a processor without instructions for it, this is float32: torch emulates them three times slower,
     and then a row of the product depends on its neighbouring rows.
@@ -74,7 +74,7 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the device for one of `elmo_zh.choices.DEVICES`; raise ElmoZhError for another, or cuda without a GPU."""
+    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for another name, or cuda without a GPU."""
     name = str(name)
     if name not in DEVICES:
         raise ElmoZhError(f"device {name}: expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")

@@ -1,4 +1,4 @@
-"""Choose the faster training precision by measuring products of the run's own shapes.
+"""Choose the faster training precision by timing products of the run's own shapes.
 
 Having bfloat16 instructions does not make a processor fast at them: on some they reach half the rate of float32.
 """
@@ -25,13 +25,13 @@ _MOST_FLOPS = 5e8
 
 @dataclass(frozen=True)
 class PrecisionChoice:
-    """A precision, and the speed of bfloat16 products relative to float32; None if not measured."""
+    """A precision, and the speed of bfloat16 products relative to float32, or None if not measured."""
 
     precision: Precision
     speedup: float | None = None
 
     def describe(self) -> str:
-        """Return the choice as a line for users."""
+        """Return the choice as a line to show to users."""
         if self.speedup is None:
             return f"{self.precision.name}: there are no instructions for bfloat16 here"
         if self.precision is FLOAT32:
@@ -41,7 +41,7 @@ class PrecisionChoice:
 
 @functools.cache
 def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
-    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) with (width, num_columns)."""
+    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) by (width, num_columns)."""
     if not has_bfloat16(device):
         return PrecisionChoice(FLOAT32)
     num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))
@@ -52,7 +52,7 @@ def choose_precision(device: torch.device, num_rows: int, width: int, num_column
 
 
 def advise_against(precision: Precision, device: torch.device, shape: BiLMShape, num_rows: int) -> str:
-    """Return why a precision of inference is no faster than float32 on a device, for users; "" if it is."""
+    """Return a message why an inference precision is no faster than float32 on a device; "" if it is faster."""
     if precision is not BFLOAT16:
         return ""
     choice = choose_precision(device, num_rows, 2 * shape.projection_dim, 4 * shape.cell_dim)
@@ -62,7 +62,7 @@ def advise_against(precision: Precision, device: torch.device, shape: BiLMShape,
 def _products(
     precision: Precision, device: torch.device, num_rows: int, width: int, num_columns: int
 ) -> Callable[[], object]:
-    """Return a function that computes the products of a step: forward, back to the inputs, and for the weights."""
+    """Return a function that computes one step's products: forward, back to the inputs, and for the weights."""
     rows, d_z = (torch.ones(num_rows, size, device=device).to(precision.dtype) for size in (width, num_columns))
     matrix = torch.ones(width, num_columns, device=device).to(precision.dtype)
     is_packed = can_pack(torch.empty(0, device=device), precision.dtype)
@@ -80,7 +80,7 @@ def _products(
 
 @with_half_of_the_threads()
 def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Precision, float]:
-    """Return the shortest time of each, taken in turns so that another program slows down all alike."""
+    """Return the shortest time of each function, run in turns so that other programs slow them all down alike."""
     started_at = time.perf_counter()
     seconds = dict.fromkeys(work, float("inf"))
     for compute in work.values():

@@ -16,7 +16,7 @@ _INFERENCE_STEPS = 256
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer of both directions; the bias excludes the forget gate's 1, and P = D needs no projection."""
+    """One layer in both directions; the bias excludes the forget gate's 1, and P = D needs no projection."""
 
     def __init__(
         self, input_dim: int, cell_dim: int, projection_dim: int, cell_clip: float, projection_clip: float
@@ -33,7 +33,7 @@ class ProjectedLSTM(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the weights uniformly as Glorot and Bengio (2010), input and recurrent rows as one matrix."""
+        """Draw the weights uniformly as in Glorot and Bengio (2010), with input and recurrent rows as one matrix."""
         fan_in = self.input_weight.shape[1] + self.output_dim
         bound = (6 / (fan_in + 4 * self.cell_dim)) ** 0.5
         self.input_weight.uniform_(-bound, bound, generator=generator)
@@ -44,7 +44,7 @@ class ProjectedLSTM(nn.Module):
             self.projection.uniform_(-bound, bound, generator=generator)
 
     def zero_state(self, num_streams: int) -> LSTMState:
-        """Return a state of zeros."""
+        """Return an all-zero state."""
         output = self.bias.new_zeros(2, num_streams, self.output_dim)
         return LSTMState(output, self.bias.new_zeros(2, num_streams, self.cell_dim))
 
@@ -82,7 +82,7 @@ class ProjectedLSTM(nn.Module):
 
 
 def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:
-    """Return each stream's state after one of these steps, or `otherwise` where its step is not among them."""
+    """Return each stream's state after one of these steps, or `otherwise` if its step is not among them."""
     here = (steps >= 0) & (steps < outputs.shape[1])
     streams = torch.arange(len(steps), device=steps.device)
     steps = steps.clamp(0, outputs.shape[1] - 1)

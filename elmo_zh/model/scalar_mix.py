@@ -76,13 +76,13 @@ class ScalarMix(nn.Module):
         return self.gamma * mixed
 
     def layer_weights(self) -> list[float]:
-        """Return gamma times the softmax of w: the factor of each layer in the sum."""
+        """Return gamma times the softmax of w, which is each layer's factor in the sum."""
         with torch.no_grad():
             factors: Tensor = self.gamma * torch.cat(list(self.scalar_parameters)).softmax(dim=0)
         return [float(factor) for factor in factors]
 
     def l2_penalty(self) -> Tensor:
-        """Return the sum of w squared, a number.
+        """Return the sum of w squared, as a scalar.
 
         The paper adds lambda times this to the task's loss: it draws the mix towards the plain average of the layers.
         A lambda of 1 makes it almost the average; 0.001 lets the weights vary.
@@ -93,7 +93,7 @@ class ScalarMix(nn.Module):
 def mix_parameter_groups(
     model: nn.Module, learning_rate: float, mix_learning_rate: float = MIX_LEARNING_RATE
 ) -> list[dict[str, Any]]:
-    """Return two parameter groups for an optimiser, so that scalar mixes learn at their own rate.
+    """Return two parameter groups for an optimiser, so that scalar mixes have their own learning rate.
 
         optimizer = torch.optim.Adam(mix_parameter_groups(model, 1e-3))
 
@@ -116,7 +116,7 @@ def mix_parameter_groups(
 
 
 def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:
-    """Take out mean and variance of all unmasked numbers together; mask of shape (..., T, 1)."""
+    """Subtract the mean and divide by the deviation of all unmasked numbers; the mask has shape (..., T, 1)."""
     masked = tensor * mask
     count = (mask.sum() * tensor.shape[-1]).clamp(min=1)
     mean = masked.sum() / count

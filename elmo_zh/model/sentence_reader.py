@@ -1,4 +1,4 @@
-"""Inference with a biLM over whole sentences, on a processor: weights prepared once, no step spent on padding.
+"""Inference with a biLM over whole sentences on a CPU: weights are prepared once, and no step computes padding.
 
 Sentences of a batch come longest first, and rows are packed by time step: first every sentence's first token, then the
 second tokens, and so on. The two directions never interact, so each runs through all its layers on its own half of the
@@ -29,7 +29,7 @@ BLOCK_STEPS = 2048
 
 @dataclass(frozen=True, eq=False)
 class PackedSentences:
-    """Sentences of a batch, packed by time step; N rows, one per token, marks included."""
+    """A batch of sentences packed by time step: N rows, one per token, boundary markers included."""
 
     counts: list[int]  # Number of sentences that have a token at each step
     # The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
@@ -39,7 +39,7 @@ class PackedSentences:
 
     @classmethod
     def pack(cls, sentences: Sequence[NDArray[np.int64]]) -> "PackedSentences":
-        """Pack sentences of word numbers, with marks at both ends, longest first."""
+        """Pack sentences of word numbers, longest first, with markers at both ends."""
         lengths = np.array([len(sentence) for sentence in sentences])
         assert (np.diff(lengths) <= 0).all(), "the longest sentence comes first"
         counts = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
@@ -54,7 +54,7 @@ class PackedSentences:
 
 
 class SentenceReader:
-    """A biLM's LSTM layers, prepared for inference; later changes of the biLM do not affect it."""
+    """A biLM's LSTM layers prepared for inference; later changes to the biLM have no effect on it."""
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         """Prepare the weights."""

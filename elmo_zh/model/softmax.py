@@ -1,4 +1,4 @@
-"""Next-token prediction over the vocabulary: exact, and by sampled negatives for training."""
+"""Next-token prediction over the vocabulary: exact, or with sampled negatives for training."""
 
 import math
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 @dataclass(frozen=True)
 class Negatives:
-    """Negative samples of one training step."""
+    """The negative samples for one training step."""
 
     ids: Tensor  # Distinct vocabulary rows, int64, shape (S,)
     log_expected: Tensor  # Log of each vocabulary row's expected count in a draw, float32, shape (V,)
 
     def to(self, device: torch.device) -> "Negatives":
-        """Return these samples on another device."""
+        """Move these samples to another device."""
         return Negatives(self.ids.to(device), self.log_expected.to(device))
 
 
@@ -45,7 +45,7 @@ class LogUniformSampler:
         self._probabilities = np.log1p(1 / (rows + 1)) / math.log(num_tokens + 1)
 
     def draw(self, generator: np.random.Generator) -> Negatives:
-        """Return one draw of S distinct rows."""
+        """Draw S distinct rows."""
         drawn = np.zeros(0, np.int64)
         first = np.zeros(0, np.int64)
         while len(first) < self.num_negatives:
@@ -58,13 +58,13 @@ class LogUniformSampler:
         return Negatives(torch.from_numpy(drawn[first]), self.log_expected(num_draws))
 
     def log_expected(self, num_draws: int) -> Tensor:
-        """Return the log of each row's expected count in `num_draws` draws, float32, shape (V,)."""
+        """Return the log of how often each row is expected in `num_draws` draws, float32, shape (V,)."""
         expected: NDArray[np.float64] = -np.expm1(num_draws * np.log1p(-self._probabilities))
         return torch.from_numpy(np.log(expected).astype(np.float32))
 
 
 class Softmax(nn.Module):
-    """Scores the vocabulary's rows with weights shared by both directions; if tied, these are the token table."""
+    """Scores the vocabulary's rows with weights shared by both directions; if tied, the weights are the token table."""
 
     def __init__(self, num_tokens: int, dimension: int, tied_to: nn.Parameter | None = None) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Softmax(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw normal weights with standard deviation 1/sqrt(P), as the published recipe does."""
+        """Draw normal weights with standard deviation 1/sqrt(P), as in the published recipe."""
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
         self.bias.zero_()
 
@@ -101,7 +101,7 @@ class Softmax(nn.Module):
 
     @property
     def rows_at_a_time(self) -> int:
-        """Number of predictions that evaluation scores together, which bounds the memory for scores."""
+        """How many predictions evaluation scores together, which bounds the memory for scores."""
         return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The token layer: maps tokens to vectors that do not depend on the sentence."""
+"""The token layer, which maps tokens to vectors that do not depend on the sentence."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class TokenInputs:
-    """Tokens as a token layer takes them."""
+    """Tokens in the form that a token layer takes."""
 
     ids: Tensor  # Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...)
     spellings: Tensor | None = None  # Character ids of the distinct words, int64, shape (W, C); None in token mode
@@ -17,7 +17,7 @@ class TokenInputs:
     words: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenInputs":
-        """Return these inputs on another device."""
+        """Move these inputs to another device."""
         others = (None if tensor is None else tensor.to(device) for tensor in (self.spellings, self.words))
         return TokenInputs(self.ids.to(device), *others)
 
@@ -33,7 +33,7 @@ class TokenTable(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw normal weights that give rows of length about 1."""
+        """Draw normal weights that give rows a length of about 1."""
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
 
     def forward(self, inputs: TokenInputs) -> Tensor:
@@ -43,7 +43,7 @@ class TokenTable(nn.Module):
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Copy vectors, shape (n, P), n > 0, into rows of a table; draw the rest normally with their mean and deviation."""
+    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw other rows with their mean and deviation."""
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
     table[rows] = vectors

@@ -1,4 +1,4 @@
-"""Common parts of all pictures: title, fonts, ticks, labels at the ends of lines, and saving."""
+"""What all pictures share: title, fonts, ticks, labels at the ends of lines, and saving."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def can_draw() -> bool:
 
 
 def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes, one above the other, with heights in the proportions of `rows`."""
+    """Return a figure with its axes, one above the other, with heights in proportion to `rows`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -44,7 +44,7 @@ def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[F
 
 
 def save_picture(figure: Figure, output: Path) -> None:
-    """Write a figure as PNG in the language of messages; the same figure gives the same bytes."""
+    """Save a figure as PNG in the user's language; the same figure gives the same bytes."""
     if chosen_language() != "en":
         _translate_texts(figure)
     with atomic_path(output) as unfinished:
@@ -52,7 +52,7 @@ def save_picture(figure: Figure, output: Path) -> None:
 
 
 def _translate_texts(figure: Figure) -> None:
-    """Translate titles, axis labels and notes if a font has the characters; names from the data stay unchanged."""
+    """Translate titles, axis labels and notes if a font has the characters; names from the data stay as they are."""
     from matplotlib.text import Text
 
     names: set[Text] = set()
@@ -78,7 +78,7 @@ def _align_titles(figure: Figure) -> None:
 
 
 def name_corpus(run_name: str, files: Sequence[str]) -> str:
-    """Return the names of a run and its corpus for a title, without names that no installed font can show."""
+    """Return the names of a run and its corpus for a title, without those that no installed font can show."""
     names = [name for name in files if can_write(name)]
     if not names:
         corpus = f"{len(files):,} {'files' if len(files) != 1 else 'file'}" if files else ""
@@ -92,12 +92,12 @@ def name_corpus(run_name: str, files: Sequence[str]) -> str:
 
 
 def drawable(names: Sequence[str]) -> list[str]:
-    """Return names that a picture can show: unchanged, or numbers from 1 if no installed font can show them."""
+    """Return names that a picture can show: unchanged, or numbers from 1 if no installed font has the characters."""
     return [*names] if can_write("".join(names)) else [str(number + 1) for number in range(len(names))]
 
 
 def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
-    """Return the line that explains the numbers in a picture if `drawable` returns numbers."""
+    """Return the line that explains the numbers in a picture if `drawable` returned numbers."""
     if can_write("".join(names)):
         return []
     legend = ", ".join(f"{number} {name}" for number, name in zip(drawable(names), names, strict=True))
@@ -108,7 +108,7 @@ def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
 
 
 def can_write(text: str) -> bool:
-    """Return whether installed fonts have every character, so that none becomes an empty box."""
+    """Return whether installed fonts have every character, so that no empty boxes appear."""
     return _families(frozenset(text)) is not None
 
 
@@ -137,7 +137,7 @@ def _families(characters: frozenset[str]) -> list[str] | None:
 
 @cache
 def _other_fonts() -> list[tuple[str, str]]:
-    """Return the names and files of the installed fonts, including fonts not yet in matplotlib's cache."""
+    """Return the names and files of installed fonts, including those not yet in matplotlib's cache."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     known = {font.fname for font in fontManager.ttflist}
@@ -149,7 +149,7 @@ def _other_fonts() -> list[tuple[str, str]]:
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title at the top left of a figure, with lines of details in smaller type below it."""
+    """Write a title at the top left of a figure, followed by lines of details in smaller type."""
     lines = [line for line in lines if can_write(line)]
     title = "".join(character if can_write(character) else "?" for character in title)
     families = _families(frozenset("".join((title, *lines))))
@@ -168,7 +168,7 @@ class EndLabel:
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Write labels to the right of the axes, each as near to the height of its line as the others allow."""
+    """Write labels to the right of the axes, each as close to the height of its line as the others allow."""
     axes.autoscale_view()  # otherwise matplotlib does it later, when the heights are known
     to_fraction = axes.transAxes.inverted()
     ranked = sorted(labels, key=lambda label: label.height)
@@ -189,7 +189,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
 
 
 def spread(places: Sequence[float], distance: float) -> list[float]:
-    """Move ascending places apart to a minimum distance; places too close spread around their common centre."""
+    """Move ascending positions apart to a minimum distance; those too close spread around their common centre."""
     groups: list[list[float]] = []
     for place in places:
         groups.append([place])
@@ -208,7 +208,7 @@ def _end(group: Sequence[float], distance: float) -> float:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return about four to ten round values from `low` to `high` for the ticks of a logarithmic axis."""
+    """Return about four to ten round values between `low` and `high` as ticks for a logarithmic axis."""
     from matplotlib.ticker import MaxNLocator
 
     found = [[tick for tick in _powers(mantissas) if low <= tick <= high] for mantissas in _MANTISSAS]

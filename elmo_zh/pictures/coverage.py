@@ -62,7 +62,7 @@ def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
 
 
 def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: bool) -> None:
-    """Draw a line at the vocabulary's size, labelled at its foot, where the curve is far away."""
+    """Draw a line at the vocabulary's size, labelled at the bottom, where the curve is far away."""
     colour = BASELINE_COLOURS[0]
     axes.axvline(num_words, linestyle="--", linewidth=1.2, color=colour, clip_on=False)
     axes.plot([num_words], [coverage], "o", color=colour, markersize=6, clip_on=False)

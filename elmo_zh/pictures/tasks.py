@@ -18,7 +18,7 @@ _MOST_LABELS, _LABEL_CHARACTERS = 30, 20
 
 
 def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
-    """Draw loss and development score by epoch, one line for each seed."""
+    """Draw loss and development score by epoch, one line per seed."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (score_axes, loss_axes) = new_axes(8, 6, (1, 1))
@@ -47,7 +47,7 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
 def learning_figure(
     curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
 ) -> Figure:
-    """Draw the scores of all seeds, and their mean, by the number of training examples."""
+    """Draw the scores of all seeds and their mean against the number of training examples."""
     figure, (axes,) = new_axes(8, 5)
     for number, (model, points) in enumerate(zip(drawable([*curves]), curves.values(), strict=True)):
         colour = f"C{number}"
@@ -66,7 +66,7 @@ def learning_figure(
 
 
 def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
-    """Draw how often each of the most frequent labels (row) was predicted as each other (column)."""
+    """Draw how often each frequent label (row) was predicted as each other one (column)."""
     shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
     named = drawable([label[:_LABEL_CHARACTERS] for label in labels])
     matrix, names = matrix[np.ix_(shown, shown)], [named[place] for place in shown]
@@ -92,7 +92,7 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
 
 
 def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
-    """Draw predicted against true numbers, with the line where they are equal."""
+    """Draw predicted against true numbers, with the line on which they are equal."""
     figure, (axes,) = new_axes(6, 6)
     # Many points hide each other, so they are drawn more transparent.
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)

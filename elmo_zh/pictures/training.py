@@ -1,4 +1,4 @@
-"""training.png: training loss and held-out perplexity by tokens trained and time."""
+"""training.png: training loss and held-out perplexity against tokens trained and time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_PERPLEXITY = 1e100
 def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Draw the lines of metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
+    """Draw the lines in metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
@@ -108,7 +108,7 @@ def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
 
 
 def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
-    """Add a time axis along the top; its ticks mark where training was at each time since it began."""
+    """Add a time axis along the top, whose ticks mark where training was at each time since its start."""
     tokens, seconds = ([0.0, *(line[name] for line in losses)] for name in ("tokens", "elapsed_seconds"))
     if seconds[-1] < 1:
         return

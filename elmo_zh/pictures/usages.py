@@ -1,4 +1,4 @@
-"""The usages of a word as a map of its occurrences, and the distances of words between periods as curves."""
+"""A map of a word's occurrences coloured by usage, and curves of words' distances between periods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def usages_figure(
     title: str,
     details: Sequence[str],
 ) -> Figure:
-    """Draw occurrences, coloured by usage, at the first two coordinates of their places, shape (n, d)."""
+    """Draw occurrences, coloured by usage, at the first two coordinates of their positions, shape (n, d)."""
     figure, (axes,) = new_axes(9, 6.5)
     flat = np.zeros((len(places), 2))
     flat[:, : places.shape[1]] = places[:, :2]
@@ -67,7 +67,7 @@ class Point(NamedTuple):
 
 
 def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str], measure: str) -> Figure:
-    """Draw a curve for each word over the boundaries between periods; hollow markers are not significant."""
+    """Draw a curve for each word across the boundaries between periods; hollow markers are not significant."""
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), 5.5)
     for number, (word, points) in enumerate(curves.items()):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]

@@ -1,4 +1,4 @@
-"""Estimate what a corpus will take: the stages are run on a sample of it, and what they report is scaled."""
+"""Estimate what a corpus will need, by running the stages on a sample of it and scaling what they report."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from elmo_zh.config.fields import option
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
-    """How much of the corpus is read and tried."""
+    """How much of the corpus to read and try."""
 
     seconds: float = option(
         20, "Time limit for reading the corpus, and again for segmenting the sample, in seconds.", least=1

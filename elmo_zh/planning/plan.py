@@ -1,4 +1,4 @@
-"""The plan of a run: what the stages report of a sample, scaled to the corpus, and the lines that show it.
+"""The plan of a run: what the stages report for a sample, scaled to the corpus, and the lines that show it.
 
 The number of distinct words grows as a power of the text's length (Herdan 1960, Heaps 1978). A part of each count
 stands for words that the sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
@@ -56,7 +56,7 @@ _REASONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """How many words differ and how many are frequent; the most frequent, by their `ranks`, cover these fractions."""
+    """How many words are distinct and how many frequent; the most frequent, by their `ranks`, cover these fractions."""
 
     distinct: float
     frequent: float
@@ -64,11 +64,11 @@ class Words:
     covered: NDArray[np.float64]
 
     def share(self, num_words: float) -> float:
-        """Return the fraction of the tokens that the most frequent words cover."""
+        """Return the fraction of tokens that the most frequent words cover."""
         return float(np.interp(math.log1p(num_words), np.log1p(self.ranks), self.covered))
 
     def recommended_size(self) -> tuple[int, str]:
-        """Return the smallest round size that is enough for the vocabulary, and why: coverage, gain or min_count."""
+        """Return the smallest round size sufficient for the vocabulary, and why: coverage, gain or min_count."""
         for size in ROUND_SIZES:
             covered, doubled = (self.share(min(number, self.frequent)) for number in (size, 2 * size))
             if covered >= ENOUGH_COVERAGE:
@@ -80,14 +80,14 @@ class Words:
         return ROUND_SIZES[-1], "gain"
 
     def described(self) -> dict[str, Any]:
-        """Return the coverage at round sizes and the recommended size for JSON."""
+        """Return the coverage at round sizes and the recommended size, as JSON values."""
         size, reason = self.recommended_size()
         curve = [{"words": each, "share": round(self.share(each), 4)} for each in ROUND_SIZES if each < self.distinct]
         return {"coverage_curve": curve, "recommended_vocab_size": size, "recommended_because": reason}
 
 
 def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
-    """Return the words of `factor` times as much text as a sample with these counts; with 1, of the sample."""
+    """Estimate the words in `factor` times as much text as a sample with these counts; 1 means the sample itself."""
     found = np.array(sorted(counts, reverse=True), np.int64)
     half = np.random.default_rng(1).binomial(found, 0.5)
 
@@ -181,7 +181,7 @@ def _counts(sample: Sample, trial: Trial, factor: float, words: Words, config: C
 
 
 def _seconds(sample: Sample, trial: Trial, factor: float, num_workers: int, epochs: int) -> dict[str, float]:
-    """Return the time of each stage before training; word2vec was tried for one epoch."""
+    """Return the time of each stage before training; word2vec was run for one epoch."""
     times = dict.fromkeys(trial.seconds, factor / num_workers) | {"word2vec": factor * epochs}
     seconds = {stage: trial.start[stage] + times[stage] * tried for stage, tried in trial.seconds.items()}
     if not sample.is_all:
@@ -190,7 +190,7 @@ def _seconds(sample: Sample, trial: Trial, factor: float, num_workers: int, epoc
 
 
 def _bytes(trial: Trial, factor: float, rows: float, config: Config) -> dict[str, float]:
-    """Return the bytes that each stage before training writes."""
+    """Return how many bytes each stage before training writes."""
     num_bytes = {name: factor * size for name, size in trial.num_bytes.items()}
     if rows > 2**16 >= trial.counts["rows"] and config.model.mode == "token":
         num_bytes["ids"] *= 2  # each id takes four bytes instead of two
@@ -212,7 +212,7 @@ def _training(config: Config, figures: Mapping[str, float], words: Words) -> dic
 
 
 def _vector_bytes(config: Config) -> int:
-    """Return the bytes of the vectors of one token, with the settings of section embed."""
+    """Return how many bytes one token's vectors take, with the settings of section embed."""
     layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
     return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
 

@@ -1,4 +1,4 @@
-"""The sample of a plan: blocks of lines from all over a corpus, and the stages before training run on them."""
+"""The sample for a plan: blocks of lines from all over a corpus, and the stages before training run on them."""
 
 import time
 from collections import Counter, deque
@@ -38,7 +38,7 @@ _RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 
 @dataclass(kw_only=True)
 class Block:
-    """Consecutive lines of a file, about 16 kB, without copies; it stands for `weight` blocks of its file."""
+    """Consecutive lines of a file, about 16 kB, without copies; the block stands for `weight` blocks of its file."""
 
     lines: list[str]
     num_bytes: int
@@ -47,7 +47,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class _WatchedSource(Source):
-    """A source that keeps its last opened file, whose position shows how far reading has come."""
+    """A source that remembers the last file it opened, whose position shows how far reading has come."""
 
     opened: list[BinaryIO]
 
@@ -57,7 +57,7 @@ class _WatchedSource(Source):
 
 
 class Sample:
-    """Blocks of a corpus that is read as far as the time limit allows, and whether they are all of it.
+    """Blocks of a corpus that is read as far as the time limit allows, and whether they are the whole corpus.
 
     `totals` estimates documents, characters, line_characters and line_bytes and, in copies of lines, copied_characters
     of the whole corpus, and `seconds` the time to read it; `num_unreached` counts files not read to their end.
@@ -101,14 +101,14 @@ class Sample:
         return whole, bytes_read / max(1, corpus_bytes) or 1.0
 
     def _choose(self, number: int) -> None:
-        """Keep only blocks that contain equally spaced points; each block is as long as the text it represents."""
+        """Keep only the blocks at equally spaced points, with each block as wide as the text it represents."""
         ends = np.cumsum([block.weight * block.num_bytes for block in self.blocks] or [0.0])
         points = (np.arange(number) + self._random.random()) * ends[-1] / number
         places = np.unique(np.searchsorted(ends, points, side="right"))
         self.blocks = [self.blocks[place] for place in places if place < len(self.blocks)]
 
     def _read_source(self, source: Source, file_bytes: int, deadline: float) -> tuple[Counter[str], float]:
-        """Read a file as far as time allows; return the counts, and how many times as much the file holds."""
+        """Read a file as far as time allows; return the counts, and how many times larger the whole file is."""
         counts, read_bytes = Counter[str](), 0
         for piece in self._pieces(source, file_bytes):
             if read_bytes and time.monotonic() > deadline:
@@ -128,7 +128,7 @@ class Sample:
         return counts, file_bytes / read_bytes
 
     def _pieces(self, source: Source, file_bytes: int) -> Sequence[ByteRange | None]:
-        """Return ranges of a large file at equal distances, in random order; None for a file that is read whole."""
+        """Return ranges of a large file at equal distances, in random order, or None for a file that is read whole."""
         if file_bytes < _RANGED_FROM_BYTES:
             return [None]
         number = min(_MOST_RANGES, file_bytes // (4 * _RANGE_BYTES))
@@ -137,7 +137,7 @@ class Sample:
         return self._random.sample(ranges, len(ranges)) or [None]
 
     def _read_file(self, source: Source, tally: Tally, counts: Counter[str], deadline: float) -> int:
-        """Read a file until its time is over; return the bytes read, 0 for the whole file."""
+        """Read a file until its time is up; return the number of bytes read, with 0 for the whole file."""
         watched, reached = _WatchedSource(**vars(source), opened=[]), 0
         documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
         for _ in self._keep_blocks(chain.from_iterable(documents), counts):
@@ -182,7 +182,7 @@ class Sample:
 
 
 def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
-    """Read a corpus as far as the time limit allows, and choose blocks of it."""
+    """Read a corpus as far as the time limit allows, and choose blocks from it."""
     if config.bad_bytes == "strict":
         config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
     sample = Sample(sources, config, limits)
@@ -195,7 +195,7 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Reports of the stages: counts; seconds, bytes and start-up seconds of each stage; and the words of the text."""
+    """What the stages report: counts; seconds, bytes and start-up seconds of each; and the words in the text."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]
@@ -221,7 +221,7 @@ def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float)
 
 
 def _try_blocks(blocks: Sequence[Block], config: Config, name: str) -> Trial:
-    """Run the stages on blocks of lines, which have no copies."""
+    """Run the stages on blocks of lines, which contain no copies."""
     text = replace(config.text, drop_duplicates=False, boilerplate_copies=0, field="", document="line")
     config = replace(config, text=replace(text, format="text", encoding="utf-8"))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:

@@ -1,4 +1,4 @@
-"""Exact perplexity: every prediction is scored once over the whole vocabulary, independent of the batches."""
+"""Exact perplexity: every prediction is scored once over the whole vocabulary, whatever the batches."""
 
 import math
 import sys
@@ -44,13 +44,13 @@ class TextMeasure:
 
     @property
     def oov_rate(self) -> float:
-        """Fraction of the words that are outside the vocabulary."""
+        """Fraction of words that are outside the vocabulary."""
         return self.num_unknown / max(1, self.num_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Exact figures of a text; `perplexity` is the geometric mean of the two directions."""
+    """Exact figures for a text; `perplexity` is the geometric mean of both directions."""
 
     perplexity: float
     forward_perplexity: float
@@ -61,13 +61,13 @@ class Figures:
 
     @property
     def is_finite(self) -> bool:
-        """Whether each perplexity is finite, as it is unless the model has diverged."""
+        """Whether all perplexities are finite, which is so unless the model has diverged."""
         perplexities = (self.perplexity, self.forward_perplexity, self.backward_perplexity)
         return all(perplexity < math.exp(_MOST_NATS) for perplexity in perplexities)
 
     @classmethod
     def build(cls, measure: TextMeasure, forward_nats: float, backward_nats: float) -> "Figures":
-        """Compute the figures from the counts of a text and its total cost in each direction."""
+        """Compute the figures from a text's counts and its total cost in each direction."""
         mean = (forward_nats + backward_nats) / 2
         return cls(
             perplexity=measure.perplexity(mean),
@@ -129,7 +129,7 @@ def costs_from(
 def sentence_costs(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the cost in nats of each prediction in sentences of input ids, each from the state of `batch_costs`.
+    """Return the cost in nats of each prediction in sentences of input ids, from the same state as `batch_costs`.
 
     A sentence of n words has shape (2, n + 1): column k is the cost of word k under the forward and the backward LM,
     the last column is for the mark that each predicts at its end, </S> and <S>.
@@ -154,7 +154,7 @@ class _Predictions:
     state: State  # The state after the last token that each LM reads
 
     def total(self) -> tuple[float, float]:
-        """Return the cost of the batch under each LM."""
+        """Return the total cost of the batch under each LM."""
         forward, backward = (float(costs.sum()) for costs in self.nats)
         return forward, backward
 
@@ -174,7 +174,7 @@ class _Predictions:
 
 
 class TopOutputs(NamedTuple):
-    """The outputs that both LMs predict words from, each in its reading order."""
+    """The outputs from which both LMs predict words, each in its own reading order."""
 
     hidden: Tensor  # Outputs of the top layer, float32, shape (2, T, B, P)
     targets: Tensor  # The rows to predict, int64, shape (2, T, B)
@@ -183,7 +183,7 @@ class TopOutputs(NamedTuple):
 
 
 def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:
-    """Read sentences of input ids from a state. The last mark of each is predicted but never read."""
+    """Read sentences of input ids starting from a state. The last marker of each is predicted but never read."""
     [outputs] = _iter_outputs(bilm, lexicon, sentences, state, block_steps=sys.maxsize)
     return outputs
 
@@ -191,7 +191,7 @@ def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]],
 def _iter_outputs(
     bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State, block_steps: int
 ) -> Iterator[TopOutputs]:
-    """Yield the outputs of `top_outputs` in blocks of steps; each starts from the state after the previous block."""
+    """Yield the outputs of `top_outputs` in blocks of steps; each block starts from the state after the one before."""
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = bilm.lstm_layers()[0].bias.device
     # (2, T, B): the backward LM reads each sentence from its end.
@@ -208,7 +208,7 @@ def _iter_outputs(
 def _predict(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
 ) -> _Predictions:
-    """Predict all words of a batch; a very long sentence is a batch of its own, and is read in blocks."""
+    """Predict all words in a batch; a very long sentence is a batch of its own and is read in blocks."""
     nats: tuple[list[Tensor], list[Tensor]] = ([], [])
     all_predicts: list[Tensor] = []
     for hidden, targets, predicts, after in _iter_outputs(bilm, lexicon, sentences, state, BLOCK_STEPS):

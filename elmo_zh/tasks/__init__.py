@@ -1,1 +1,1 @@
-"""Models of labelled tasks on top of a bundle: text classification and regression, tagging, text pairs."""
+"""Models for labelled tasks on top of a bundle: text classification and regression, tagging, text pairs."""

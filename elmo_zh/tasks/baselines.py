@@ -12,7 +12,7 @@ from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Predict
 def predict_majority(
     train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
 ) -> list[Prediction]:
-    """Predict the most frequent training label for all; for numbers their mean, for spans no spans."""
+    """Predict the most frequent training label for all examples; the mean for numbers, and no spans for spans."""
     if regression:
         mean = float(np.mean([float(example.labels[0]) for example in train]))
         return [NumberPrediction(mean) for _ in test]

@@ -1,4 +1,4 @@
-"""Compare a task's network with word2vec, ELMo or both as inputs, on all labels and on fractions of them.
+"""Compare a task network with word2vec, ELMo or both as inputs, on all labels and on fractions of them.
 
 Each finished training leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
 interrupted comparison repeats none of them. Baselines and linear models run first.
@@ -66,7 +66,7 @@ _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"),
 
 @dataclass(frozen=True, kw_only=True)
 class CompareJob:
-    """The comparison to make."""
+    """The comparison to run."""
 
     # Data, network and training. The comparison chooses the inputs; each of the `num_seeds` trainings of a setting
     # draws its own labels.
@@ -84,7 +84,7 @@ class CompareJob:
 def compare_task(
     job: CompareJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> Comparison:
-    """Train the same network on each input and share of the labels, and write the comparison's folder."""
+    """Train the same network on each input and share of the labels, and write the comparison to a folder."""
     reporter = reporter or SilentReporter()
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
@@ -122,7 +122,7 @@ def is_comparison(path: Path) -> bool:
 
 
 def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Dataset]:
-    """Return the data with its own division, or one dataset per cross-validation fold."""
+    """Return the data with its own split, or one dataset per cross-validation fold."""
     count, num_tests = job.folds, len(dataset.test)
     if count is None:
         count = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
@@ -140,7 +140,7 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
-    """Return the model from which the compared one was started, if it can be found and reads text in the same way."""
+    """Return the model that the compared one started from, if it can be found and reads text in the same way."""
     bundle = embedder.bundle
     load = partial(ElmoEmbedder.load, device=embedder.device, precision=embedder.precision, unknown=embedder.unknown)
     start = bundle.info["origin"].get("started_from")
@@ -189,7 +189,7 @@ def _manifest(
 
 
 class _Vectors:
-    """A model with all texts as its tokens; the vectors are computed when a row of the comparison needs them."""
+    """A model with all texts as its tokens; vectors are computed when a row of the comparison needs them."""
 
     def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> None:
         self.embedder, self._folder, self._reporter = embedder, folder, reporter
@@ -197,7 +197,7 @@ class _Vectors:
 
     @cached_property
     def cache(self) -> VectorCache:
-        """Compute the vectors, unless they are in the folder already."""
+        """Compute the vectors, unless the folder already has them."""
         sentences, started = sentences_of(chain(*self.texts.values())), time.perf_counter()
         cache = VectorCache.on_disk(self._folder / "vectors", self.embedder, sentences, self._reporter)
         if not self.seconds:
@@ -206,13 +206,13 @@ class _Vectors:
 
     @property
     def seconds(self) -> float:
-        """The seconds spent on computing the vectors; 0 before that."""
+        """The seconds spent computing the vectors; 0 before that."""
         return float((WorkFolder(self._folder).figures(_SECONDS) or {"seconds": 0})["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Study:
-    """The data, with vectors for each model that reads it, and the training of all settings."""
+    """The data, with vectors for each model that reads it, and the training runs for all settings."""
 
     job: CompareJob
     whole: Dataset
@@ -227,7 +227,7 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield model, share, seed and fold of each training, networks last; folds take the seeds in turn."""
+        """Yield model, share, seed and fold of each training, networks last; folds take turns with the seeds."""
         settings, seeds = self.job.fit.settings, self.job.fit.seeds()
         has_classes = settings.kind == "classify" and not settings.regression
         simple = [MAJORITY, *(_MIXED if has_classes else ())]
@@ -242,7 +242,7 @@ class _Study:
                 )
 
     def runs(self, reporter: Reporter) -> list[Run]:
-        """Train and test all settings that are not done yet; report each row of the comparison once it is known."""
+        """Train and test all settings not done yet, reporting each row of the comparison once it is known."""
         settings, found = list(self.settings()), []
         with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
             for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
@@ -258,7 +258,7 @@ class _Study:
         return found
 
     def run(self, model: str, share: float, seed: int, fold: int) -> Run:
-        """Train and test one setting, unless it is done already."""
+        """Train and test one setting, unless that is already done."""
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
         work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}{f'-fold-{fold}' if fold else ''}"
         place = work.path / setting
@@ -296,12 +296,12 @@ class _Study:
 
     @cached_property
     def _labels(self) -> set[str]:
-        """All class labels, so that they have the same numbers in all folds."""
+        """All class labels, so that they get the same numbers in all folds."""
         examples = chain.from_iterable(self.whole.parts().values())
         return {example.labels[0] for example in examples} if self._metric == "macro_f1" else set()
 
     def _shared(self, share: float, seed: int, fold: int) -> Dataset:
-        """Return the data with a share of the training examples."""
+        """Return the data with only a share of the training examples."""
         dataset = self.folds[fold]
         if share == 1:
             return dataset
@@ -357,7 +357,7 @@ class _Study:
         }
 
     def compared(self, runs: Sequence[Run], name: str) -> Comparison:
-        """Return all runs with their differences."""
+        """Return all runs with the differences between them."""
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
         sizes: dict[str, Sequence[Example]] = self.whole.parts()

@@ -1,4 +1,4 @@
-"""The outcome of a comparison: scores, differences with intervals, a verdict in one sentence, and hints."""
+"""The outcome of a comparison: scores, differences with intervals, a one-sentence verdict, and hints."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +30,7 @@ FEW_EXAMPLES = 300
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """One model, trained on a share of the labels from one seed, and tested."""
+    """One model, trained on a share of the labels with one seed, and tested."""
 
     model: str
     share: float
@@ -49,7 +49,7 @@ class Run:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Run":
-        """Return the run from the values of `to_json`."""
+        """Return the run from values written by `to_json`."""
         return cls(**{**found, "rows": np.array(found["rows"], np.float64).reshape(-1, 2)})
 
 
@@ -69,7 +69,7 @@ class Comparison:
         return bootstrap_difference(ours, others, metric=self.metric, seed=self.seed)
 
     def _rows(self, model: str, share: float) -> list[Rows]:
-        """Return the rows of each training, joined over folds."""
+        """Return the rows of each training, with folds joined."""
         rows = [run.rows for run in self.of_setting(model, share)]
         return [np.concatenate(rows)] if self.num_folds > 1 else rows
 
@@ -89,12 +89,12 @@ class Comparison:
         }
 
     def challenger(self, rival: str) -> str:
-        """Return the model with ELMo to compare with a rival; for classes, the mixture with TF-IDF."""
+        """Return the ELMo model to compare with a rival; for classes, the mixture with TF-IDF."""
         return TFIDF_ELMO if TFIDF_ELMO in self.models and rival != ANCESTOR else BOTH
 
     @property
     def shares(self) -> list[float]:
-        """The shares of the labels, largest first."""
+        """The shares of the labels, in descending order."""
         return sorted({run.share for run in self.runs}, reverse=True)
 
     @property
@@ -103,11 +103,11 @@ class Comparison:
         return list(dict.fromkeys(run.model for run in self.runs))
 
     def of_setting(self, model: str, share: float) -> list[Run]:
-        """Return a model's runs with all seeds on a share of the labels."""
+        """Return a model's runs on a share of the labels, with all seeds."""
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return a sentence on where ELMo beats the best rival without it, and a second one if that is not TF-IDF."""
+        """Return a sentence on where ELMo beats the best rival without it, and another if that rival is not TF-IDF."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
@@ -156,7 +156,7 @@ class Comparison:
         return min(near, key=self.seconds)
 
     def seconds(self, model: str) -> float:
-        """Return a model's training time on the largest share of the labels, including the vectors that it needs."""
+        """Return a model's training time on the largest share of the labels, including the time for its vectors."""
         needs_elmo = model in (LINEAR_ELMO, TFIDF_ELMO, ELMO, BOTH, ANCESTOR)
         found = [run.seconds for run in self.of_setting(model, self.shares[0])]
         return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
@@ -179,7 +179,7 @@ class Comparison:
         )
 
     def hints(self) -> Iterator[str]:
-        """Yield hints on how reliable the scores are, and how to raise them."""
+        """Yield hints on how reliable the scores are and how to raise them."""
         scores = {model: [run.score for run in self.of_setting(model, self.shares[0])] for model in self.models}
         majority = set(scores.pop(MAJORITY, []))
         same = [model for model, found in scores.items() if set(found) == majority]
@@ -204,7 +204,7 @@ class Comparison:
             yield f"{counted(num_tests, 'test example')} can only show large differences. Use {FEW_EXAMPLES} or more."
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """Yield the header and rows of each table: scores, and differences in points."""
+        """Yield the header and rows of each table: scores, and differences in percentage points."""
         percents = [f"{100 * share:.3g}" for share in self.shares]
         of_labels = [f"{percent}% of the labels" for percent in percents]
         counts = [
@@ -253,7 +253,7 @@ class Comparison:
         yield f"Computing ELMo's vectors took {minutes} minutes, once for all training runs."
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures except the scores of single examples."""
+        """Return all figures except the scores of individual examples."""
         runs = [{name: value for name, value in vars(run).items() if name != "rows"} for run in self.runs]
         differences = [
             {"model": model, "share": share, **asdict(each), "is_sure": each.is_sure}
@@ -284,7 +284,7 @@ class Comparison:
         }
 
     def write(self, output: Path, reporter: Reporter) -> None:
-        """Write the folder."""
+        """Write the report to its folder."""
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             (unfinished / "comparison.md").write_text(
@@ -298,7 +298,7 @@ class Comparison:
             write_json(unfinished / DATA, self.to_json())
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:
-        """Return for each model its numbers of training examples, each with the scores of all seeds."""
+        """Return, for each model, its numbers of training examples, each with the scores for all seeds."""
         return {
             model: [
                 (self._num_examples(share), [run.score for run in self.of_setting(model, share)])

@@ -32,7 +32,7 @@ _WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
 @dataclass(frozen=True)
 class TaggedToken:
-    """A token and its tag, with the number of columns of their line and whether it is CoNLL-U."""
+    """A token with its tag, the number of columns on its line, and whether the line is CoNLL-U."""
 
     token: str
     tag: str
@@ -57,7 +57,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 
 
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
-    """Return the examples of tagged sentences, as `read_conll` does."""
+    """Return the examples for tagged sentences, like `read_conll`."""
     if not sentences:
         raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag per line.")
     notes: list[str] = []
@@ -69,7 +69,7 @@ def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tu
 
 
 def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> None:
-    """Raise CorpusError if lines differ in their number of columns: they are probably sentences, not tokens."""
+    """Raise CorpusError if lines differ in their number of columns, since they are probably sentences, not tokens."""
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
@@ -98,7 +98,7 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
 
 
 def has_columns(line: str) -> bool:
-    """Return whether a line has tab-separated columns, or is a token with a span tag."""
+    """Return whether a line has tab-separated columns or is a token with a span tag."""
     cells = _cells(line) if line else []
     return "\t" in line or (len(cells) > 1 and marks_span(cells[-1])) or (len(cells) == 2 and cells[1] == OUTSIDE)
 
@@ -156,7 +156,7 @@ def _column(given: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
-    """Return whether tokens end in their places in words: 0, or one more than the token before."""
+    """Return whether tokens end in their position within a word: 0, or one more than the token before."""
     fitting = Counter[bool]()
     for rows in sentences:
         matches = [_NUMBERED.fullmatch(row.token) for row in rows]
@@ -191,5 +191,5 @@ def _example(rows: Sequence[TaggedToken], *, by_words: bool) -> Example:
 
 
 def _needs_space(before: str, after: str) -> bool:
-    """Return whether two words need a space between them, because both are in a script that uses spaces."""
+    """Return whether two words need a space between them, because both use a script that has spaces."""
     return before[-1].isascii() and before[-1].isalnum() and after[0].isascii() and after[0].isalnum()

@@ -34,7 +34,7 @@ _SORTED = "The data seems to come from a file sorted by label. Shuffle that file
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The examples of a task, and their files."""
+    """The examples of a task, and the files they come from."""
 
     train: Sequence[Example]
     dev: Sequence[Example]  # the examples that decide when to stop
@@ -46,7 +46,7 @@ class Dataset:
     is_split: bool = False  # whether the examples came undivided in one file, and were split here
 
     def parts(self) -> dict[str, Sequence[Example]]:
-        """Return the examples by part name."""
+        """Return the examples by name of the part."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     def labels(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Dataset:
 
 
 def output_labels(dataset: Dataset) -> tuple[str, ...]:
-    """Return the labels of the training examples; for spans, every form of tag for each type."""
+    """Return the labels in the training examples; for spans, every form of tag for each type."""
     labels = dataset.labels()
     if not dataset.scheme:
         return labels
@@ -64,7 +64,7 @@ def output_labels(dataset: Dataset) -> tuple[str, ...]:
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Find the data files in a folder; raise CorpusError unless exactly one has training examples."""
+    """Find the data files in a folder; raise CorpusError unless exactly one contains training examples."""
     folder = files.data
     if not folder.is_dir():
         return files
@@ -96,7 +96,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with the part, or else has it among its words."""
+    """Return the file whose name begins with the part, or otherwise contains it as a word."""
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     found = [path for path in files if _part_named(words[path][:1]) == part]
     found = found or [path for path in files if _part_named(words[path]) == part]
@@ -107,12 +107,12 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
 
 
 def _part_named(words: Sequence[str]) -> str:
-    """Return the part named by the first matching word; "" if no word matches."""
+    """Return the part named by the first matching word, or "" if no word matches."""
     return next((part for part in map(part_named, words) if part), "")
 
 
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
-    """Read, split and validate the data of a task from the files that `find_files` found.
+    """Read, split and validate the data of a task from the files found by `find_files`.
 
     With `needs_test`, the development file becomes the test file if there is no other.
     """
@@ -143,7 +143,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
 
 
 def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[str, Labelled]:
-    """Read each file; leave out test examples found in a folder if they have no labels."""
+    """Read each file; skip test examples found in a folder if they have no labels."""
     read: dict[str, Labelled] = {}
     for part, path in files.paths().items():
         try:
@@ -169,7 +169,7 @@ def _require_alike(read: dict[str, Labelled]) -> None:
 
 
 def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> dict[str, list[Example]]:
-    """Divide the data as its files, or a column of the only file, divide it; split off missing parts."""
+    """Split the data as its files, or a column of the only file, say; then split off any missing parts."""
     if "dev" in parts:
         return parts
     if "test" in parts:
@@ -187,7 +187,7 @@ def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> d
 def _split(
     parts: dict[str, list[Example]], fractions: dict[str, float], seed: int, reporter: Reporter
 ) -> dict[str, list[Example]]:
-    """Split off fractions of the training examples, by text, so that all copies are in one part."""
+    """Split off fractions of the training examples by text, so that all copies of a text stay together."""
     if not fractions:
         return parts
     found: dict[str, list[Example]] = {part: [] for part in ("train", *fractions)}
@@ -211,20 +211,20 @@ def _place(example: Example, seed: int, purpose: str) -> float:
 
 
 def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[Example]:
-    """Return `limit` of the examples, keeping their order; a larger limit only adds to the choice."""
+    """Return `limit` of the examples in their original order; a larger limit only adds examples."""
     ranked = sorted(range(len(examples)), key=lambda index: (_place(examples[index], seed, "limit"), index))
     return [examples[index] for index in sorted(ranked[:limit])]
 
 
 def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDArray[np.int64]:
-    """Return the fold of each example, int64, shape (N,); folds have equal size, and copies of a text share a fold."""
+    """Return each example's fold, int64, shape (N,); folds have equal size, and copies of a text share one."""
     places = [_place(example, seed, "inner fold") for example in examples]
     ranks = {place: rank for rank, place in enumerate(sorted(set(places)))}
     return np.array([num_folds * ranks[place] // len(ranks) for place in places], np.int64)
 
 
 def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
-    """Return one dataset for each test fold; copies of a text are in one fold."""
+    """Return one dataset per test fold; copies of a text are in the same fold."""
     examples = [*chain.from_iterable(dataset.parts().values())]
     fold_of = [int(num_folds * _place(example, seed, "fold")) for example in examples]
     found = []
@@ -263,7 +263,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
 
 
 def has_ids_as_labels(examples: Sequence[Example]) -> bool:
-    """Return whether most labels are unique to one text, like ids."""
+    """Return whether most labels occur with only one text, as ids do."""
     counts = Counter(example.labels[0] for example in examples if example.units is None)
     return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
 

@@ -26,7 +26,7 @@ _MOST_CHARACTERS = 16
 
 @dataclass(frozen=True, eq=False)
 class UnitText:
-    """A text and its n units."""
+    """A text split into n units."""
 
     text: str
     units: NDArray[np.int32]  # start and end of each unit in characters, int32, shape (n, 2)
@@ -46,7 +46,7 @@ class TextReader:
         self._forms = TokenForms(embedder.bundle)
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
-        """Read a raw text, and split it into units unless these are given."""
+        """Read a raw text, splitting it into units unless these are given."""
         found = align_sentences(text, self._embedder.prepare, split=self._splits, longest=LONGEST_SENTENCE)
         lines = [line for line in found if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
@@ -70,14 +70,14 @@ class TextReader:
 
 
 def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
-    """Yield the sentences, as tokens, of the texts of all examples; a pair has two texts."""
+    """Yield the sentences, as tokens, in the texts of all examples; a pair has two texts."""
     return (sentence for each in texts for text in each for sentence in text.sentences)
 
 
 def find_owners(
     units: NDArray[np.int32], tokens: NDArray[np.int32], num_characters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token with the first character of each of n units, or -1, and the unit's place in that token."""
+    """Return, for each of n units, the token with its first character, or -1, and its position in that token."""
     token_of = np.full(num_characters, -1)
     lengths = tokens[:, 1] - tokens[:, 0]
     inside = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)
@@ -95,7 +95,7 @@ Texts = Mapping[str, Sequence[Sequence[UnitText]]]
 
 
 def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
-    """Return the texts of each example with their units and tokens, by part name."""
+    """Return the texts of each example, with units and tokens, by name of the part."""
     reader = TextReader(embedder, by_words=True)
     parts = dataset.parts()
     with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
@@ -113,7 +113,7 @@ def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> 
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """The n units of a text as numbers."""
+    """The n units of a text, as numbers."""
 
     elmo_rows: NDArray[np.int64]  # row of each unit's token in the cache, 0 for none, int64, shape (n,)
     word2vec_rows: NDArray[np.int64]  # the token's row in the word2vec table, 0 for none, int64, shape (n,)
@@ -125,7 +125,7 @@ class EncodedText:
 
 
 class KnownCharacters:
-    """The characters with their own vectors: all that occur more than once in the training texts."""
+    """The characters that get their own vectors: those that occur more than once in the training texts."""
 
     def __init__(self, characters: str) -> None:
         self.characters = characters
@@ -142,7 +142,7 @@ class KnownCharacters:
         return FIRST_CHARACTER + len(self.characters)
 
     def spell(self, units: Sequence[str]) -> NDArray[np.int64]:
-        """Return the numbers of the units' characters, 0 where padded, int64, shape (n, C)."""
+        """Return the numbers of each unit's characters, padded with 0, int64, shape (n, C)."""
         width = min(max(map(len, units), default=1), _MOST_CHARACTERS)
         found = np.zeros((len(units), max(width, 1)), np.int64)
         for row, unit in enumerate(units):
@@ -208,7 +208,7 @@ class TextEncoder:
 
 
 def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:
-    """Return word2vec vectors for sentences that treat unknown words as the embedder does."""
+    """Return word2vec vectors for sentences, treating unknown words as the embedder does."""
     if embedder.unknown != "backoff":
         return word2vec
     return word2vec.of_words(token for sentence in sentences for token in sentence)

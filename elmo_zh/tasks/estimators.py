@@ -37,7 +37,7 @@ except ImportError:
 
 
 class _TaskEstimator(StringEstimator):
-    """A network on the vectors of a bundle. `fit` holds out a tenth of the texts to decide when to stop.
+    """A network on a bundle's vectors. `fit` holds out a tenth of the texts to decide when to stop.
 
     Words outside the vocabulary are read as the known words that they contain (`ElmoEmbedder.load`).
     """
@@ -90,7 +90,7 @@ class _TaskEstimator(StringEstimator):
         self.device = device
 
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
-        """Train on examples; set `task_`."""
+        """Train on examples and set `task_`."""
         job = self._job()
         _require_two(examples)
         seed = job.files.seed
@@ -113,7 +113,7 @@ class _TaskEstimator(StringEstimator):
         self.task_ = TaskModel(description, kept, embedder, word2vec, mixture.linear if mixture else None)
 
     def _job(self) -> FitJob:
-        """Return the settings in the form of `task fit`; raise ValueError for one that it would reject."""
+        """Return the settings as `task fit` takes them; raise ValueError for a setting that it would reject."""
         inputs = self.inputs
         names = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else [None]
         if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
@@ -145,7 +145,7 @@ class _TaskEstimator(StringEstimator):
         return found
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the trained network as a task folder for `TaskModel.load` and `elmo-zh task predict`.
+        """Write the trained network to a task folder for `TaskModel.load` and `elmo-zh task predict`.
 
         Labels are written as strings. The folder refers to the bundle and does not contain it. Its only score is from
         the held-out tenth of the texts.
@@ -163,7 +163,7 @@ class _TaskEstimator(StringEstimator):
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
-    """Classifies texts: the BiLSTM of `task fit classify`.
+    """Classifies texts with the BiLSTM of `task fit classify`.
 
         scores = cross_val_score(ElmoClassifier("runs/latest/model"), texts, labels, cv=5)
 
@@ -199,7 +199,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         return self
 
     def _names(self) -> list[str]:
-        """Return the labels in the form that the network and its folder use."""
+        """Return the labels in the form used by the network and its folder."""
         return list(map(str, self.classes_))
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
@@ -222,7 +222,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
 
 
 class ElmoTagger(_TaskEstimator):
-    """Tags the characters of texts: the BiLSTM-CRF of `task fit tag`.
+    """Tags the characters of texts with the BiLSTM-CRF of `task fit tag`.
 
         tagger = ElmoTagger("runs/latest/model").fit(["我在北京"], [["O", "O", "B-LOC", "I-LOC"]])
 
@@ -257,7 +257,7 @@ class ElmoTagger(_TaskEstimator):
         return [prediction.tags for prediction in predictions if isinstance(prediction, TagPrediction)]
 
     def score(self, X: Iterable[str], y: Iterable[Sequence[str]]) -> float:
-        """Return the F1 of whole spans, or the accuracy if the tags mark no spans."""
+        """Return the F1 of whole spans, or the accuracy if the tags do not mark spans."""
         examples = _tagged(X, y, "score")
         check_is_fitted(self, "task_")
         predictions = self.task_.predict([example.texts[0] for example in examples])

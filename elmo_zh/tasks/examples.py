@@ -1,4 +1,4 @@
-"""Labelled examples, and the tags that mark spans in them: BIO, BMES and BIOES.
+"""Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES.
 
 A span is (first unit, unit after the last, type). Internally, spans are always marked by BIOES tags (Ratinov and Roth
 2009, who call them BILOU). Tags are read as by conlleval: a tag that does not continue a span begins one.
@@ -34,7 +34,7 @@ class Example:
 
     @property
     def key(self) -> str:
-        """The texts without labels, equal for copies of an example."""
+        """The texts without labels, which are equal for copies of an example."""
         return "\t".join(self.texts)
 
 
@@ -52,20 +52,20 @@ class Labelled:
 
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:
-    """Describe the tags of the data for users."""
+    """Describe the tags in the data for users."""
     if scheme:
         return f"{scheme} spans of words" if by_words else f"{scheme} spans of characters"
     return "one tag per word" if by_words else "one tag per character"
 
 
 def marks_span(tag: str) -> bool:
-    """Return whether a tag has a scheme's prefix and a span type, such as B-PER."""
+    """Return whether a tag has a scheme's prefix and a span type, as in B-PER."""
     match = _TAG.fullmatch(tag)
     return bool(match and match[2])
 
 
 def detect_scheme(tags: Iterable[str], name: str) -> str:
-    """Return the scheme of a file's tags, "" if they mark no spans; raise CorpusError if they fit no single scheme."""
+    """Return the scheme of a file's tags, "" if they mark no spans; raise CorpusError unless one scheme fits."""
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {match[1] for match in parsed.values() if match}
@@ -88,7 +88,7 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
 
 
 def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
-    """Return the spans marked by tags of any scheme, and the number of tags that do not fit the tag before.
+    """Return the spans marked by tags of any scheme, and how many tags do not fit the tag before them.
 
     >>> spans_of(["B-PER", "I-PER", "O", "I-LOC"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], 1)
@@ -112,7 +112,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
 
 
 def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> list[str]:
-    """Return tags that mark the given spans.
+    """Return tags that mark these spans.
 
     >>> tags_of([(0, 3, "PER"), (4, 5, "LOC")], 5, "BMES")
     ['B-PER', 'M-PER', 'E-PER', 'O', 'S-LOC']
@@ -129,7 +129,7 @@ def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> lis
 
 
 def may_follow(tag: str, following: str) -> bool:
-    """Return whether one BIOES tag may follow another; "" stands for the start and the end."""
+    """Return whether one BIOES tag may follow another; "" stands for both start and end."""
     before, after = _TAG.fullmatch(tag), _TAG.fullmatch(following)
     if before and before[1] in "BI":
         return bool(after and after[1] in "IE" and after[2] == before[2])

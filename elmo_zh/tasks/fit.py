@@ -82,7 +82,7 @@ def fit_task(
 
 
 def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
-    """Return the settings with the inputs that the data and the model allow, and with a mixture only for classes."""
+    """Return the settings with the inputs that data and model allow, and with a mixture only for classes."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:
@@ -147,7 +147,7 @@ class PreparedTask:
     def prepare(
         cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter
     ) -> "PreparedTask":
-        """Read the texts and compute their vectors, unless they are in `parts` already."""
+        """Read the texts and compute their vectors, unless `parts` already has them."""
         texts = read_texts(dataset, embedder, reporter)
         sentences = list(sentences_of(chain(*texts.values())))
         cache: VectorCache | LiveVectors | None = None
@@ -175,7 +175,7 @@ class PreparedTask:
         word2vec: Word2Vec | None,
         reporter: Reporter,
     ) -> "PreparedTask":
-        """Prepare already read texts, with the vectors to use as inputs, for training."""
+        """Prepare texts that are already read, with the vectors to use as inputs, for training."""
         settings = job.settings
         word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
         characters = None
@@ -206,7 +206,7 @@ class PreparedTask:
         )  # fmt: skip
 
     def head(self, seed: int) -> TaskHead:
-        """Return a network with initial weights from a seed."""
+        """Return a network whose initial weights are drawn with a seed."""
         torch.manual_seed(seed)
         return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
 
@@ -216,7 +216,7 @@ class PreparedTask:
         return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
 
     def train(self, seed: int, folder: Path) -> TrainedHead:
-        """Train a network from one seed."""
+        """Train a network with one seed."""
         if isinstance(self.encoder.cache, LiveVectors):
             self.encoder.cache.reset()
         trained = train_head(
@@ -244,7 +244,7 @@ class PreparedTask:
         return head
 
     def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
-        """Return a network's predictions for a part of the data; spans are marked by BIOES tags."""
+        """Return a network's predictions for one part of the data, with spans marked by BIOES tags."""
         description = replace(self.describe(), scheme="BIOES" if self.dataset.scheme else "")
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
@@ -274,7 +274,7 @@ class PreparedTask:
     def describe(
         self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None, mixture: Mixture | None = None
     ) -> TaskDescription:
-        """Return the content of task.json for a trained network, or a mixture with it, and its scores."""
+        """Return the content of task.json for a trained network or a mixture with it, and its scores."""
         bundle, job = self.embedder.bundle, self.job
         reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
         is_kept = mixture is None or NETWORK in mixture.weights
@@ -302,7 +302,7 @@ class PreparedTask:
         )
 
     def write(self, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
-        """Write the folder of the best trained network."""
+        """Write the best trained network to its folder."""
         best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
         by_seed: dict[str, Any] = {}
         for number, (seed, each) in enumerate(zip(self.job.seeds(), trained, strict=True)):
@@ -335,7 +335,7 @@ class PreparedTask:
         return FitReport(output, description, self.metric, [*self._doubts(chosen_scores)])
 
     def _doubts(self, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-        """Yield reasons not to use a network: labels that are ids, or scores reached without a network."""
+        """Yield reasons not to use a network: labels that are ids, or scores reached without any network."""
         settings, part = self.job.settings, self._scored_parts()[-1]
         examples, value = self.dataset.parts()[part], float(scores[part][self.metric])
         tested = counted(len(examples), f"{part} example")
@@ -358,7 +358,7 @@ class PreparedTask:
             yield f"{self.metric} {value:.4f} on {tested}: it has learned nothing that shows there."
 
     def _write_bilm(self, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Write the biLM trained with the network as a bundle; return the model's entry for task.json."""
+        """Write the biLM trained with the network as a bundle; return the model's entry in task.json."""
         bundle = self.embedder.bundle
         bilm = copy.deepcopy(bundle.bilm).cpu()
         bilm.load_state_dict(weights)

@@ -42,7 +42,7 @@ _LARGEST = 10**15
 
 @dataclass(frozen=True)
 class _Given:
-    """A span as given in the file; its surface is "" if the file does not give it."""
+    """A span as given in the file; its surface is "" if the file does not include it."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class _Sentence:
 
 
 def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str]]:
-    """Return the texts of JSON lines with a BIOES tag for each character, and notes on how the file was read."""
+    """Return the texts in JSON lines with a BIOES tag for each character, and notes on how the file was read."""
     sentences = list(_sentences(text, text_column, label_column))
     if not sentences:
         raise CorpusError(f"{text.name} has no records. Give one JSON object per line.")
@@ -93,7 +93,7 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
 
 
 def _given(value: Any, where: str) -> Iterator[_Given]:
-    """Yield the spans of one record."""
+    """Yield the spans in one record."""
     try:
         if isinstance(value, dict):
             for kind, surfaces in value.items():
@@ -127,7 +127,7 @@ def _field(entry: dict[str, Any], names: Sequence[str]) -> Any:
 
 
 def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
-    """Return the span from a start, an end, a type and a surface; raise CorpusError for an invalid or missing value."""
+    """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
     start, end, kind, surface = values
     if isinstance(kind, list) and len(kind) == 1:
         [kind] = kind
@@ -150,7 +150,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
-    """Return 1 if `end` is the last character of a span, 0 if it is the one after it."""
+    """Return 1 if `end` is a span's last character, or 0 if it is the character after that."""
     votes = Counter(
         offset
         for sentence in sentences
@@ -168,7 +168,7 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
 
 
 def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
-    """Return the spans of a text; raise CorpusError for an impossible span."""
+    """Return the spans of a text; raise CorpusError if one is impossible."""
     spans = []
     for span in sentence.spans:
         start, end = span.start, span.end + past_end
@@ -200,7 +200,7 @@ def _continues(text: str, place: int) -> bool:
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans without those that overlap a longer one."""
+    """Return the spans that do not overlap a longer one."""
     kept: list[Span] = []
     for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0], span[2])):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
@@ -209,12 +209,12 @@ def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
 
 
 def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> bool:
-    """Return whether the first object of a file has a list of tags."""
+    """Return whether the first object in a file has a list of tags."""
     return next((_fields(record, text_column, label_column) for record in iter_objects(text)), None) is not None
 
 
 def _fields(record: dict[str, Any], text_column: str, label_column: str) -> tuple[str, str] | None:
-    """Return the fields with the tokens and tags; None if there are none, as in data with spans."""
+    """Return the fields with the tokens and the tags, or None if there are none, as in data with spans."""
     tags = next((name for name in ([label_column] if label_column else _TAG_NAMES) if _is_list(record.get(name))), "")
     names = [text_column] if text_column else _TOKEN_NAMES
     tokens = next((name for name in names if name != tags and isinstance(record.get(name), list | str)), "")
@@ -226,7 +226,7 @@ def _is_list(value: Any) -> bool:
 
 
 def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
-    """Return the sentences of JSON objects, as `read_conll` does."""
+    """Return the sentences in JSON objects, like `read_conll`."""
     fields: tuple[str, str] | None = None
     sentences = []
     for number, record in enumerate(iter_objects(text), start=1):
@@ -251,7 +251,7 @@ def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
 
 
 def is_table_of_lists(text: DecodedText) -> bool:
-    """Return whether each of the first rows, except a header, has many tokens and as many tags."""
+    """Return whether each of the first rows, apart from a header, has several tokens and as many tags."""
     rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
     rows = rows[1:] if rows and _is_header(rows[0]) else rows
     are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)
@@ -269,7 +269,7 @@ def _is_header(row: Sequence[Sequence[str]]) -> bool:
 
 
 def read_table_of_lists(text: DecodedText) -> tuple[list[Example], list[str], bool]:
-    """Return the sentences of a table with a sentence and its tags in each row, as `read_conll` does."""
+    """Return the sentences in a table that has a sentence and its tags in each row, like `read_conll`."""
     sentences = []
     for number, row in enumerate(map(_items, rows_of(text, "tsv")), start=1):
         if any(row) and not (number == 1 and _is_header(row)):

@@ -51,19 +51,19 @@ class Batch:
 
 
 class Dropout(nn.Module):
-    """Dropout with masks that are cheap to draw (`model.bilm.drop`)."""
+    """Dropout whose masks are cheap to draw (`model.bilm.drop`)."""
 
     def __init__(self, fraction: float) -> None:
         super().__init__()
         self.fraction = fraction
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the values; in training, a fraction of them is set to zero."""
+        """Return the values, in training with a fraction of them set to zero."""
         return drop(values, self.fraction) if self.training else values
 
 
 class CharacterEmbedding(nn.Module):
-    """The mean of the learned vectors of a unit's characters, and a vector for the unit's place in its word."""
+    """The mean of the learned vectors of a unit's characters, and a vector for its position in its word."""
 
     def __init__(self, num_characters: int, dimension: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class CharacterEmbedding(nn.Module):
 
 
 class InputLayer(nn.Module):
-    """Concatenates the inputs of each unit: word2vec, characters and the mix of ELMo's layers."""
+    """Concatenates the inputs of each unit: word2vec, characters and the mix of ELMo layers."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class InputLayer(nn.Module):
 
 
 class OutputElmo(nn.Module):
-    """Appends ELMo, with its own mix, to the output of a network, [h; ELMo], or leaves the output unchanged."""
+    """Appends ELMo, with its own mix, to a network's output, [h; ELMo], or leaves the output unchanged."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class MergedBiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set a network's LSTMs to the fastest or a known training precision; return its name, "" without LSTMs."""
+    """Set a network's LSTMs to the fastest or a given training precision; return its name, "" without LSTMs."""
     name = known
     for module in network.modules():
         if isinstance(module, BiLSTM):
@@ -191,19 +191,19 @@ def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") 
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
-    """Return the network that reads the inputs, chosen by the settings."""
+    """Return the network that reads the inputs, as selected in the settings."""
     if settings.encoder == "merged":
         return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
     return BiLSTM(input_dim, settings.hidden_dim)
 
 
 def pool_mean(vectors: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over the units of each text, zeros for a text without units, shape (B, dimension)."""
+    """Return the mean over each text's units, zeros for a text without units, shape (B, dimension)."""
     return (vectors * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
 
 
 def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum over the units of each text, zeros for a text without units, shape (B, dimension)."""
+    """Return the maximum over each text's units, zeros for a text without units, shape (B, dimension)."""
     lowest = vectors.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
     return lowest.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
 
@@ -212,7 +212,7 @@ class CRF(nn.Module):
     """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
-        """Start from equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
+        """Start with equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
         super().__init__()
         self.tags = tuple(tags)
         count = len(tags)
@@ -253,7 +253,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return the most probable tags of each text (Viterbi); ties go to the lower tag number, from the end."""
+        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, from the end."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):
@@ -279,7 +279,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def span_probabilities(self, emissions: Tensor, tags: Sequence[int]) -> list[float]:
-        """Return the probability of each span marked by a text's n BIOES tags; emissions have shape (n, K).
+        """Return the probability of each span marked by a text's n BIOES tags, from emissions of shape (n, K).
 
         Only one sequence of tags marks a span. Its probability is the sum over all beginnings up to its first tag,
         times the score of its tags, times the sum over all endings, divided by the sum over all sequences.
@@ -304,7 +304,7 @@ class CRF(nn.Module):
 
 
 def _log_sums(starts: Tensor, transitions: Tensor, emissions: Tensor, mask: Tensor) -> Iterator[Tensor]:
-    """Yield for each unit the log-sum over all sequences up to it that end with each tag, T times shape (B, K).
+    """Yield, for each unit, the log-sum over all sequences up to it that end in each tag: T times shape (B, K).
 
     Each step is a product of probabilities in float64, much faster than torch.logsumexp over (B, K, K). Starts are
     (K,), transitions (K, K), emissions (B, T, K); padding repeats the sums of the last unit.

@@ -47,7 +47,7 @@ def known_grams(texts: Iterable[str]) -> dict[str, int]:
 
 
 def gram_features(texts: Sequence[str], numbers: Mapping[str, int]) -> Features:
-    """Return one plus the logarithm of each text's count of each numbered n-gram, sparse."""
+    """Return one plus the log of each text's count of each numbered n-gram, as a sparse matrix."""
     rows = []
     for text in texts:
         counts = Counter(gram for gram in _grams(text.lower()) if gram in numbers)
@@ -64,7 +64,7 @@ def _grams(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Logistic regression on features that are shifted, scaled, and normalised to length 1 for each text.
+    """Logistic regression on features that are shifted, scaled, and normalised to length 1 per text.
 
     Attributes:
         columns: The features to read, int64, shape (D,).
@@ -81,14 +81,14 @@ class LinearModel:
     bias: Features
 
     def log_probabilities(self, features: Features) -> Floats:
-        """Return log-probabilities of the classes, float64, shape (N, K)."""
+        """Return log probabilities of the classes, float64, shape (N, K)."""
         scaled = _scaled(features[:, self.columns], self.shift, self.scale)
         found: Floats = log_softmax((scaled @ self.weights + self.bias).astype(np.float64), axis=1)
         return found
 
 
 def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], Features, Features]:
-    """Return which features to read, with shift and scale.
+    """Return which features to use, with their shift and scale.
 
     Sparse features must occur in two texts, and are scaled by inverse document frequency; others are standardised.
     """
@@ -113,7 +113,7 @@ def _scaled(features: Features, shift: Features, scale: Features) -> Features:
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear:
-    """A linear model, and predictions for each training text by models that had not seen it.
+    """A linear model, and predictions for each training text by models that have not seen it.
 
     Attributes:
         model: The model fitted on all training texts.
@@ -134,7 +134,7 @@ def fit_linear(
     fold_of: NDArray[np.int64],
     strengths: Sequence[float] = _STRENGTHS,
 ) -> FittedLinear:
-    """Fit a model on all texts and, for each fold, on the other folds, with the best penalty for the first fold.
+    """Fit a model on all texts and one per fold on the other folds, with the best penalty for the first fold.
 
     Args:
         features: Shape (N, D).
@@ -161,7 +161,7 @@ def fit_linear(
 def _fit_path(
     features: Features, classes: NDArray[np.int64], num_classes: int, strengths: Sequence[float]
 ) -> list[tuple[float, LinearModel]]:
-    """Fit with each strength, starting from the weights of the one before."""
+    """Fit with each strength in turn, starting from the previous one's weights."""
     columns, shift, scale = _scaling(features, num_classes)
     scaled = _scaled(features[:, columns], shift, scale)
     transposed = scaled.T.tocsr() if issparse(scaled) else scaled.T
@@ -227,13 +227,13 @@ def text_features(
 
 
 def _pooled(vectors: NDArray[Any]) -> Features:
-    """Return the mean and the standard deviation of a text's vectors as one row; zeros for a text without tokens."""
+    """Return the mean and standard deviation of a text's vectors as one row; zeros for a text without tokens."""
     found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
     return np.concatenate([found.mean(axis=0).ravel(), found.std(axis=0).ravel()])
 
 
 class LinearModels:
-    """Fits linear models on subsets of a dataset; the features of all examples are computed once, when needed."""
+    """Fits linear models on subsets of a dataset; features of all examples are computed once, when needed."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class LinearModels:
         return class_predictions(mix(found, weights), labels), sum(each.seconds for each in fitted)
 
     def fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
-        """Return a model fitted on some of the examples, fitting it unless that is done already."""
+        """Return a model for some of the examples, fitting it unless that is done already."""
         key = (name, *(self._rows[id(example)] for example in train))
         if key not in self._fitted:
             folds = fold_numbers(train, _NUM_FOLDS, self._seed)
@@ -292,12 +292,12 @@ class LinearModels:
 
 
 def class_numbers(examples: Sequence[Example], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return the number of the class of each example, int64, shape (N,)."""
+    """Return each example's class number, int64, shape (N,)."""
     numbers = {label: number for number, label in enumerate(labels)}
     return np.array([numbers[example.labels[0]] for example in examples], np.int64)
 
 
 def class_predictions(logs: Floats, labels: Sequence[str]) -> list[Prediction]:
-    """Return log-probabilities of classes, shape (N, K), as predictions."""
+    """Return log probabilities of classes, shape (N, K), in the form of predictions."""
     found = [dict(zip(labels, row, strict=True)) for row in np.exp(logs).tolist()]
     return [ClassPrediction(max(row, key=lambda label: row[label]), row) for row in found]

@@ -41,7 +41,7 @@ _ARRAYS = ("shift", "scale", "weights", "bias")
 
 @dataclass(frozen=True, eq=False)
 class LinearMember:
-    """A linear model and its kind of features; `grams` has the character n-grams of its columns, if it reads any."""
+    """A linear model and its kind of features; `grams` has the n-grams of its columns, if it reads characters."""
 
     name: str
     model: LinearModel
@@ -49,7 +49,7 @@ class LinearMember:
 
     @classmethod
     def of(cls, name: str, model: LinearModel, grams: Sequence[str]) -> "LinearMember":
-        """Return a model reduced to the columns that it reads; `grams` has the n-grams of all `CHARACTERS` columns."""
+        """Return a model reduced to the columns it reads; `grams` has the n-grams of all `CHARACTERS` columns."""
         own = [grams[column] for column in model.columns] if name == CHARACTERS else []
         return cls(name, replace(model, columns=np.arange(len(model.columns))), own)
 
@@ -60,7 +60,7 @@ class LinearMember:
     def log_probabilities(
         self, texts: Sequence[UnitText], cache: VectorCache | None, word2vec: Word2Vec | None
     ) -> Floats:
-        """Return log-probabilities of the classes, float64, shape (N, K)."""
+        """Return log probabilities of the classes, float64, shape (N, K)."""
         return self.model.log_probabilities(text_features(self.name, texts, self._numbers, cache, word2vec))
 
 
@@ -72,7 +72,7 @@ def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The held-out score of a member, and the scores of the mixture of earlier members without and with it."""
+    """A member's held-out score, and the scores of the mixture of earlier members without and with it."""
 
     name: str
     num_labels: int
@@ -83,17 +83,17 @@ class Judged:
 
 
 class GrowingMixture:
-    """A mixture that tries members one by one, and keeps a member only if it helps on held-out labels."""
+    """A mixture that tries members one by one and keeps those that help on held-out labels."""
 
     def __init__(self, classes: NDArray[np.int64], score: Callable[[NDArray[np.int64], Floats], float]) -> None:
-        """Start with the classes of N texts; `score` scores log-probabilities against classes, higher is better."""
+        """Start with the classes of N texts; `score` rates log probabilities against classes, higher is better."""
         self._classes, self._score = classes, score
         self._logs: Floats = np.zeros(0)
         self._weights: dict[str, float] = {}
         self._judged: list[Judged] = []
 
     def offer(self, name: str, logs: Floats, rows: NDArray[np.int64] | None = None) -> None:
-        """Offer a classifier by its log-probabilities for some of the texts, which it was not fitted on.
+        """Offer a classifier's log probabilities for some of the texts, on which it must not have been fitted.
 
         It is kept if it makes the true classes significantly more probable, and the score is not lower.
         """
@@ -122,11 +122,11 @@ class GrowingMixture:
         self._judged.append(Judged(**reached, without=without, together=together))
 
     def weights(self) -> dict[str, float]:
-        """Return the weights of the kept members, which sum to 1."""
+        """Return the weights of the members kept, which sum to 1."""
         return {name: round(weight, 4) for name, weight in self._weights.items() if weight}
 
     def judged(self) -> list[Judged]:
-        """Return the scores of each member, in the order of the offers."""
+        """Return the scores of each member, in the order in which they were offered."""
         weights = self.weights()
         return [replace(each, weight=weights.get(each.name, 0.0)) for each in self._judged]
 
@@ -163,7 +163,7 @@ def fit_mixture(
     score: Callable[[NDArray[np.int64], Floats], float],
     reporter: Reporter,
 ) -> Mixture:
-    """Fit linear models on training and development examples; choose a mixture with the network on held-out labels.
+    """Fit linear models on training and development examples, and choose their mixture with the network.
 
     Linear models are judged on all labels, in five folds, and the network on the development examples.
 
@@ -206,7 +206,7 @@ def fit_mixture(
 
 
 def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
-    """Write linear models as a safetensors file."""
+    """Write linear models to a safetensors file."""
     tensors = {}
     for name, member in members.items():
         arrays = {each: getattr(member.model, each) for each in _ARRAYS}
@@ -243,5 +243,5 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, Li
 
 
 def linear_names(inputs: Sequence[str]) -> list[str]:
-    """Return the features of a mixture's linear models, given the inputs of its network."""
+    """Return the feature kinds of a mixture's linear models, given its network's inputs."""
     return [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]

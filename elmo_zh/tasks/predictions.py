@@ -1,4 +1,4 @@
-"""Predictions of a task for a text, and their rows in a file: JSON lines, a table, or CoNLL."""
+"""A task's predictions for a text, and the rows that represent them: JSON lines, a table, or CoNLL."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from elmo_zh.tasks.examples import spans_of, tags_of
 
 @dataclass(frozen=True)
 class ClassPrediction:
-    """The class of a text or a pair.
+    """The predicted class of a text or a pair.
 
     Attributes:
         label: The most probable class.
@@ -27,14 +27,14 @@ class ClassPrediction:
 
 @dataclass(frozen=True)
 class NumberPrediction:
-    """The number of a text or a pair, in regression."""
+    """The predicted number for a text or a pair, in regression."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class PredictedSpan:
-    """A span of characters.
+    """A predicted span of characters.
 
     Attributes:
         start: Its first character in the text as given.
@@ -53,7 +53,7 @@ class PredictedSpan:
 
 @dataclass(frozen=True, eq=False)
 class TagPrediction:
-    """The tags of a text.
+    """The predicted tags of a text.
 
     Attributes:
         text: The text as given.
@@ -78,7 +78,7 @@ Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
-    """Convert BIOES tags of a text to spans and to the tags of a scheme; without a scheme, keep the tags."""
+    """Convert a text's BIOES tags to spans and to the tags of a scheme; without a scheme, keep the tags."""
     units = [text[start:end] for start, end in offsets]
     if not scheme:
         return TagPrediction(text, units, offsets, list(tags), [], marks_spans=False)
@@ -102,7 +102,7 @@ def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_text
 
 
 def rows_of(form: PredictionForm, number: int, texts: Sequence[str], prediction: Prediction) -> str:
-    """Return one prediction as JSON, as a row for each text, span or unit, or as CoNLL; texts count from 0."""
+    """Return one prediction as JSON, as a row per text, span or unit, or as CoNLL; texts are counted from 0."""
     if form.format == "jsonl":
         return json.dumps({**_named(texts), **_values(prediction)}, ensure_ascii=False) + "\n"
     if isinstance(prediction, TagPrediction):

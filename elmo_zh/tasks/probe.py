@@ -1,4 +1,4 @@
-"""Probe each layer of a model separately: parts of speech with a linear probe."""
+"""Probe each layer of a model separately for parts of speech with a linear probe."""
 
 import copy
 import hashlib
@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probed:
-    """The scores of one layer, or of other vectors, without a layer number, to compare with the layers."""
+    """The scores of one layer or, without a layer number, of other vectors to compare with the layers."""
 
     name: str
     layer: int | None
@@ -52,7 +52,7 @@ class Probed:
 
     @property
     def score(self) -> float:
-        """The accuracy."""
+        """The accuracy of the layer."""
         return score_rows(self.rows, metric="accuracy")
 
 
@@ -67,12 +67,12 @@ class ProbeReport:
 
     @property
     def best(self) -> Probed:
-        """The layer with the highest score, on development examples if there are any; ties go to the lowest layer."""
+        """The layer with the highest score, on development examples if possible; ties go to the lowest layer."""
         layers = [each for each in self.others if each.layer is not None]
         return max(layers, key=lambda each: each.score if each.dev_score is None else each.dev_score)
 
     def difference(self, probed: Probed) -> Difference:
-        """Return how much more accurate a layer is than the baseline."""
+        """Return by how much a layer is more accurate than the baseline."""
         return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
 
     def lines(self) -> list[str]:
@@ -100,7 +100,7 @@ class ProbeReport:
         return {"elmo_zh": __version__, "what": self.what, "best_layer": self.best.layer, "rows": rows, **self.facts}
 
     def write(self, output: Path) -> None:
-        """Write the folder."""
+        """Write the report to its folder."""
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             lines = [f"# {output.name}", "", *self.lines(), ""]
@@ -110,7 +110,7 @@ class ProbeReport:
 
 @dataclass(frozen=True, eq=False)
 class LabelledVectors:
-    """N vectors, float16, shape (N, D), and their classes, int64, shape (N,); -1 for a class unseen in training."""
+    """N vectors, float16, shape (N, D), and their classes, int64, shape (N,); -1 for a class not seen in training."""
 
     vectors: NDArray[np.float16]
     classes: NDArray[np.int64]
@@ -120,7 +120,7 @@ class LabelledVectors:
 def fit_linear_probe(
     train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the classes of the test vectors, int64, shape (N,), and the accuracy on the development vectors."""
+    """Return the test vectors' predicted classes, int64, shape (N,), and the accuracy on the development vectors."""
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
     # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum
@@ -182,7 +182,7 @@ def probe_tags(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> ProbeReport:
-    """Predict the tag of each word, such as its part of speech, from the vectors of each layer separately."""
+    """Predict the tag of each word, such as its part of speech, from each layer's vectors separately."""
     reporter = reporter or SilentReporter()
     files = find_files(files, reporter)
     with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:
@@ -205,7 +205,7 @@ def probe_tags(
 
 @contextmanager
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
-    """Reserve the output of a probe; yield a work folder, which is removed at the end."""
+    """Reserve the output of a probe, and yield a work folder that is deleted at the end."""
     work = WorkFolder.of(output)
     with claimed_output(output, inputs, is_probe, force=force, kind="a probe"):
         yield work
@@ -224,7 +224,7 @@ def open_vectors(
 def word2vec_beside(
     path: Path | None, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter
 ) -> Word2Vec | None:
-    """Return the word2vec vectors of the sentences' words, to compare with the layers; None if there are none."""
+    """Return word2vec vectors for the words in the sentences, to compare with the layers, or None if unavailable."""
     if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
         reporter.note(
             f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. Name a model or run that has"
@@ -235,7 +235,7 @@ def word2vec_beside(
 
 
 def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return a probe's facts about model and data."""
+    """Return the facts about model and data that a probe reports."""
     bundle = embedder.bundle
     return {
         "model": {"path": str(bundle.path), "digest": bundle.digest},
@@ -244,7 +244,7 @@ def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict
 
 
 class _TagProbe:
-    """A probe of word tags, with their classes as numbers."""
+    """A probe of word tags, with the tags as class numbers."""
 
     def __init__(self, dataset: Dataset, texts: Texts, seed: int, reporter: Reporter) -> None:
         self._dataset, self._texts, self._seed, self._reporter = dataset, texts, seed, reporter
@@ -298,7 +298,7 @@ class _TagProbe:
             yield from (text.text[start:end] for start, end in text.units)
 
     def _by_sentence(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the numbers of right tags and of all tags in each test sentence."""
+        """Return the numbers of correct tags and of all tags in each test sentence."""
         lengths = [len(example.labels) for example in self._dataset.test]
         right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
         return np.array([(each.sum(), len(each)) for each in right], np.float64)

@@ -1,4 +1,4 @@
-"""Probe each layer of a model separately: senses of marked words by nearest neighbour."""
+"""Probe each layer of a model separately for the senses of marked words, by nearest neighbour."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ Place = tuple[tuple[str, ...], NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedWord:
-    """One occurrence of a word."""
+    """One occurrence of a word, marked in a sentence."""
 
     word: str
     sense: str  # its sense here
@@ -136,7 +136,7 @@ def probe_senses(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> ProbeReport:
-    """Predict the sense of each occurrence from the word's most similar other occurrence, for each layer separately.
+    """Predict each occurrence's sense from the word's most similar other occurrence, for each layer separately.
 
     Words with one sense or one occurrence are left out. For word2vec, the vectors of the surrounding words are
     averaged.
@@ -171,7 +171,7 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
 
 
 def _places(marked: Sequence[MarkedWord], embedder: ElmoEmbedder) -> list[Place]:
-    """Return the sentence of each marked word, and the positions of the tokens that it overlaps."""
+    """Return each marked word's sentence, and the positions of the tokens that it overlaps."""
     reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
     return [
         (tuple(map(forms.known_form, each.tokens)), np.array([each.position]))
@@ -232,7 +232,7 @@ def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[n
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return for each occurrence the sense of its word's most similar other occurrence; vectors have shape (N, D)."""
+    """Return the sense of each occurrence's most similar other one of its word; vectors have shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     of_word: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(marked):
@@ -247,7 +247,7 @@ def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -
 
 
 def _around(word2vec: Word2Vec, tokens: Sequence[str], positions: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the mean vector of a word's neighbours, float32, shape (P,); zeros without neighbours."""
+    """Return the mean vector of the words around a word, float32, shape (P,); zeros without neighbours."""
     if not len(positions):
         return np.zeros(word2vec.dimension, np.float32)
     first, last = int(positions[0]), int(positions[-1])

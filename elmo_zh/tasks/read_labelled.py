@@ -77,7 +77,7 @@ def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
 
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield the pairs of texts in a table or JSON lines; labels are ignored."""
+    """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
     for text in decoded_files(source, reading.encoding, PassedOver()):
         found = labelled_records(text, _format_of(text, reading), reading, with_label=False)
         yield from (record.cells for record in found.records)
@@ -143,7 +143,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Return examples with BIOES tags, and the number of tags that do not fit the tag before."""
+    """Return examples with BIOES tags, and how many tags do not fit the tag before them."""
     converted, num_wrong = [], 0
     for example in examples:
         spans, wrong = spans_of(example.labels)
@@ -193,7 +193,7 @@ def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
-    """Leave out the examples labelled `_NO_LABEL`, unless other labels are signs too, such as +."""
+    """Leave out examples labelled `_NO_LABEL`, unless other labels are symbols too, such as +."""
     others = {example.labels[0] for example in examples} - {_NO_LABEL}
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples

@@ -37,7 +37,7 @@ def confusion_matrix(gold: Sequence[str], predicted: Sequence[str], labels: Sequ
 
 
 def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
-    """Return `accuracy`, `macro_f1` (the mean over the labels that occur) and the F1 of each label in `by_label`."""
+    """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's F1 in `by_label`."""
     labels = sorted({*gold, *predicted})
     matrix = confusion_matrix(gold, predicted, labels)
     by_label = {
@@ -52,7 +52,7 @@ def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, An
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
-    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and the scores of each type in `by_label`.
+    """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and each type's scores in `by_label`.
 
     A span counts if its borders and its type are right. Tags may be of any scheme.
     """
@@ -68,7 +68,7 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
 
 
 def score_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, Any]:
-    """Return Pearson's `pearson` and Spearman's `spearman` correlation, and the root mean square error `rmse`."""
+    """Return the correlations `pearson` and `spearman`, and the root mean square error `rmse`."""
     given, found = np.array(gold, np.float64), np.array(predicted, np.float64)
     return {
         "pearson": _correlation(given, found),
@@ -114,7 +114,7 @@ def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
 def score_predictions(
     examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
 ) -> dict[str, Any]:
-    """Return the scores of predicted classes, numbers, spans, or tags that mark no spans."""
+    """Return the scores of predicted classes, numbers or spans, or of tags that do not mark spans."""
     first = predictions[0]
     if isinstance(first, TagPrediction):
         gold, found = [example.labels for example in examples], [_tags(each) for each in predictions]
@@ -131,7 +131,7 @@ def score_predictions(
 def confusable_labels(
     examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the true and the predicted labels for a confusion matrix; for spans, the type of each unit."""
+    """Return the true and predicted labels for a confusion matrix; for spans, the type of each unit."""
     gold: list[str] = []
     found: list[str] = []
     for example, prediction in zip(examples, predictions, strict=True):
@@ -155,7 +155,7 @@ def _type(tag: str) -> str:
 def score_examples(
     model: TaskModel, data: Path, reading: Reading, reporter: Reporter
 ) -> tuple[str, int, dict[str, Any]]:
-    """Return the main metric, the number of examples, and the scores of a trained task on a labelled file."""
+    """Return the main metric, the number of examples, and a trained task's scores on a labelled file."""
     description = model.description
     labelled = read_labelled(data, replace(reading, task_columns=description.columns))
     notes = "; ".join(labelled.notes)
@@ -191,7 +191,7 @@ def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str],
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between two scores on all test examples, and its 95% interval."""
+    """The difference between two scores over all test examples, and its 95% interval."""
 
     value: float
     low: float
@@ -211,7 +211,7 @@ def example_rows(
     marks_spans: bool = False,
     labels: Iterable[str] = (),
 ) -> Rows:
-    """Return the contribution of each example to the score, float64, shape (N, 2).
+    """Return how much each example contributes to the score, float64, shape (N, 2).
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
     the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted number.
@@ -262,7 +262,7 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 
 
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
-    """Return the score in each draw, where an example that was drawn k times counts k times."""
+    """Return the score in each draw, where an example drawn k times counts k times."""
     num_examples = models[0].shape[1]
     chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))
     found = []
@@ -287,7 +287,7 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 
 
 def _summands(models: Rows, metric: str) -> Rows:
-    """Return the summands of the examples of S trainings with rows (S, N, 2), float64, shape (S, N, K, 2).
+    """Return what the examples of S trainings with rows (S, N, 2) add to the sums, float64, shape (S, N, K, 2).
 
     For macro F1, each of K classes has 2 if it is predicted rightly, and 1 if it is the true class plus 1 if it is the
     predicted one. Otherwise K is 1.
@@ -300,14 +300,14 @@ def _summands(models: Rows, metric: str) -> Rows:
 
 
 def _sums(counts: Rows, summands: Rows) -> Rows:
-    """Return the sums of D draws, float64, shape (S, D, K, 2), given the examples' `counts` in them, shape (D, N)."""
+    """Return the sums for D draws, float64, shape (S, D, K, 2), given each example's `counts` in them, shape (D, N)."""
     num_trainings, num_examples, num_classes, _ = summands.shape
     flat = counts @ summands.reshape(num_trainings, num_examples, 2 * num_classes)
     return flat.reshape(num_trainings, len(counts), num_classes, 2)
 
 
 def _ratios(sums: Rows) -> Rows:
-    """Return the ratios along the last axis, averaged over classes whose denominator is above 0."""
+    """Return ratios along the last axis, averaged over the classes whose denominator is above 0."""
     wholes = sums[..., 1]
     ratios = np.divide(sums[..., 0], wholes, out=np.zeros(wholes.shape), where=wholes > 0)
     found: Rows = ratios.sum(axis=-1) / np.maximum(1, (wholes > 0).sum(axis=-1))

@@ -1,4 +1,4 @@
-"""The files of a trained task, including its description, task.json."""
+"""The files of a trained task, including its description in task.json."""
 
 import json
 import math
@@ -61,7 +61,7 @@ class TaskDescription:
 
     @property
     def marks_spans(self) -> bool:
-        """Whether tags mark spans."""
+        """Whether the tags mark spans."""
         return bool(self.scheme)
 
     @property
@@ -70,16 +70,16 @@ class TaskDescription:
         return not self.members or NETWORK in self.members
 
     def reads(self, name: str) -> bool:
-        """Return whether a network or a linear model reads an input."""
+        """Return whether a network or a linear model uses an input."""
         return name in self.members or (self.has_network and name in self.settings.inputs)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the texts and the label in the training data, also used for other files; empty if unknown."""
+        """The text and label columns of the training data, also used for other files; empty if unknown."""
         return tuple(self.training.get("columns", ()))
 
     def save(self, layout: TaskLayout) -> None:
-        """Write task.json, including digests of the existing weights."""
+        """Write task.json, including the digests of existing weights."""
         files = [path for path in (layout.head, layout.linear) if path.is_file()]
         own = {**asdict(self), "digests": {path.name: file_digest(path) for path in files}}
         number = MIXTURE_FORMAT if self.members else TASK_FORMAT
@@ -113,7 +113,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
 
 
 def _require_types(description: TaskDescription) -> None:
-    """Raise ValueError, KeyError or TypeError for a value that no training writes."""
+    """Raise ValueError, KeyError or TypeError for a value that no training would write."""
     settings, sizes, model = description.settings, description.sizes, description.model
     needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
     # Two numbers are those of padding and of unknown characters.

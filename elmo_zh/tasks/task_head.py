@@ -1,4 +1,4 @@
-"""The networks of tasks, with their common loss and predictions."""
+"""The networks for tasks, with the loss and the predictions that they share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -153,7 +153,7 @@ class Tagger(nn.Module):
 
 @dataclass(frozen=True)
 class TagProbabilities:
-    """The numbers of a text's tags, with the probability of each tag and, in order, of each span that they mark."""
+    """The tag numbers of a text, the probability of each tag and, in order, of each span that the tags mark."""
 
     tags: list[int]
     of_tags: list[float]
@@ -161,7 +161,7 @@ class TagProbabilities:
 
 
 class TaskHead(nn.Module):
-    """A network with its loss and its predictions."""
+    """A network with its loss and predictions."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
-        """Return the loss of a batch: the mean over its texts, plus the penalty of the scalar mixes.
+        """Return the loss of a batch: the mean over its texts, plus the penalty on the scalar mixes.
 
         Targets are class numbers, int64, shape (B,); standardised numbers, float32, shape (B,); or tag numbers, int64,
         shape (B, T). Pairs have two batches of texts.
@@ -187,7 +187,7 @@ class TaskHead(nn.Module):
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Batch]) -> list[Any]:
-        """Return for each text the class probabilities, a standardised number, or the tag numbers."""
+        """Return, for each text, the class probabilities, a standardised number, or the tag numbers."""
         outputs = self.network(texts)
         if isinstance(self.network, Tagger):
             return list(self.network.crf.best_tags(outputs, texts[0].mask))
@@ -197,7 +197,7 @@ class TaskHead(nn.Module):
 
     @torch.no_grad()
     def predict_tags(self, texts: Sequence[Batch]) -> list[TagProbabilities]:
-        """Return for each text the tag numbers, with the probabilities of these tags and of their spans."""
+        """Return, for each text, the tag numbers with the probabilities of the tags and of their spans."""
         network, [batch] = self.network, texts
         assert isinstance(network, Tagger)
         emissions = network(texts)
@@ -210,7 +210,7 @@ class TaskHead(nn.Module):
         return found
 
     def mixes(self) -> dict[str, ScalarMix]:
-        """Return the scalar mixes by their place: input, output."""
+        """Return the scalar mixes by position: input, output."""
         found = {"input": self.network.inputs.mix}
         if hasattr(self.network, "output_elmo"):
             found["output"] = self.network.output_elmo.mix

@@ -37,7 +37,7 @@ Text = str | Sequence[str]
 
 
 class TaskModel:
-    """A trained classifier, tagger or model of pairs, with its bundle.
+    """A trained classifier, tagger or text-pair model, with its bundle.
 
         model = TaskModel.load("my-tagger")
         [prediction] = model.predict(["李白是唐代诗人"])
@@ -63,7 +63,7 @@ class TaskModel:
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the weights and the bundle's path; the bundle is loaded again."""
+        """Pickle the weights and the path of the bundle, which is loaded again."""
         return TaskModel, (self.description, self._head, self.embedder, self._word2vec, self._linear)
 
     @classmethod
@@ -104,7 +104,7 @@ class TaskModel:
         return f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}{parts}>"
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the task as a folder for `load` and `elmo-zh task predict`.
+        """Write the task to a folder for `load` and `elmo-zh task predict`.
 
         The folder refers to the bundle and does not contain it, unless the biLM was trained with the network. Unlike
         after `task fit`, it has no epoch figures and no pictures.
@@ -152,7 +152,7 @@ class TaskModel:
         return list(self.iter_predict(texts, probabilities=probabilities))
 
     def iter_predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> Iterator[Prediction]:
-        """Yield predictions as `predict` does, in order and in bounded memory: up to 2,000 texts are read ahead."""
+        """Yield the same as `predict`, in order and in bounded memory: up to 2,000 texts are read ahead."""
         if probabilities and self.description.settings.kind != "tag":
             raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
         waiting = iter(check_list(texts, "predict", "texts", "a list of texts"))
@@ -176,7 +176,7 @@ class TaskModel:
         return tuple(check_strings(given, "predict", "texts"))
 
     def predict_examples(self, examples: Sequence[Example]) -> list[Prediction]:
-        """Return predictions for labelled examples, using their units."""
+        """Return predictions for labelled examples, using the units of the examples."""
         found: list[Prediction] = []
         for start in range(0, len(examples), _WINDOW_TEXTS):
             found += self._predict(
@@ -219,7 +219,7 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: in the task's folder, as given, or as used in training."""
+    """Return the folder of the task's bundle: inside the task's folder, as given, or as used in training."""
     if "started_from" in description.model:
         if given is not None:
             raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
@@ -286,7 +286,7 @@ def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, 
 
 
 def _require_weights(path: Path, description: TaskDescription) -> None:
-    """Raise RunError if a weights file is missing, or its digest differs from task.json."""
+    """Raise RunError if a weights file is missing or its digest differs from task.json."""
     if not path.is_file():
         raise RunError(f"{path} is missing. {_REMEDY}")
     expected = description.digests.get(path.name)

@@ -1,4 +1,4 @@
-"""Train a network on encoded examples: with early stopping, resumable after each epoch, reproducible bit for bit.
+"""Train a network on encoded examples, with early stopping, resumable after each epoch, reproducible bit for bit.
 
 All random numbers of an epoch depend only on the seed and the epoch number, so no generator state is saved.
 """
@@ -117,7 +117,7 @@ def _train_epoch(
     seeds: list[int],
     progress: Progress,
 ) -> float:
-    """Train once on all examples; return the mean loss."""
+    """Train on all examples once, and return the mean loss."""
     head.train()
     generator = np.random.default_rng(seeds)
     torch.manual_seed(int(generator.integers(2**62)))
@@ -136,7 +136,7 @@ def _train_epoch(
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Return each index once, in randomly ordered batches of texts of similar length."""
+    """Return all indexes once, in randomly ordered batches of texts of similar length."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []
@@ -154,12 +154,12 @@ def _short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def batches_of(items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
-    """Return the batch of texts; for pairs, both batches."""
+    """Return a batch of texts; for pairs, return both batches."""
     return [encoder.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
 
 
 def targets_of(items: Sequence[Item]) -> Tensor:
-    """Return classes, int64, shape (B,); numbers, float32, shape (B,); or tags, int64, shape (B, T), 0 where padded."""
+    """Return classes, int64 (B,), numbers, float32 (B,), or tags, int64 (B, T), padded with 0."""
     targets = [item.target for item in items]
     if not isinstance(targets[0], list):
         return torch.tensor(targets)
@@ -172,7 +172,7 @@ def targets_of(items: Sequence[Item]) -> Tensor:
 def target_function(
     settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
 ) -> Callable[[Example], Target]:
-    """Return the function from an example to the network's target."""
+    """Return the function that maps an example to the network's target."""
     numbers = {label: number for number, label in enumerate(labels)}
 
     def target(example: Example) -> Target:
@@ -191,7 +191,7 @@ def target_function(
 def predict_items(
     head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
 ) -> list[Any]:
-    """Return `TaskHead.predict`, or `predict_tags` if probabilities are wanted, for each example in order."""
+    """Return each example's `TaskHead.predict` in order, or `predict_tags` if probabilities are requested."""
     head.eval()
     predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
@@ -204,7 +204,7 @@ def predict_items(
 
 @dataclass
 class _State:
-    """The state of a training after an epoch; the current weights are in the modules."""
+    """The state of training after an epoch; the current weights are in the modules."""
 
     lines: list[dict[str, Any]]
     best: dict[str, Tensor]
@@ -212,7 +212,7 @@ class _State:
 
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
-        """Load modules, optimiser and state from a folder; return a new state if there is no valid one."""
+        """Load modules, optimiser and state from a folder; return a new state if it has no valid one."""
         figures = WorkFolder(folder).figures("lines")
         if figures is None:
             if folder.is_dir():
@@ -228,7 +228,7 @@ class _State:
         return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Write the state, atomically replacing the previous epoch's."""
+        """Write the state, atomically replacing that of the previous epoch."""
         states = optimizer.state_dict()["state"]
         flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
@@ -239,17 +239,17 @@ class _State:
             WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
 
     def best_of(self, module: str) -> dict[str, Tensor]:
-        """Return the best weights of one of the modules."""
+        """Return one module's best weights."""
         start = f"{module}."
         return {name.removeprefix(start): value for name, value in self.best.items() if name.startswith(start)}
 
     def best_epoch(self) -> int:
-        """Return the first epoch with the best score, from 1; 0 before the first epoch."""
+        """Return the first epoch with the best score, counted from 1; 0 before the first epoch."""
         scores = [line["dev_score"] for line in self.lines]
         return scores.index(max(scores)) + 1 if scores else 0
 
     def is_over(self, settings: TrainSettings) -> bool:
-        """Return whether all epochs are done, or the score has stopped rising."""
+        """Return whether all epochs are done or the score has stopped rising."""
         return len(self.lines) >= settings.epochs or self.has_stopped_rising(settings)
 
     def has_stopped_rising(self, settings: TrainSettings) -> bool:

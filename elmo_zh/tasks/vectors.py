@@ -1,4 +1,4 @@
-"""The vectors of sentences: computed once and kept in float16, or for each batch by a biLM that is trained too.
+"""Vectors of sentences, computed once and kept in float16, or per batch by a biLM that is trained too.
 
 On disk they are one memory-mapped .npy file, so an epoch does not run the biLM. The file is in a `WorkFolder`, where
 its start and the vectors of each window of sentences are parts, so an interrupted command can resume.
@@ -39,11 +39,11 @@ class VectorCache:
     vectors: NDArray[np.float16]
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of the sentences' tokens, int64, shape (m,)."""
+        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
         return rows_of(sentences, self.first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors of rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
+        """Return the vectors in rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
         return torch.from_numpy(self.vectors[rows]).movedim(2, 0).float()
 
     @classmethod
@@ -82,7 +82,7 @@ class VectorCache:
 
 
 def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
-    """Open the file of vectors, keeping its content if its start is valid; else create it."""
+    """Open the file of vectors, keeping its content if the start is valid; otherwise create it."""
     path = work.path / _VECTORS
     begun = work.figures("vectors", reporter)
     if begun and begun["bytes"] != path.stat().st_size:
@@ -99,7 +99,7 @@ def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> 
 
 
 def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
-    """Return the first token's row for each distinct sentence, in order; row 0 is for units without a token."""
+    """Return the row of the first token of each distinct sentence, in order; row 0 is for units without a token."""
     rows: dict[Sentence, int] = {}
     row = 1
     for tokens in sentences:
@@ -110,18 +110,18 @@ def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
 
 
 def rows_of(sentences: Iterable[Sentence], first_rows: Mapping[Sentence, int]) -> NDArray[np.int64]:
-    """Return the rows of the sentences' tokens, concatenated, int64, shape (m,)."""
+    """Return the rows of all tokens in the sentences, concatenated, int64, shape (m,)."""
     ranges = [np.arange(len(tokens)) + first_rows[tokens] for tokens in sentences]
     return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
 
 
 def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:
-    """Return the layers (L + 1, n, 2P) token by token, float16, shape (n, L + 1, 2P)."""
+    """Return the layers (L + 1, n, 2P) arranged by token, float16, shape (n, L + 1, 2P)."""
     return np.ascontiguousarray(layers.transpose(1, 0, 2)).astype(np.float16)
 
 
 class LiveVectors:
-    """Computes the vectors of sentences for each batch, with gradients for thawed layers.
+    """Computes sentence vectors for each batch, with gradients for thawed layers.
 
     One layer thaws per epoch, from the top down (Howard and Ruder 2018, gradual unfreezing): in the first epoch only
     the network learns, in the second also the top LSTM layer, and so on down to the token layer. `bilm` is a copy of
@@ -129,7 +129,7 @@ class LiveVectors:
     """
 
     def __init__(self, bundle: Bundle, sentences: Iterable[Sentence]) -> None:
-        """Copy the biLM of a bundle, and number the tokens of all sentences."""
+        """Copy a bundle's biLM, and number the tokens of all sentences."""
         self.bilm: BiLM = copy.deepcopy(bundle.bilm).cpu()
         if self.bilm.shape.characters is None:
             # The optimiser and the clipping of gradients need dense ones.
@@ -146,17 +146,17 @@ class LiveVectors:
         self.bilm.load_state_dict(self._original)
 
     def thaw(self, epoch: int) -> None:
-        """Thaw the layers that learn in an epoch, counted from 1."""
+        """Thaw the layers that learn in an epoch, with epochs counted from 1."""
         layers: list[nn.Module] = [*reversed(self.bilm.lstm_layers()), self.bilm.token_layer]
         for number, layer in enumerate(layers):
             layer.requires_grad_(number < epoch - 1)
 
     def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of the sentences' tokens, int64, shape (m,)."""
+        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
         return rows_of(sentences, self._first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors of rows of shape (B, T), float32, shape (L + 1, B, T, 2P); row 0 is zero."""
+        """Return the vectors in rows of shape (B, T), float32, shape (L + 1, B, T, 2P); row 0 is zero."""
         shape = self.bilm.shape
         there = rows > 0
         if not there.any():
@@ -171,7 +171,7 @@ class LiveVectors:
         return found
 
     def _compute(self, sentences: list[NDArray[np.int64]]) -> Tensor:
-        """Return the layers of sentences with boundary marks, shape (L + 1, S, T + 2, 2P)."""
+        """Return all layers of sentences with boundary markers, shape (L + 1, S, T + 2, 2P)."""
         learns = torch.is_grad_enabled() and any(each.requires_grad for each in self.bilm.parameters())
         with torch.set_grad_enabled(learns):
             ids, mask = pad_sentences(sentences)

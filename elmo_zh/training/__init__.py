@@ -1,1 +1,1 @@
-"""Training the biLM, and measuring it."""
+"""Train the biLM, and measure it."""

@@ -1,4 +1,4 @@
-"""Export of a checkpoint as a bundle."""
+"""Export a checkpoint as a bundle."""
 
 import platform
 import re
@@ -38,7 +38,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabula
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
-    """Return the step that "best" (lowest held-out perplexity), "last" or a step number refers to."""
+    """Return the step that is meant by "best" (lowest held-out perplexity), "last" or a step number."""
     steps = checkpoints.steps()
     if not steps:
         raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
@@ -85,7 +85,7 @@ def export_checkpoint(
 
 
 def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:
-    """Load a checkpoint and everything else that a bundle holds."""
+    """Load a checkpoint and everything else that goes into a bundle."""
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
@@ -121,7 +121,7 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
-    """Return the word2vec vectors of the run, else of the model that it started from; None if neither exists."""
+    """Return the word2vec vectors of the run, or of the model that it started from, or None if neither has any."""
     if run.word2vec.is_file():
         return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
@@ -134,12 +134,12 @@ def _history(run: RunDir) -> History:
 
 
 def _epoch_tokens(counts: Sequence[int]) -> int:
-    """Return the number of predictions in one pass over the training text: one per word and sentence end."""
+    """Return the number of predictions in one pass over the training text: one per word and per sentence end."""
     return sum(counts[2:]) + counts[0]
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
-    """Return the counts of a checkpoint and its held-out figures, on all held-out text if it was scored."""
+    """Return a checkpoint's counts and held-out figures, the latter on all held-out text if it was scored."""
     figures: dict[str, Any] = {
         "step": state["step"],
         "tokens": state["tokens"],
@@ -181,7 +181,7 @@ _HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embe
 
 
 def _about(run: RunDir) -> tuple[str, str]:
-    """Return the lines of RUN/about.md's own header, between lines of ---, and its text."""
+    """Return RUN/about.md as the lines of its own header, between lines of ---, and its text."""
     if not run.about.exists():
         missing = (
             f"(Write purpose, sources and licences of the text into {run.about.name} in the run, and export again.)"
@@ -270,7 +270,7 @@ def _describe_figures(train: Mapping[str, Any], training: Mapping[str, Any]) -> 
 
 
 def _describe_making(segment: Mapping[str, Any]) -> str:
-    """Return the command that trains the model, and the digests of its input files."""
+    """Describe how the model was made: the training command, and the digests of its input files."""
     files = sorted((segment.get("inputs") or {}).items())
     listed = [f"{found['digest']}  {visible(name)}" for name, found in files[:_MOST_SOURCES]]
     if len(files) > _MOST_SOURCES:

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training needs to resume as if it had never stopped. No pickle.
+"""Checkpoints: everything that training needs to resume as if it had never stopped, without pickle.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
@@ -54,14 +54,14 @@ def _on_rank_0(
 
 
 class CheckpointFolder:
-    """The checkpoints of a run: the last few saved on schedule, the best one, and one saved at an interruption."""
+    """The checkpoints of a run: the last few scheduled ones, the best one, and one saved at an interruption."""
 
     def __init__(self, path: Path, num_kept: int = 2, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.path, self.num_kept, self.group = path, num_kept, group
 
     @_on_rank_0
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint atomically, then remove those that are no longer needed."""
+        """Write a checkpoint atomically, then delete those that are no longer needed."""
         path = self.path / f"step-{checkpoint.state['step']:08d}"
         with atomic_path(path) as unfinished:
             unfinished.mkdir()
@@ -82,7 +82,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def remove_after(self, step: int) -> None:
-        """Remove all checkpoints later than a step."""
+        """Delete all checkpoints later than a step."""
         for later in self.steps():
             if later > step:
                 remove(self._path(later))
@@ -95,7 +95,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def last_regular_step(self) -> int | None:
-        """Return the step of the last checkpoint that was saved on schedule, not at an interruption."""
+        """Return the step of the last scheduled checkpoint, ignoring any saved at an interruption."""
         return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
 
     @_on_rank_0
@@ -113,12 +113,12 @@ class CheckpointFolder:
         return self.path / f"step-{step:08d}"
 
     def files(self, step: int) -> list[Path]:
-        """Return the files of a checkpoint that hold its weights and figures."""
+        """Return the files in which a checkpoint stores its weights and figures."""
         return [self._path(step) / name for name in ("model.safetensors", "state.json")]
 
     @_on_rank_0
     def state(self, step: int) -> dict[str, Any]:
-        """Return the JSON values of a checkpoint."""
+        """Return a checkpoint's JSON values."""
         path = self._path(step) / "state.json"
         try:
             state: dict[str, Any] = read_json(path)
@@ -137,11 +137,11 @@ class CheckpointFolder:
 
     @_on_rank_0
     def update_state(self, step: int, values: Mapping[str, Any]) -> None:
-        """Add values to a checkpoint's state."""
+        """Add values to the JSON values of a checkpoint."""
         write_json(self._path(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Return a checkpoint that rank 0 has read, with or without the tensors that only further training needs."""
+        """Return a checkpoint read by rank 0, with or without the tensors that only further training needs."""
         loaded: list[Checkpoint] = []
 
         def read() -> dict[str, Any]:

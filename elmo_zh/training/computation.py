@@ -1,4 +1,4 @@
-"""How training computes on a machine: the memory that it needs, and its precision, kernel and threads.
+"""How training computes on a machine: the memory it needs, and its precision, kernel and threads.
 
 These are chosen once and kept when a run resumes: other choices round differently, and so lead to other weights.
 """
@@ -35,12 +35,12 @@ _BASELINE_BYTES_PER_TOKEN = 53
 
 
 def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
-    """Return whether training uses the full softmax: if the settings say so, or if sampling would save nothing."""
+    """Return whether training uses the full softmax, because the settings say so or sampling would save nothing."""
     return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
 
 
 def _character_values(shape: CharacterShape) -> int:
-    """Return how many numbers the character CNN keeps for a typical word, as long as the widest filter."""
+    """Return how many numbers the character CNN keeps for a typical word, one as long as the widest filter."""
     # For each ending that the word shares with no other word: the maximal responses and their gradient.
     endings = min(shape.num_slots, max(width for width, _ in shape.filters))
     return (2 * endings + 4 * shape.num_highways) * shape.num_filters
@@ -54,7 +54,7 @@ def predict_memory(
     num_train_tokens: int,
     num_other_words: int = 0,
 ) -> int:
-    """Return the predicted peak memory of a process in bytes, in training or in counting the baseline's bigrams."""
+    """Return the predicted peak memory of a process in bytes, in training or while counting the baseline's bigrams."""
     shape = build_shape(model, num_tokens)
     needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
@@ -63,13 +63,13 @@ def predict_memory(
 
 
 def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
-    """Return the bytes of weights, gradients, optimiser state, and two copies of the word2vec vectors."""
+    """Return the bytes taken by weights, gradients, optimiser state, and two copies of the word2vec vectors."""
     network, tables, states = count_numbers(model, train, shape, num_tokens)
     return _FLOAT * (2 * network + tables + states + 2 * num_tokens * model.projection_dim)
 
 
 def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:
-    """Return how many numbers training keeps: of the network, of the tables, and of the optimiser's state."""
+    """Return how many numbers training keeps for the network, for the tables, and for the optimiser state."""
     table = num_tokens * model.projection_dim
     has_token_table = shape.characters is None
     num_tables = 1 if model.is_tied or not has_token_table else 2
@@ -93,7 +93,7 @@ def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, produ
 
 
 def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tokens: int) -> int:
-    """Return the bytes of one step's scores, and of the scored rows: the rows, two packed copies, their gradient."""
+    """Return the bytes taken by one step's scores and the scored rows: the rows, two packed copies, their gradient."""
     predictions = 2 * train.batch_size * train.unroll_steps
     scored = num_tokens if scores_every_word(train, num_tokens) else train.num_negatives
     rows = scored * model.projection_dim
@@ -111,7 +111,7 @@ def _evaluation(model: ModelConfig, num_tokens: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """The chosen device, precision, kernel and number of threads."""
+    """The device, precision, kernel and number of threads that were chosen."""
 
     device: str  # cpu or cuda
     precision: str  # Precision of matrix products: float32 or bfloat16
@@ -126,15 +126,15 @@ class Computation:
 
     @property
     def product_bytes(self) -> int:
-        """Bytes of a number in matrix products, as the device computes them."""
+        """Size in bytes of a number in matrix products, as the device computes them."""
         return self.product_precision.bytes_per_number(torch.device(self.device))
 
     def describe(self) -> dict[str, Any]:
-        """Return JSON values for records."""
+        """Return the values to store in records, as JSON."""
         return asdict(self)
 
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
-        """Return the changes since an earlier description, for users."""
+        """Describe the changes since an earlier description, for users."""
         return [
             f"{name} changed from {previous[name]} to {value}"
             for name, value in self.describe().items()
@@ -177,7 +177,7 @@ def choose_computation(
 
 
 def _set_up_gpu(is_deterministic: bool) -> None:
-    """Keep cuDNN from rounding float32 to TF32, its default, and choose deterministic kernels if asked to."""
+    """Keep cuDNN from rounding float32 to TF32, its default, and choose deterministic kernels if requested."""
     torch.backends.cudnn.allow_tf32 = False
     if is_deterministic:
         # cuBLAS reads this when it is first used: https://docs.nvidia.com/cuda/cublas/#results-reproducibility

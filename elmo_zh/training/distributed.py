@@ -65,11 +65,11 @@ class ProcessGroup:
         return self.rank == 0
 
     def slice_of(self, total: int) -> range:
-        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and of equal size."""
+        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and equally large."""
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:
-        """Return this rank's device for auto, cpu or cuda; its local rank selects among several GPUs."""
+        """Choose this rank's device for auto, cpu or cuda; its local rank selects one of several GPUs."""
         device = choose_device(name)
         if self.size == 1:
             return device
@@ -90,7 +90,7 @@ class ProcessGroup:
         return torch.device("cuda", self._local_rank)
 
     def start_training(self, description: Any) -> None:
-        """Send the description of the training that starts now from rank 0 to the waiting ranks."""
+        """Send the description of the training that is starting from rank 0 to the waiting ranks."""
         self._has_started = True
         self.broadcast_value({"training": description})
 
@@ -110,7 +110,7 @@ class ProcessGroup:
                     self.broadcast_value({"status": status})
 
     def wait_for_start(self) -> Any:
-        """Return the description that rank 0 starts training with; exit with its status if it starts none."""
+        """Return the description with which rank 0 starts training, or exit with its status if it starts none."""
         message = self.broadcast_value(None)
         if "training" not in message:
             raise SystemExit(message["status"])
@@ -134,7 +134,7 @@ class ProcessGroup:
         return result
 
     def broadcast_value(self, value: Any) -> Any:
-        """Return rank 0's value, which JSON must be able to hold, on every rank."""
+        """Return rank 0's value, which has to fit in JSON, on every rank."""
         if self.size == 1:
             return value
         data = bytearray(json.dumps(value).encode())
@@ -145,12 +145,12 @@ class ProcessGroup:
         return json.loads(content.numpy().tobytes())
 
     def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
-        """Return the numbers of every rank, by rank."""
+        """Return the numbers of all ranks, by rank."""
         # On the processor even when training is on a GPU, so that this waits for nothing but the numbers.
         return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
     def all_gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return the tensors of every rank, by rank; all have the same shape."""
+        """Return the tensors of all ranks, by rank; they have the same shape."""
         if self.size == 1:
             return [tensor]
         tensor = tensor.contiguous()
@@ -164,7 +164,7 @@ class ProcessGroup:
             distributed.all_reduce(tensor)
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by the values of rank 0."""
+        """Replace the values of tensors by those on rank 0."""
         for tensor in tensors if self.size > 1 else ():
             distributed.broadcast(tensor, 0)
 
@@ -174,7 +174,7 @@ SINGLE_PROCESS = ProcessGroup(Launch())
 
 @contextmanager
 def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
-    """Join the process group for the duration of the block; the group is destroyed however the block ends."""
+    """Join the process group during the block; the group is destroyed however the block ends."""
     try:
         with _connection_errors_as(_UNREACHABLE):
             _join()
@@ -199,14 +199,14 @@ def _join() -> None:
 
 
 def _settle() -> None:
-    """Give gloo's threads time to finish; a signal now reaches a process that is exiting anyway."""
+    """Give gloo's threads time to finish, so that a later signal reaches a process that is exiting anyway."""
     with suppress(SystemExit, KeyboardInterrupt):
         time.sleep(_SETTLING_SECONDS)
 
 
 @contextmanager
 def _connection_errors_as(message: str) -> Iterator[None]:
-    """Turn connection errors into a RunError; gloo's have no class of their own."""
+    """Turn connection errors into a RunError; gloo has no error class of its own."""
     try:
         yield
     except RuntimeError as error:
@@ -226,7 +226,7 @@ _DENSE = -1
 
 
 class _WithoutTables(nn.Module):
-    """The part of a biLM whose gradients are dense: the LSTM layers, and the CNN in character mode."""
+    """The part of a biLM with dense gradients: the LSTM layers and, in character mode, the CNN."""
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Netw
 
 @torch.no_grad()
 def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
-    """Replace the gradient of each table by its mean over the ranks.
+    """Replace each table's gradient by its mean over the ranks.
 
     If it is sparse on all ranks, they exchange the rows that they have touched, and sum them in rank order. Otherwise
     the whole gradient is all-reduced.
@@ -277,7 +277,7 @@ def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup)
 
 
 def _coalesce(table: nn.Parameter) -> int:
-    """Sum up duplicate rows of a table's sparse gradient; return its number of rows, or -1 if it is dense."""
+    """Add up duplicate rows in a table's sparse gradient; return its number of rows, or -1 if it is dense."""
     if table.grad is None or not table.grad.is_sparse:
         return _DENSE
     table.grad = table.grad.coalesce()

@@ -18,7 +18,7 @@ _SAMPLE_SEED = 20_180_215
 
 
 def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.int64]:
-    """Return the indices of the held-out sample, about `num_tokens` words of random sentences, in ascending order."""
+    """Return the indexes of the held-out sample, about `num_tokens` words of random sentences, in ascending order."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(heldout))
     lengths = heldout.lengths(order)
     enough = int(np.searchsorted(np.cumsum(lengths), num_tokens)) + 1
@@ -26,7 +26,7 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
 
 
 def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
-    """Return the counts of the chosen held-out sentences."""
+    """Return the counts for the selected held-out sentences."""
     heldout = store.heldout
     sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
@@ -46,7 +46,7 @@ def evaluate_heldout(
     progress: Progress | None = None,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> Figures:
-    """Return the exact figures of held-out sentences, computed in float32 as the exported model computes them."""
+    """Return exact figures for held-out sentences, computed in float32 as in the exported model."""
     sentences = [store.heldout[int(index)] for index in chosen]
     share = group.rank, group.size
     costs = batch_costs(model.bilm, model.softmax, store.lexicon, sentences, progress, share)
@@ -61,7 +61,7 @@ _SENTENCES_READ = 50_000
 
 
 def share_of_copies(store: IdStore) -> float:
-    """Return the fraction of the held-out sentences of eight tokens and more that share a run of eight with the text.
+    """Return the share of held-out sentences of eight tokens or more that have a run of eight in common with the text.
 
     Runs are compared by 64-bit hashes. All training text is read once; memory grows with the held-out text only.
     """
@@ -77,7 +77,7 @@ def share_of_copies(store: IdStore) -> float:
 
 
 def _runs(text: EncodedSentences, chosen: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the hash of each run of tokens within a sentence, and the sentence's place among the chosen ones."""
+    """Return the hash of each run of tokens within a sentence, and the sentence's position among the selected ones."""
     ids, lengths = text.read(chosen)
     owners = np.repeat(np.arange(len(lengths)), lengths)
     num_runs = max(0, len(ids) - RUN_TOKENS + 1)
@@ -135,7 +135,7 @@ def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexic
 
 
 class KneserNeyBigram:
-    """Interpolated Kneser-Ney bigram model (Chen and Goodman 1999) with a uniform lowest order.
+    """An interpolated Kneser-Ney bigram model (Chen and Goodman 1999) whose lowest order is uniform.
 
     P(w | v) = max(c(v w) - d, 0) / c(v) + d n(v) / c(v) Q(w), where n(v) is the number of distinct words after v. Q has
     the same form over the number of distinct words before w, with its own discount, and backs off to the uniform

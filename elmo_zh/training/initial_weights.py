@@ -1,4 +1,4 @@
-"""The weights that training starts from: random ones with word vectors, or a bundle's (adaptation).
+"""The weights that training starts from: random ones with word vectors, or those of a bundle (adaptation).
 
 From a bundle, rows of the token table and of the softmax are copied by word, never by position; all other weights are
 copied as they are, and then the softmax's bias is fitted to the new text. The initial weights are kept in the run
@@ -42,7 +42,7 @@ from elmo_zh.word2vec.vectors import WordVectors
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
-    """Initialise all weights at random from the seed, then copy word vectors into the rows of their words.
+    """Initialise all weights at random from the seed, then copy word vectors to the rows of their words.
 
     They go into the token table or, in character mode, into the softmax; the other rows are drawn by `fill_rows`.
     """
@@ -56,7 +56,7 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
 
 
 def unigram_bias(counts: Sequence[int]) -> Tensor:
-    """Return the log of each row's share of all tokens, float32, shape (V,), minus the mean of these logs.
+    """Return the log of each row's share of all tokens, float32, shape (V,), minus the mean log.
 
     With this bias the softmax starts near the unigram model. A row with count 0 counts as half a token.
     """
@@ -65,7 +65,7 @@ def unigram_bias(counts: Sequence[int]) -> Tensor:
 
 
 def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Return vectors minus their mean, each scaled to root mean square `scale`; shape (n, P).
+    """Return vectors minus their mean, each scaled to a root mean square of `scale`; shape (n, P).
 
     word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax
     these predict worse than chance, and Adagrad hardly changes the length of a rare word's row.
@@ -78,7 +78,7 @@ def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.floa
 
 @dataclass(frozen=True)
 class RowMoves:
-    """The origin of each row of a new vocabulary."""
+    """Where each row of a new vocabulary comes from."""
 
     old: Vocabulary  # The vocabulary that the rows come from
     kept: Mapping[int, int]  # New row to the old row of the same word, including the special tokens
@@ -97,7 +97,7 @@ class RowMoves:
 
     @torch.no_grad()
     def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
-        """Fill all rows of a table: copied, composed by a `Composition`, or drawn as `fill_rows` does."""
+        """Fill all rows of a table: copied, composed by a `Composition`, or drawn as in `fill_rows`."""
         rows, old_rows = (torch.tensor(list(numbers)) for numbers in (self.kept.keys(), self.kept.values()))
         fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
         if not self.composed:
@@ -121,7 +121,7 @@ _SAMPLE_PREDICTIONS, _SAMPLE_SEED = 2000, 20_180_215
 
 @torch.no_grad()
 def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new: Tensor) -> None:
-    """Add to the softmax's bias the log of each row's share of the text over the share that the model expects.
+    """Add to the softmax bias the log of each row's share of the text over the share that the model expects.
 
     Follows the fast marginal adaptation of Kneser, Peters and Klakow (1997), with an exponent of 1. The model's
     expectation is its mean prediction on a sample of the text. Shares of known words follow Witten and Bell (1991):
@@ -143,7 +143,7 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
 
 @torch.no_grad()
 def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
-    """Return the mean probability of each row over both directions' predictions on a sample, float64, shape (V,)."""
+    """Return each row's mean probability over predictions in both directions on a sample, float64, shape (V,)."""
     total = torch.zeros(len(model.softmax.bias), dtype=torch.float64)
     sentences = _sample(store)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
@@ -157,7 +157,7 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
 
 
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
-    """Return random training sentences with enough predictions, always the same ones for a given text."""
+    """Return random training sentences with enough predictions, always the same ones for the same text."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(store.train))
     found: list[np.ndarray[Any, Any]] = []
     missing = _SAMPLE_PREDICTIONS
@@ -175,7 +175,7 @@ _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
 
 @torch.no_grad()
 def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, seed: int) -> RowMoves:
-    """Fill a model with a bundle's weights; return where its rows came from."""
+    """Fill a model with a bundle's weights, and return where its rows came from."""
     generator = model.initialise(seed)
     source = named_parameters(bundle.bilm, bundle.softmax)
     moves = RowMoves.build(bundle.vocabulary or Vocabulary(SPECIALS), vocabulary)
@@ -189,7 +189,7 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
 
 @dataclass(frozen=True)
 class Start:
-    """The bundle weights that a run's training starts from, as kept in RUN/start."""
+    """The bundle weights that a run's training starts from, as stored in RUN/start."""
 
     # Folder with start.json, model.safetensors and, if the bundle has them, the word2vec vectors of the run's
     # vocabulary.
@@ -200,7 +200,7 @@ class Start:
 
     @property
     def word2vec(self) -> Path:
-        """The file of the word2vec vectors, if the bundle has them."""
+        """The file of word2vec vectors, if the bundle has one."""
         return self.path / "word2vec.hdf5"
 
     def fill(self, model: LanguageModel) -> None:
@@ -221,7 +221,7 @@ class Start:
             reporter.note(f"{info['bundle']} has no softmax, so the softmax {remedy}.")
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
-        """Score all held-out text with the initial weights, before the first step, unless that was done before."""
+        """Score all held-out text with the initial weights, before the first step, unless that is already done."""
         if not len(store.heldout):
             return
         if "heldout" not in self.info:
@@ -237,7 +237,7 @@ class Start:
         return counts | ({"heldout_before": self.info["heldout"]} if "heldout" in self.info else {})
 
     def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
-        """Report the perplexity of all held-out text before and after training."""
+        """Report the perplexity on all held-out text before and after training."""
         before = self.info["heldout"]
         reporter.note(
             f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after"
@@ -251,7 +251,7 @@ class Start:
             )
 
     def describe(self) -> dict[str, Any]:
-        """Return the origin that a bundle trained from these weights records."""
+        """Return the origin that is recorded in a bundle trained from these weights."""
         return {name: self.info[name] for name in ("digest", "tokens", "origin")}
 
 
@@ -269,7 +269,7 @@ def load_start(run: RunDir) -> Start | None:
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
-    """Return the weights that train.init selects, copying them from the bundle unless the run already has them."""
+    """Return the weights selected by train.init, copying them from the bundle unless the run already has them."""
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)

@@ -14,7 +14,7 @@ _RENDEZVOUS_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The rank of a process among those that train one model together."""
+    """The rank of one of the processes that train a model together."""
 
     rank: int = 0  # Number of the process among all, from 0
     size: int = 1  # Number of processes on all machines
@@ -22,7 +22,7 @@ class Launch:
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
-    """Return the rank that the environment gives this process; without one, the only rank."""
+    """Return the rank that the environment gives this process; without any, it is the only rank."""
     given = [name for name in _RANK_VARIABLES if environment.get(name)]
     if not given or environment.get("WORLD_SIZE") == "1":
         return Launch()
@@ -45,7 +45,7 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
 
 
 def refuse_launch(environment: Mapping[str, str]) -> None:
-    """Raise RunError if several processes were started for a command that runs in one."""
+    """Raise RunError if several processes were started for a command that runs in only one."""
     if (size := read_launch(environment).size) > 1:
         raise RunError(
             f"The pipeline was started in {size} processes, but only the train command supports several. Run the stages"

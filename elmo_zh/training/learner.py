@@ -83,11 +83,11 @@ class Learner:
             carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, own])
 
     def save_position(self) -> Mapping[str, Any]:
-        """Return the position of the streams as JSON values."""
+        """Return the position in the streams as JSON values."""
         return self._streams.save_position()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of a checkpoint besides the weights: optimiser state, and all ranks' carried states."""
+        """Return a checkpoint's tensors besides the weights: optimiser state, and the carried states of all ranks."""
         carried = {
             f"state.{index}.{name}": torch.cat(self._group.all_gather(tensor), dim=1)
             for index, layer in enumerate(self._state)

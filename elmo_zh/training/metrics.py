@@ -1,4 +1,4 @@
-"""metrics.jsonl: the figures of training steps and of held-out evaluations."""
+"""metrics.jsonl: the figures from training steps and held-out evaluations."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class MetricsFile:
             file.write(json.dumps(figures) + "\n")
 
     def sync(self) -> None:
-        """Force the lines to disk, before a checkpoint or a record that comes after them."""
+        """Flush the lines to disk, before writing a checkpoint or a record that depends on them."""
         if self._is_used and self.path.exists():
             sync_file(self.path)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all complete lines; a last line that a killed process left unfinished is ignored."""
+        """Return all complete lines, ignoring a last line that a killed process left unfinished."""
         if not (self._is_used and self.path.exists()):
             return []
         *complete, _ = self.path.read_bytes().split(b"\n")
@@ -55,12 +55,12 @@ class MetricsFile:
         )
 
     def cut_after(self, step: int) -> None:
-        """Remove the lines of steps later than `step`, which will be trained again."""
+        """Delete the lines for steps later than `step`, which will be trained again."""
         if self._is_used:
             self._replace([line for line in self.lines() if line["step"] <= step])
 
     def discard(self, **figures: Any) -> None:
-        """Remove the lines that contain these figures, such as those written just before the process was killed."""
+        """Delete the lines that contain these figures, such as those written just before the process was killed."""
         lines = self.lines()
         kept = [line for line in lines if not figures.items() <= line.items()]
         if len(kept) < len(lines):
@@ -71,7 +71,7 @@ class MetricsFile:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def remove(self) -> None:
-        """Remove the file if it exists."""
+        """Delete the file if it exists."""
         if self._is_used:
             self.path.unlink(missing_ok=True)
 
@@ -80,7 +80,7 @@ _NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
 
 
 class MetricsWithEvents(MetricsFile):
-    """A `MetricsFile` that also writes TensorBoard event files: each figure is a curve over the tokens trained."""
+    """A `MetricsFile` that also writes TensorBoard event files, with one curve over the tokens trained per figure."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         """Check that TensorBoard is installed."""
@@ -119,7 +119,7 @@ class MetricsWithEvents(MetricsFile):
             self.append(**line)
 
     def remove(self) -> None:
-        """Remove the metrics file and the event files if they exist."""
+        """Delete the metrics file and the event files if they exist."""
         super().remove()
         if self._open is not None:
             self._open.close()

@@ -1,4 +1,4 @@
-"""Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping, including sparse gradients."""
+"""Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping (sparse gradients too)."""
 
 import math
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Schedule:
 
     @classmethod
     def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":
-        """Return the schedule for a training text of `epoch_tokens` predictions in one direction."""
+        """Return the schedule for a training text with `epoch_tokens` predictions in one direction."""
         num_steps = max(1, math.ceil(planned_tokens(config, epoch_tokens) / step_tokens(config)))
         warmup_steps = min(math.ceil(config.warmup_tokens / step_tokens(config)), num_steps // 10)
         return cls(
@@ -39,7 +39,7 @@ class Schedule:
         )
 
     def learning_rate_factor(self, step: int) -> float:
-        """Return the fraction of the peak learning rate for a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0, as a fraction of the peak."""
         if step < self.warmup_steps:
             return (step + 1) / (self.warmup_steps + 1)
         if self.kind == "constant":
@@ -50,12 +50,12 @@ class Schedule:
 
 
 def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
-    """Return the number of predictions in one direction after which training stops."""
+    """Return how many predictions training makes in one direction before it stops."""
     return min(limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0)
 
 
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
-    """Return the settings, with dropout chosen by the number of epochs if they leave it open.
+    """Return the settings; if they leave dropout open, choose it by the number of epochs.
 
     Text that is read once cannot be memorised. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to
     MOST_DROPOUT (docs/log.md, 2026-11-23).
@@ -67,7 +67,7 @@ def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
 
 
 def step_tokens(config: TrainConfig) -> int:
-    """Return the number of predictions per direction in one step."""
+    """Return the number of predictions per step in each direction."""
     return config.batch_size * config.unroll_steps
 
 
@@ -119,12 +119,12 @@ class Optimizers:
             )
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
+        """Clear the gradients."""
         for optimizer in self.by_name.values():
             optimizer.zero_grad(set_to_none=True)
 
     def step(self, learning_rate_factor: float) -> None:
-        """Update the parameters, each parameter group with `learning_rate_factor` times its peak learning rate."""
+        """Update the parameters; each group's learning rate is `learning_rate_factor` times its peak."""
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate_factor * self._peaks[name]
@@ -140,7 +140,7 @@ class Optimizers:
         }
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Restore a state that `state_tensors` has returned."""
+        """Restore a state returned by `state_tensors`."""
         for name, optimizer in self.by_name.items():
             state: dict[int, dict[str, Tensor]] = {}
             for full_name, value in tensors.items():

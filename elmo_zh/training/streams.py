@@ -20,7 +20,7 @@ _POOL_SPANS = 1024
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """Input and targets of one training step of both LMs over B streams."""
+    """Inputs and targets for one training step of both LMs over B streams."""
 
     inputs: Tensor  # Input ids that each LM reads, int64, shape (2, T, B)
     targets: Tensor  # Input ids that each LM has to predict, int64, shape (2, T, B)
@@ -36,7 +36,7 @@ class ShuffledOrder:
         self.num_pools = -(-self._num_spans // _POOL_SPANS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the items of one pool of an epoch in their order; all pools together hold each item once."""
+        """Return the items in one pool of an epoch, in order; together, all pools contain each item once."""
         spans = np.random.default_rng([self._seed, epoch]).permutation(self._num_spans)
         pool_spans = spans[pool * _POOL_SPANS : (pool + 1) * _POOL_SPANS]
         items = (pool_spans[:, None] * _SPAN_ITEMS + np.arange(_SPAN_ITEMS)).ravel()
@@ -65,7 +65,7 @@ class PackedStreams:
         *,
         by_document: bool = False,
     ) -> None:
-        """Start the streams; this rank's batches hold only `own_streams`, or all if None."""
+        """Start the streams; this rank's batches contain only `own_streams`, or all streams if None."""
         self._sentences = sentences
         self._unroll_steps = unroll_steps
         self._own_streams = range(batch_size) if own_streams is None else own_streams
@@ -82,7 +82,7 @@ class PackedStreams:
             self._start_item(stream)
 
     def _start_item(self, stream: int) -> None:
-        """Move a stream to the first sentence of the next document or to the next sentence."""
+        """Move a stream to the next document's first sentence or to the next sentence."""
         item = self._next_item()
         sentences = self._sentences.document(item) if self._by_document else range(item, item + 1)
         self._current[stream], self._end[stream] = sentences.start, sentences.stop
@@ -133,7 +133,7 @@ class PackedStreams:
                     self._start_item(stream)
 
     def save_position(self) -> dict[str, Any]:
-        """Return the position of all streams as JSON values."""
+        """Return the positions of all streams as JSON values."""
         return {
             "epoch": self._epoch,
             "pool": self._pool,
@@ -144,7 +144,7 @@ class PackedStreams:
         }
 
     def restore_position(self, saved: dict[str, Any]) -> None:
-        """Restore a position that `save_position` has returned."""
+        """Restore positions returned by `save_position`."""
         self._epoch, self._pool, self._next = saved["epoch"], saved["pool"], saved["next"]
         self._upcoming = self._order.pool(self._epoch, self._pool)
         self._current = np.array(saved["current"], np.int64)

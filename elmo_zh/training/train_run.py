@@ -43,7 +43,7 @@ from elmo_zh.word2vec.vectors import load_word_vectors
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    """Inputs that all parts of the train stage share."""
+    """Inputs shared by all parts of the train stage."""
 
     run: RunDir  # The run folder
     config: Config  # The run's settings
@@ -54,7 +54,7 @@ class _Context:
 
 
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
-    """Train a run's model to the end of its budget, from the start or from the last checkpoint.
+    """Train a run's model until its budget is used up, from the start or from the last checkpoint.
 
     All ranks of a process group call this. Only rank 0 reports and writes; the other ranks return an empty result.
     """
@@ -103,7 +103,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
 
 
 def _require_documents(context: _Context) -> None:
-    """Raise RunError if there are fewer documents than streams: several streams would read the same document."""
+    """Raise RunError if there are fewer documents than streams, since several streams would read the same document."""
     num_documents, config = context.store.train.num_documents, context.config.train
     if config.shuffle == "documents" and num_documents < config.batch_size:
         raise RunError(
@@ -114,7 +114,7 @@ def _require_documents(context: _Context) -> None:
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
-    """Raise RunError if word2vec.txt was made for another vocabulary; this matters only at the start of training."""
+    """Raise RunError if word2vec.txt was made for another vocabulary, which matters only when training starts."""
     made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
     if made_for and made_for != file_digest(run.vocab):
         raise RunError(
@@ -157,7 +157,7 @@ def _open_metrics(context: _Context) -> MetricsFile:
 
 
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
-    """Return how to compute; settings left open keep their values from before an interruption."""
+    """Decide how to compute; settings left open keep the values they had before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     config = context.config
@@ -213,7 +213,7 @@ def _build_trainer(
 
 
 def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | None) -> None:
-    """Report what the first step starts from: a bundle, or word vectors, which must fit the vocabulary."""
+    """Report what the first step starts from: a bundle, or word vectors, which must match the vocabulary."""
     if start:
         start.report(context.reporter)
         start.measure(trainer, context.store, context.reporter)
@@ -222,7 +222,7 @@ def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | 
 
 
 def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:
-    """Report, before the first step, the amount of text, the number of steps, and the memory and time needed."""
+    """Report, before the first step, how much text and how many steps there are, and the memory and time needed."""
     store, group, config = context.store, context.group, context.config.train
     num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = num_steps * step_tokens(config)

@@ -38,7 +38,7 @@ class _Pace:
 
 @dataclass
 class _Position:
-    """State of training, besides the position in the streams and the weights."""
+    """The state of training, apart from the position in the streams and the weights."""
 
     step: int = 0
     elapsed_seconds: float = 0.0
@@ -76,16 +76,16 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Number of steps trained."""
+        """Number of steps trained so far."""
         return self._position.step
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds of training, including evaluations and checkpoints, up to the last checkpoint."""
+        """Seconds spent training up to the last checkpoint, including evaluations and checkpoints."""
         return self._position.elapsed_seconds
 
     def resume(self) -> bool:
-        """Resume from the last checkpoint, if there is one; return whether there was."""
+        """Resume from the last checkpoint, if there is one, and return whether there was."""
         steps = self.checkpoints.steps()
         if not steps:
             # An attempt that was killed before its first checkpoint may have left lines.
@@ -106,7 +106,7 @@ class Trainer:
         return state
 
     def measure_step_seconds(self) -> float:
-        """Return the duration of a step: the shortest of three trial steps, which are then undone."""
+        """Return how long a step takes: the shortest of three trial steps, which are then undone."""
         shortest = math.inf
         for step in range(3):
             started_at = time.monotonic()
@@ -149,7 +149,7 @@ class Trainer:
         raise SystemExit(128 + signal_number)
 
     def _train_step(self) -> float:
-        """Train one step, and log, evaluate and save what is due after it; return the loss."""
+        """Train one step, do any logging, evaluation and saving that is due after it, and return the loss."""
         started_at, position = time.monotonic(), self._position
         factor = self.schedule.learning_rate_factor(position.step) * position.learning_rate_scale
         loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
@@ -170,7 +170,7 @@ class Trainer:
         return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
 
     def _roll_back(self, problem: str) -> None:
-        """Return to the last checkpoint that was saved on schedule, or to the start, and halve the learning rate."""
+        """Go back to the last scheduled checkpoint, or to the start, and halve the learning rate."""
         failed_step, position = self.step, self._position
         position.num_rollbacks += 1
         position.learning_rate_scale /= 2
@@ -227,7 +227,7 @@ class Trainer:
         return figures
 
     def append_figures(self, figures: Figures, heldout_set: str, *, step: int) -> None:
-        """Write the held-out figures of a step's weights to metrics.jsonl, replacing earlier ones."""
+        """Write the held-out figures for a step's weights to metrics.jsonl, replacing earlier ones."""
         self.metrics.discard(step=step, heldout_set=heldout_set)
         self.metrics.append(
             step=step,
@@ -262,7 +262,7 @@ class Trainer:
 
 
 class StopSignals:
-    """The signals that should stop training between two steps."""
+    """Signals that should stop training between two steps."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
@@ -300,13 +300,13 @@ class StopSignals:
                 signal.signal(number, previous[number])
 
     def average_loss(self, loss: float) -> float:
-        """Return the mean of all ranks' losses; the same operation tells all ranks of a signal to any rank."""
+        """Return the mean of all ranks' losses; the same operation also passes a signal at any rank to all ranks."""
         gathered = self._group.all_gather_numbers(loss, self._received[0] if self._received else 0)
         self._agreed_signal = int(max(number for _, number in gathered))
         return sum(each for each, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
-        """Return the signal to stop at, or 0; with several ranks, one that all ranks know of."""
+        """Return the signal to stop at, or 0; with several ranks, only one that all ranks know of."""
         if self._group.size > 1:
             return self._agreed_signal
         return self._received[0] if self._received else 0

@@ -1,4 +1,4 @@
-"""Trial training on random words, to measure the time per step and forecast the cost of training."""
+"""Trial training on random words, which measures the time per step and forecasts the cost of training."""
 
 import sys
 import time
@@ -28,13 +28,13 @@ _TEXT_STEPS = 8
 
 
 def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return random vocabulary rows, distributed like words in text by the Zipf-Mandelbrot law."""
+    """Return random vocabulary rows, distributed like the words of a text by the Zipf-Mandelbrot law."""
     frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
     return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
 
 
 def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
-    """Return a lexicon of made-up words, most of two characters; `num_slots` is as in `Lexicon`."""
+    """Return a lexicon of made-up words, most of them two characters long; `num_slots` is as in `Lexicon`."""
     generator = np.random.default_rng(2)
     lengths = generator.choice([1, 2, 3, 4], num_rows, p=[0.15, 0.55, 0.2, 0.1])
     words = {
@@ -57,7 +57,7 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
 
 
 def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
-    """Return a training text of at least `num_tokens` random words, in sentences of equal length; none is held out."""
+    """Return a training text of at least `num_tokens` random words, in equally long sentences, with none held out."""
     num_sentences = -(-num_tokens // SENTENCE_TOKENS)
     words = draw_words(len(lexicon.vocabulary), (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)
@@ -76,7 +76,7 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 def forecast_training(
     configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the cost of training with each configuration; the first is tried, the others are extrapolated from it.
+    """Return the cost of training with each configuration: the first is tried, the others are extrapolated from it.
 
     `predictions` counts tokens and ends of sentences to train on, `frequent_words` the candidates for the vocabulary.
     """
@@ -109,7 +109,7 @@ def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
 def _forecast(
     config: Config, predictions: int, heldout_tokens: int, frequent_words: int, rate: float
 ) -> dict[str, Any]:
-    """Return the cost of training at this rate of products per second."""
+    """Return the cost of training at the given number of products per second."""
     train, model = config.train, config.model
     rows, word_products, step_products = _products(config, frequent_words)
     network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)

@@ -44,7 +44,7 @@ _MORE_TEXT = (
 
 
 class Trend(Enum):
-    """Direction of the held-out perplexity when training ended."""
+    """Where the held-out perplexity was heading when training ended."""
 
     FALLING = "falling"
     FLAT = "flat"
@@ -54,7 +54,7 @@ class Trend(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """The figures on which the verdict on a training is based."""
+    """The figures on which the verdict is based."""
 
     train_tokens: int  # Number of tokens of the training text
     perplexity: float | None  # Perplexity of all held-out text, or None if no text is held out
@@ -70,12 +70,12 @@ class TrainingFigures:
 
     @property
     def is_vocabulary_full(self) -> bool:
-        """Whether vocab.size, and not the text, limits the vocabulary."""
+        """Whether vocab.size, rather than the text, limits the vocabulary."""
         return 0 < self.config.vocab.size <= self.num_rows
 
     @property
     def has_many_unknown(self) -> bool:
-        """Whether unknown words limit the model; in character mode it reads them."""
+        """Whether unknown words limit the model; in character mode they do not, since it can read them."""
         return self.config.model.mode == "token" and self.unknown_rate > _MANY_UNKNOWN
 
     @property
@@ -85,12 +85,12 @@ class TrainingFigures:
 
     @property
     def has_diverged(self) -> bool:
-        """Whether the model predicts far worse than if it gave all words equal probability."""
+        """Whether the model predicts far worse than one that gives all words equal probability."""
         return self.perplexity is not None and self.perplexity > _DIVERGED * self.num_rows
 
     @property
     def flattery(self) -> str:
-        """Why the perplexity says little about new text; "" if there is no sign of that."""
+        """Why the perplexity says little about new text, or "" if nothing suggests that."""
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
@@ -109,7 +109,7 @@ class TrainingFigures:
         return ""
 
     def trend(self) -> tuple[Trend, float]:
-        """Return the trend, with the fraction of the fall, or the tokens at which the perplexity was lowest."""
+        """Return the trend, with how far the perplexity fell or the number of tokens at which it was lowest."""
         points = [(tokens, perplexity) for tokens, perplexity in self.curve if tokens]
         if len(points) < 2:
             return Trend.UNKNOWN, 0.0
@@ -124,7 +124,7 @@ class TrainingFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Judgement of a training, with advice."""
+    """The verdict on a training, with advice."""
 
     findings: Sequence[str]  # Sentences on how good the model is and what limits it
     advice: str  # What helps most
@@ -132,7 +132,7 @@ class Verdict:
 
 
 def judge(figures: TrainingFigures) -> Verdict:
-    """Return the verdict on a training."""
+    """Judge a training and return the verdict."""
     trend, _ = figures.trend()
     advice, command = _choose_advice(figures, trend)
     return Verdict(findings=tuple(_find(figures)), advice=advice, command=command)
@@ -218,7 +218,7 @@ def _use(figures: TrainingFigures) -> tuple[str, str]:
 
 
 def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
-    """Return the advice to train twice as long, with the limits that must be raised for it."""
+    """Return the advice to train twice as long, naming the limits that have to be raised."""
     train, changes = figures.config.train, []
     limits = [limit for limit in (train.max_tokens, train.epochs * figures.train_tokens) if limit]
     if 0 < train.max_tokens < 2 * min(limits):
@@ -235,7 +235,7 @@ def _new_run(settings: Mapping[str, float]) -> str:
 
 
 def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
-    """Return the lines that show a verdict as it is stored in a stage record."""
+    """Return the lines that show a verdict, given as stored in a stage record."""
     command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
     if command.startswith(_TRAIN):
         command = train_command(*shlex.split(command.removeprefix(_TRAIN)))
@@ -244,7 +244,7 @@ def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
 
 
 def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Report and return perplexity and bits per character of the n-gram baselines on all held-out text, by name."""
+    """Report and return the n-gram baselines' perplexity and bits per character on all held-out text, by name."""
     if not len(store.heldout):
         reporter.warn("No text is held out, so perplexity cannot be measured.")
         return {}
@@ -263,7 +263,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
-    """Report the training, its cost, and how well the model predicts compared with the baselines."""
+    """Report on the training, its cost, and how well the model predicts compared with the baselines."""
     reporter.note(
         f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"

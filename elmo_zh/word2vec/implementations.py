@@ -1,4 +1,4 @@
-"""Train word vectors on the run's text, by gensim or by our own code in torch (`torch_training`)."""
+"""Train word vectors on the run's text with gensim or with our own code in torch (`torch_training`)."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 
 @dataclass(frozen=True)
 class _CountedSentences:
-    """Restartable sentences for gensim that move a progress count.
+    """Sentences for gensim that can be restarted and report progress.
 
     gensim reads them in its own thread, and would wait forever if reading failed. So on an error they end early, and
     the error is kept.
@@ -82,7 +82,7 @@ def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
 
 
 def chosen_implementation(config: Word2vecConfig) -> str:
-    """Return "gensim" or "torch"; "auto" means gensim where it is installed."""
+    """Return "gensim" or "torch"; "auto" means gensim if it is installed."""
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
         raise RunError(

@@ -52,7 +52,7 @@ _NOISE_EXPONENT = 0.75
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a batch: consecutive words of the text, in G blocks of K."""
+    """A part of a batch: consecutive words of the text, in G blocks of K."""
 
     word_ids: Tensor  # Rows of the words, int64, shape (G * K,); 0 in padding
     # Numbers that differ between neighbouring sentences, and for each padded place, int32, same shape.
@@ -62,7 +62,7 @@ class Part:
 
 
 class BatchSampler:
-    """Draws the batches of a text from one random generator; the same text and seed give the same batches."""
+    """Draws a text's batches from one random generator; the same text and seed give the same batches."""
 
     def __init__(self, counts: NDArray[np.int64], config: Word2vecConfig, generator: np.random.Generator) -> None:
         self._generator = generator
@@ -167,21 +167,21 @@ class NegativeSampling:
         return Steps(part, input_steps, output_steps, torch.bmm(negative_steps.mT, inputs))
 
     def add_to_inputs(self, steps: Sequence[Steps]) -> None:
-        """Take the steps of a batch's parts in the input table."""
+        """Apply the steps of a batch's parts to the input table."""
         _add_rows(self.inputs, [(of_part.part.word_ids, of_part.inputs) for of_part in steps])
 
     def add_to_outputs(self, steps: Sequence[Steps]) -> None:
-        """Take the steps of a batch's parts in the output table."""
+        """Apply the steps of a batch's parts to the output table."""
         of_words = [(of_part.part.word_ids, of_part.outputs) for of_part in steps]
         of_samples = [(of_part.part.negative_ids, of_part.samples) for of_part in steps]
         _add_rows(self.outputs, [*of_words, *of_samples])
 
     def _negatives(self, negative_ids: Tensor) -> Tensor:
-        """Return the samples' output vectors, shape (G, M, P)."""
+        """Return the output vectors of the negative samples, shape (G, M, P)."""
         return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
 
     def _context(self, part: Part) -> tuple[Tensor, Tensor]:
-        """Return which neighbours are context of each word, and of which each word is context, both (G, K, X)."""
+        """Return which neighbours are in each word's context, and whose context each word is in, both (G, K, X)."""
         num_blocks, num_words = _blocks(part)
         distances = self._distances if num_words == BLOCK_WORDS else _distances(num_words, self._window)
         sentences = self._with_neighbours(self._with_margins(part.sentence_numbers, fill=-1), num_words)
@@ -191,12 +191,12 @@ class NegativeSampling:
         return ((distances <= widths) & is_same).float(), ((distances <= neighbour_widths) & is_same).float()
 
     def _with_margins(self, values: Tensor, fill: int = 0) -> Tensor:
-        """Return values, shape (G * K,), with a window of the same number on either side."""
+        """Return values, shape (G * K,), with a window of the same value added on each side."""
         margin = values.new_full((self._window,), fill)
         return torch.cat((margin, values, margin))
 
     def _padded(self, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        """Return room for G * K vectors with a window of zeros on either side, and its middle part."""
+        """Return an array for G * K vectors with a window of zeros on each side, and the part between them."""
         num_rows = shape[0] * shape[1]
         whole = self.inputs.new_empty(num_rows + 2 * self._window, shape[2])
         whole[: self._window] = 0
@@ -204,12 +204,12 @@ class NegativeSampling:
         return whole, whole[self._window : num_rows + self._window]
 
     def _with_neighbours(self, padded: Tensor, num_words: int) -> Tensor:
-        """Return each block with its neighbours, as overlapping views: shape (G, X), or (G, X, P) of vectors."""
+        """Return each block with its neighbours as overlapping views: shape (G, X), or (G, X, P) for vectors."""
         blocks = padded.unfold(0, num_words + 2 * self._window, num_words)
         return blocks if blocks.ndim == 2 else blocks.mT
 
     def _sums_over_blocks(self, values: Tensor) -> Tensor:
-        """Return, for each word, the sum over its entries in blocks and their neighbours: (G, X, P) to (G * K, P)."""
+        """Return, for each word, the sum over its entries in all blocks that include it: (G, X, P) to (G * K, P)."""
         num_blocks, num_neighbours, dimension = values.shape
         num_words = num_neighbours - 2 * self._window
         sums = values.new_zeros(num_blocks * num_words + 2 * self._window, dimension)
@@ -221,19 +221,19 @@ class NegativeSampling:
 
 
 def _distances(num_words: int, window: int) -> Tensor:
-    """Return how far a block's words are from its neighbours, shape (K, X); from itself, beyond any window."""
+    """Return each word's distance from its block's neighbours, shape (K, X); from itself, it is beyond any window."""
     distances = torch.arange(num_words, dtype=torch.int32)[:, None] - torch.arange(-window, num_words + window)
     return distances.abs_().masked_fill_(distances == 0, torch.iinfo(torch.int32).max).int()
 
 
 def _blocks(part: Part) -> tuple[int, int]:
-    """Return the number of blocks and of words in each."""
+    """Return the number of blocks and the number of words in each."""
     num_blocks = len(part.negative_ids)
     return num_blocks, len(part.word_ids) // num_blocks
 
 
 def _add_rows(table: Tensor, steps: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Add to rows of a table, which may occur more than once, in the order given."""
+    """Add to rows of a table, which may occur several times, in the order given."""
     rows = torch.cat([rows.reshape(-1, 1) for rows, _ in steps])
     values = torch.cat([of_rows.reshape(-1, table.shape[1]) for _, of_rows in steps])
     # With an expanded index torch sorts the rows, and adds whole ones.
@@ -286,7 +286,7 @@ _Compute = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 @contextmanager
 def _single_threads() -> Iterator[_Compute]:
-    """Yield a function that maps another over items on as many threads as torch has, one per operation.
+    """Yield a function that maps another one over items, on as many threads as torch has, one per operation.
 
     Threads that wait for each other after each small operation lose more than they gain.
     """
@@ -308,7 +308,7 @@ def _single_threads() -> Iterator[_Compute]:
 
 @contextmanager
 def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes]]:
-    """Yield a temporary file of the text's ids, int32, with END_ID after each sentence.
+    """Yield a temporary file with the text's ids, int32, and END_ID after each sentence.
 
     It is beside the text, where there is room, and nameless: whatever ends the process, nothing stays behind.
     """

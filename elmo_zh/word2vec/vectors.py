@@ -1,4 +1,4 @@
-"""Vectors of a vocabulary's words, their training text, and word2vec's text format, matched by word."""
+"""Word vectors of a vocabulary, their training text, and word2vec's text format, matched by word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectors:
-    """Vectors for some rows of a vocabulary."""
+    """Vectors for some of a vocabulary's rows."""
 
     rows: NDArray[np.int64]  # Row numbers, int64, shape (num_found,)
     vectors: NDArray[np.float32]  # Vectors of these rows, float32, shape (num_found, dimension)
@@ -24,7 +24,7 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the rows of the vocabulary that get vectors, and how; see `train_word2vec`."""
+    """The text to train on, the vocabulary rows that get vectors, and how; see `train_word2vec`."""
 
     rows: NDArray[np.int64]
     files: Sequence[Path]
@@ -35,12 +35,12 @@ class TrainingJob:
 
     @property
     def num_tokens(self) -> int:
-        """The number of tokens in all epochs."""
+        """The total number of tokens in all epochs."""
         return self.config.epochs * sum(self.counts[UNKNOWN_ID:])
 
 
 def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) -> None:
-    """Write vectors in word2vec's text format, with enough digits for exact float32 values."""
+    """Write vectors in word2vec's text format, with enough digits to restore float32 values exactly."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(vectors.rows)} {vectors.vectors.shape[1]}\n")
         for row, vector in zip(vectors.rows, vectors.vectors, strict=True):

@@ -46,7 +46,7 @@ _SUSPECT = re.compile(f"[{MARKUP_SIGNS}{MOJIBAKE_SIGNS}]")
 
 @dataclass(frozen=True)
 class LineCleaner:
-    """Cleaner of lines with the given settings. Embedding cleans nothing, so that each line stays a line."""
+    """Cleans lines according to the settings. Embedding cleans nothing, so that each line stays a line."""
 
     max_characters: int
     repair: Callable[[str], str] | None
@@ -64,7 +64,7 @@ class LineCleaner:
         )
 
     def clean(self, line: str, counts: LineCounts) -> str | None:
-        """Return the cleaned line, or None if it is dropped; count changes and drops, but not yet a kept line."""
+        """Return the cleaned line, or None if it is dropped; count changes and drops, but not kept lines yet."""
         if self.max_characters and len(line) > self.max_characters:
             counts.drop(TOO_LONG, line)
             return None
@@ -112,7 +112,7 @@ def _was_read_as_gb18030(line: str) -> bool:
 
 
 def build_repair() -> Callable[[str], str]:
-    """Return the function that repairs a line, or returns it unchanged if the repair is uncertain.
+    """Return the function that repairs a line, leaving it unchanged if the repair is uncertain.
 
     GB18030 read as Latin-1 and UTF-8 read as GB18030 are repaired here, whole lines only; ftfy, which knows neither,
     repairs the rest. Only ftfy's decoding is used, not its other repairs (quotes, widths).
@@ -126,7 +126,7 @@ def build_repair() -> Callable[[str], str]:
 
 
 def _from_gb18030(line: str) -> str:
-    """Return the repaired line of UTF-8 that was read as GB18030; empty if its bytes are not all UTF-8.
+    """Repair a line of UTF-8 that was read as GB18030; return "" if its bytes are not valid UTF-8.
 
     The bytes of other Chinese text are never valid UTF-8, except for a character or two.
     """
@@ -139,7 +139,7 @@ def _from_gb18030(line: str) -> str:
 
 
 def _from_latin(line: str) -> str:
-    """Return the repaired line of GB18030 that was read as Latin-1; empty if it is UTF-8 or does not become Chinese."""
+    """Repair a line of GB18030 that was read as Latin-1; return "" if it is UTF-8 or does not become Chinese."""
     try:
         raw = line.encode("latin-1")
         decoded = raw.decode("gb18030")

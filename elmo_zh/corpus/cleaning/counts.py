@@ -1,4 +1,4 @@
-"""Counts of changed, kept and dropped lines, with examples; counts of consecutive shards can be added up."""
+"""Counts of changed, kept and dropped lines, with examples; the counts of consecutive shards can be added up."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ MOST_EXAMPLES = 5
 
 @dataclass
 class StepCounts:
-    """Changes made by a step: lines, characters of the changed texts before and after, and the first examples."""
+    """What a step has changed: lines, characters of these texts before and after, and the first examples."""
 
     lines: int = 0
     characters_in: int = 0
@@ -36,7 +36,7 @@ class FoundLines:
     examples: list[str] = field(default_factory=list)
 
     def count(self, line: str) -> None:
-        """Count one line; an empty line is not an example."""
+        """Count one line; empty lines are not used as examples."""
         self.lines += 1
         self.characters += len(line)
         if line and len(self.examples) < MOST_EXAMPLES:
@@ -50,7 +50,7 @@ class FoundLines:
 
 
 class LedgerEntry(NamedTuple):
-    """Characters of all kept text before and after a step, and the number of lines that it changed."""
+    """Number of characters in all kept text before and after a step, and the number of lines that it changed."""
 
     step: str
     lines: int
@@ -60,7 +60,7 @@ class LedgerEntry(NamedTuple):
 
 @dataclass(slots=True)
 class LineCounts:
-    """Counts of the lines of a shard of a corpus, in order.
+    """Counts of the lines in a corpus shard, in order.
 
     Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
     line are counted when the line is kept. `normalised_characters` counts kept characters after all changes.
@@ -81,7 +81,7 @@ class LineCounts:
         return self.kept_lines + sum(found.lines for found in self.dropped.values())
 
     def change(self, step: str, before: str, after: str) -> None:
-        """Note a change of a step to the current line or to one of its sentences."""
+        """Record that a step changed the current line or one of its sentences."""
         change = self._changes.get(step)
         if change is None:
             has_room = step not in self.steps or len(self.steps[step].examples) < MOST_EXAMPLES
@@ -92,7 +92,7 @@ class LineCounts:
             change.characters_out += len(after)
 
     def notice(self, reason: str) -> None:
-        """Note that the current line may deserve a look."""
+        """Record that the current line may be worth checking."""
         self._notices.append(reason)
 
     def keep(self, line: str, normalised_characters: int) -> None:
@@ -116,7 +116,7 @@ class LineCounts:
         self._notices.clear()
 
     def merge(self, other: "LineCounts") -> None:
-        """Add the counts of later lines of the corpus."""
+        """Add the counts of later lines in the corpus."""
         self.kept_lines += other.kept_lines
         self.kept_characters += other.kept_characters
         self.normalised_characters += other.normalised_characters
@@ -134,7 +134,7 @@ class LineCounts:
             found.examples.clear()
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield the characters of kept text before and after each step; each step reads the previous output."""
+        """Yield the characters of kept text before and after each step; each step reads the previous step's output."""
         characters = self.kept_characters
         for step in steps:
             change = self.steps.get(step, StepCounts())
@@ -149,7 +149,7 @@ class LineCounts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
-        """Return the counts in a record from `as_record`, even after a round trip through JSON."""
+        """Return the counts in a record made by `as_record`, even after a round trip through JSON."""
         counts = cls(**{name: record[name] for name in ("kept_lines", "kept_characters", "normalised_characters")})
         for step, change in record["steps"].items():
             examples = [(before, after) for before, after in change["examples"]]
@@ -166,7 +166,7 @@ _PLAIN = re.compile(r"[ !-\[\]-~\u3001-\u3029\u4e00-\u9fa5\uff01-\uff5e]*")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with invisible and combining characters escaped as Python does.
+    r"""Return a text with invisible and combining characters escaped as in Python strings.
 
     >>> visible("苹\u200b果\u3000\x1b[2J e\u0301 \\")
     '苹\\u200b果\\u3000\\x1b[2J e\\u0301 \\\\'
@@ -186,12 +186,12 @@ def _visible_character(character: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the start of a text, for display."""
+    """Shorten a text for display by keeping its start."""
     return visible(text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…")
 
 
 def around_change(before: str, after: str) -> tuple[str, str]:
-    """Return the text around the first difference of two texts, for display."""
+    """Return two texts around their first difference, for display."""
     pairs = zip(before, after, strict=False)
     first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0

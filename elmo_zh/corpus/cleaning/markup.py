@@ -54,7 +54,7 @@ SIGNS = r"<&\[{'=_|"
 
 
 def without_markup(line: str) -> str:
-    """Return a line without remnants of markup, possibly empty; applying it again changes nothing."""
+    """Return a line without remnants of markup, possibly empty; a second call changes nothing."""
     for _ in range(_MOST_LAYERS):
         before = line
         if "<" in line:
@@ -96,7 +96,7 @@ def _comments(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _elements(line: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of elements that are removed with their content; none is inside another."""
+    """Yield the start and end of elements to remove with their content, none inside another."""
     open_name, start = "", 0
     for match in _ELEMENT_TAG.finditer(line):
         name = match[2].lower()
@@ -116,7 +116,7 @@ def _without(line: str, spans: Iterator[tuple[int, int]]) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """Return the character of an entity; unknown names stay unchanged."""
+    """Return the character that an entity stands for; unknown names stay unchanged."""
     name = match[1]
     if name is None:
         return html.unescape("&" + match[0].rpartition("amp;")[2].removeprefix("&"))
@@ -132,7 +132,7 @@ def _without_bbcode(line: str) -> str:
 
 
 def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
-    """Return whether this is a tag, not a bracketed word or index (a[i]): it is or has an end tag, or has a value."""
+    """Return whether this is a tag rather than a bracketed word or index (a[i]): tags have an end tag or a value."""
     return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"
 
 
@@ -168,12 +168,12 @@ def without_wiki_marks(line: str) -> str:
 
 
 def _is_of_table(line: str) -> bool:
-    """Return whether a line starts, divides or ends a wiki table, or is the rule under a Markdown table's header."""
+    """Return whether a line starts, divides or ends a wiki table, or is the rule below a Markdown table's header."""
     return bool(_TABLE_LINE.fullmatch(line)) or ("--" in line and _RULE_SIGNS.issuperset(line))
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return the text that a link shows: after the last bar, or its target; nothing for files and categories."""
+    """Return the visible text of a link: after the last bar, or its target; nothing for files and categories."""
     target, others = match[1], match[2]
     if _NO_TEXT.match(target):
         return ""
@@ -188,7 +188,7 @@ def _is_list(target: str) -> bool:
 
 
 def _without_templates(line: str) -> str:
-    """Return a line without templates, including nested ones; unclosed templates stay."""
+    """Return a line without templates, nested ones included; unclosed templates stay."""
     kept: list[str] = []
     opened: list[int] = []
     end = 0

@@ -1,1 +1,1 @@
-"""From files of any kind to documents of lines: found, unpacked, decoded, then read by the reader of their format."""
+"""From files of any kind to documents of lines: find, unpack and decode them, then read them by format."""

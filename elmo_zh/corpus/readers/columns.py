@@ -1,4 +1,4 @@
-"""Find the columns or fields of text and label in a file's first records, and whether the first row names them."""
+"""Find the text and label columns or fields in a file's first records, and whether the first row has names."""
 
 import math
 import re
@@ -57,7 +57,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a finite number, without the underscores that Python allows, as in 1_0."""
+    """Return whether a cell is a finite number; unlike in Python, underscores as in 1_0 are not allowed."""
     try:
         return "_" not in cell and math.isfinite(float(cell))
     except ValueError:
@@ -65,7 +65,7 @@ def is_number(cell: str) -> bool:
 
 
 def cells_of(rows: Rows, column: int) -> list[str]:
-    """Return the cells of a column, skipping rows that are too short."""
+    """Return a column's cells, skipping rows that are too short."""
     return [row[column].strip() for row in rows if column < len(row)]
 
 
@@ -99,7 +99,7 @@ def _preference(path: str) -> tuple[int, int, bool, str]:
 
 
 def text_column(sample: Rows) -> tuple[int | None, bool]:
-    """Return the column that certainly holds the text, None if none does, and whether the first row names columns."""
+    """Return the column that certainly holds the text, or None, and whether the first row names columns."""
     header = [cell.strip() for cell in sample[0]]
     if name := known_field({name: num_han_of(sample[1:], header.index(name)) for name in header}):
         return header.index(name), True
@@ -146,19 +146,19 @@ def _is_no_label(first: str, others: Sequence[str]) -> bool:
 
 
 def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first known pair of names for two text columns in a lower-case header; None without one."""
+    """Return the first known pair of names for two text columns in a lower-case header, or None."""
     return next((pair for pair in PAIR_NAMES if set(pair) <= set(header)), None)
 
 
 class Columns(NamedTuple):
-    """The columns of the texts, None for an unknown one, and all columns that could hold the label."""
+    """The columns of the texts, None for any unknown one, and all columns that could hold the label."""
 
     texts: tuple[int | None, ...]
     labels: tuple[int, ...] = ()
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of the texts and the label by their names in the first row; None if no name is known.
+    """Return the columns of texts and label by their names in the first row; None if no name is known.
 
     With a known label, the texts are the other columns with the most Chinese; with known texts, the label is one of the
     others. Columns of row numbers are neither. With `numbers`, labels are numbers.
@@ -184,7 +184,7 @@ def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bo
 
 
 def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns whose names say label most clearly, except columns that cannot be labels."""
+    """Return the columns whose names most clearly mean label, except columns that cannot be labels."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_of(rows, column)) for column in found))
@@ -192,7 +192,7 @@ def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[
 
 
 def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of a table without known names: texts have the most Chinese, labels repeat."""
+    """Guess the columns of a table without known names: texts have the most Chinese, and labels repeat."""
     width = max(map(len, sample))
     texts = _texts_among(sample, range(width), num_texts)
     if texts is None or width < num_texts + with_label:
@@ -203,7 +203,7 @@ def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: 
 
 
 def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns that may be labels; if there are several, the ones with numbers or repeated values."""
+    """Return the columns that may be labels; if there are several, those with numbers or repeated values."""
     cells = {column: cells_of(rows, column) for column in columns}
     found = {column: each for column, each in cells.items() if _may_be_label(each)}
     if len(found) > 1:
@@ -232,12 +232,12 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def part_named(word: str) -> str:
-    """Return the part of the data that a lower-case word names; "" if it names none."""
+    """Return the part of the data that a lower-case word names, or "" if it names none."""
     return next((part for part, words in PART_WORDS.items() if word in words), "")
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the columns with the most Chinese, then the longest; columns that are often empty or alike come last.
+    """Return the columns with the most Chinese, then the longest; often empty or repeated columns come last.
 
     Columns of dates, numbers or identifiers are not texts; None if too few are left.
     """

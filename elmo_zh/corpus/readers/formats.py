@@ -1,4 +1,4 @@
-"""Corpus formats: how each is recognised, and the format and the documents of a file."""
+"""Corpus formats: how each one is recognised, and how to find the format and the documents of a file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ class CorpusFormat:
 
 
 def load_format(name: str) -> CorpusFormat:
-    """Return the format with this name."""
+    """Return the format with the given name."""
     return cast(CorpusFormat, CORPUS_FORMATS.load(name))
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return the name of a file's format: the one wanted, or found by its suffix, or by its start.
+    """Return the name of a file's format: the requested one, or the one indicated by its suffix or its start.
 
     A .txt file is plain text whatever it holds. A .json file may hold JSON lines. A .xml file is tried as a dump.
     """
@@ -67,7 +67,7 @@ def find_format(text: DecodedText, wanted: str) -> str:
 
 
 def find_record_format(text: DecodedText, wanted: str) -> str:
-    """Return the name of a file's format as `find_format` does, for a reader of records.
+    """Return the name of a file's format, as `find_format` does, for code that reads records.
 
     A single line of JSON is one JSON file, which may hold an array of records, unless its name says JSON lines.
     """
@@ -79,7 +79,7 @@ def find_record_format(text: DecodedText, wanted: str) -> str:
 def read_records(
     kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Return the records of a file; for a format without records the lines of its documents."""
+    """Return the records of a file; if its format has no records, return the lines of its documents."""
     found = load_format(kind)
     if found.read_records is not None:
         return found.read_records(text, config, tally, passed_over)

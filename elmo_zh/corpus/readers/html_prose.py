@@ -50,7 +50,7 @@ def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
 
 
 class _Page:
-    """Target of the parser, called for each tag and text; collects the lines of prose."""
+    """Parser target, called for each tag and text, which collects the lines of prose."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -94,14 +94,14 @@ class _Page:
         self._tally.drop("html: comment", len(comment))
 
     def close(self) -> None:
-        """End the last block; called by the parser at the end of the file."""
+        """End the last block; the parser calls this at the end of the file."""
         self.end_block()
 
     def _reason(self) -> str:
         return f"html: {self._dropped}"
 
     def end_block(self) -> None:
-        """Turn the collected text into a line, or into several if it is preformatted."""
+        """Turn the collected text into a line, or into several lines if it is preformatted."""
         text = "".join(self._texts)
         self._texts.clear()
         self._num_characters = 0

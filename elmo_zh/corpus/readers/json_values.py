@@ -1,4 +1,4 @@
-"""JSON files of any structure, read as a stream: arrays of records or texts, and records that hold arrays."""
+"""JSON files of any structure, read as a stream: arrays of records or texts, and records that contain arrays."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ _END_CHARACTERS = 2**10
 
 
 def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the text of each record (an item of the outermost array) as a document."""
+    """Yield the text of each record, an item of the outermost array, as a document."""
     paths = _paths(text, config, tally)
     num_found = 0
     for _, record in groupby(_values(text, _is_outermost_item), key=itemgetter(0)):
@@ -91,7 +91,7 @@ def read_json_records(
 
 
 def _is_item_with(around: list[str | None], paths: set[str]) -> bool:
-    """Return whether a value is an item of an array, is in no other array, and holds text at one of the paths."""
+    """Return whether a value is an item of an array, is in no other array, and has text at one of these paths."""
     if around[-1] is not None or around.count(None) > 1:
         return False
     array = ".".join(key for key in around if key is not None)
@@ -120,7 +120,7 @@ def _is_outermost_item(around: list[str | None]) -> bool:
 
 
 def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
-    """Yield number of the record, path and value of every text and number, and (number, "", None) before each record.
+    """Yield record number, path and value of every text and number, and (number, "", None) before each record.
 
     `starts_record` says whether a value is a record, given the objects (current key) and arrays (None) around it.
     """
@@ -163,7 +163,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
 
 
 class _Utf8:
-    """The text as a UTF-8 stream, with a limit on the bytes that the parser may take for one value."""
+    """The text as a UTF-8 stream that limits how many bytes the parser may read for one value."""
 
     def __init__(self, text: DecodedText) -> None:
         self._text = text
@@ -171,7 +171,7 @@ class _Utf8:
         self.num_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next chunk, of any length; nothing for size 0, with which ijson tests the stream."""
+        """Return the next chunk, of any length; nothing for size 0, which ijson uses to test the stream."""
         if size == 0:
             return b""
         data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
@@ -208,12 +208,12 @@ def _marked(text: str) -> str:
 
 
 def restore_surrogates(value: str) -> str:
-    """Return a text from the parser with lone surrogates in place of the marks."""
+    """Return a text from the parser with its markers turned back into lone surrogates."""
     return value.replace(_SURROGATE_MARK, "\ud800")
 
 
 def _starts_as_json(head: str) -> bool:
-    """Return whether a text starts with a value of several lines, or longer than this head."""
+    """Return whether a text starts with a value that spans several lines or is longer than this head."""
     start = head.lstrip()
     if start.startswith("{"):
         is_whole = "\n" not in start and len(start) <= 2**15

@@ -1,4 +1,4 @@
-"""Texts and labels in tables and JSON: the columns or fields that hold them, and each record's part of the data."""
+"""Texts and labels in tables and JSON: the columns or fields that contain them, and the part each record is in."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ _QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the col
 
 
 class UnlabelledError(CorpusError):
-    """A file has texts but no labels, as published test examples often have."""
+    """A file has texts but no labels, as is common for published test sets."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LabelledRecord:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts of a record with a label."""
+        """The texts of a record that also has a label."""
         return self.cells[:-1]
 
     @property
@@ -65,7 +65,7 @@ class LabelledRecord:
 
 
 class LabelledRecords(NamedTuple):
-    """The records of a file with only the wanted cells, a note that names them, and their column names."""
+    """The records of a file with only the needed cells, a message that names these, and the column names."""
 
     records: Iterator[LabelledRecord]
     note: str
@@ -73,7 +73,7 @@ class LabelledRecords(NamedTuple):
 
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
-    """Return the records of a table or of JSON, with the columns that the settings name or that are detected."""
+    """Return the records of a table or of JSON, using the columns named in the settings or detected."""
     open_records = _open_objects if kind == "jsonl" else _open_table
     opened = open_records(text, kind, reading, with_label)
     part_field = opened.find_parts() if with_label else None
@@ -103,7 +103,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """Records as dicts, and their fields of texts and label; `sample` has the first cells in the order of `shown`."""
+    """Records as dicts, with the names of their text and label fields; `sample` has the first cells, as in `shown`."""
 
     what: str
     shown: Mapping[str, str]
@@ -115,7 +115,7 @@ class _Opened:
     note: str
 
     def find_parts(self) -> str | None:
-        """Return an unused field whose value in each record is train, dev or test, or None."""
+        """Return an unused field whose value in every record is train, dev or test, or None."""
         for place, field in enumerate(self.shown):
             cells = cells_of(self.sample[:_PART_RECORDS], place)
             if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):
@@ -123,7 +123,7 @@ class _Opened:
         return None
 
     def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts and the label of a record; raise CorpusError if it differs in form from the others."""
+        """Return the texts and the label of a record; raise CorpusError if it has another form than the others."""
         check = _cells_of_row if self.what == "row" else _cells_of_object
         return check(self, where, values)
 
@@ -203,7 +203,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
 
 
 def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: int, num_texts: int) -> int:
-    """Return the column of a text, or of the label after them; raise CorpusError if there is none, or several."""
+    """Return the column of a text, or of the label after the texts; raise CorpusError if none or several are found."""
     labels = guess.labels if guess else ()
     if place == num_texts and len(labels) > 1:
         shown = "; ".join(_shown_column(sample, column) for column in labels)
@@ -215,7 +215,7 @@ def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: in
 
 
 def _shown_column(sample: Rows, column: int) -> str:
-    """Return the name, or the number, of a column with its most frequent values."""
+    """Return a column's name or number together with its most frequent values."""
     first = sample[0][column].strip() if column < len(sample[0]) else ""
     counts = Counter(cells_of(sample, column))
     is_name = bool(first) and counts[first] == 1
@@ -225,7 +225,7 @@ def _shown_column(sample: Rows, column: int) -> str:
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
-    """Return the error for a text or label whose column or field is unknown."""
+    """Return the error for a text or label whose column or field could not be found."""
     what = "label" if place == num_texts else "text"
     pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
     advice = f"Name it: --{what}-column NAME"
@@ -303,24 +303,24 @@ def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> 
 
 
 def _text_of(value: Any) -> str | None:
-    """Return a string, a number or the strings of a list, separated by spaces, as text; None for anything else."""
+    """Return a string, a number, or a list's strings joined by spaces, as text; None for anything else."""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return " ".join(value)
     return plain_text(value)
 
 
 def plain_text(value: Any) -> str | None:
-    """Return a string or a number of JSON as text; None for anything else."""
+    """Return a JSON string or number as text; None for anything else."""
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Return the first names of columns or fields in one line, each cut after 20 characters."""
+    """Return the first names of columns or fields on one line, each cut after 20 characters."""
     return ", ".join(" ".join(name.split())[:20] for name in names[:8])
 
 
 def names_in(text: DecodedText, kind: str) -> list[str]:
-    """Return the cells of the first row of a table, or the fields of the first object; else nothing."""
+    """Return the cells in the first row of a table, or the fields of the first object, otherwise nothing."""
     if kind in ("csv", "tsv"):
         return [cell.strip() for cell in next(rows_of(text, kind), [])]
     return list(first_object(text))

@@ -1,4 +1,4 @@
-"""Markdown to prose: headings, paragraphs and list items, without code, tables, pictures, HTML and front matter."""
+"""Markdown to prose: headings, paragraphs and list items, without code, tables, images, HTML and front matter."""
 
 from collections.abc import Iterator
 from typing import Any

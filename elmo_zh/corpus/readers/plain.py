@@ -1,4 +1,4 @@
-"""Plain text, and the text files of wikiextractor (without --json): <doc ...> lines, the text, </doc>."""
+"""Plain text, and text files written by wikiextractor without --json: <doc ...> lines, the text, </doc>."""
 
 import html
 import re
@@ -14,7 +14,7 @@ _ARTICLE = re.compile(r"\s*<doc [^>]*>")
 
 
 def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the documents of plain text: the file, its paragraphs between empty lines, or its lines."""
+    """Yield the documents in plain text: the whole file, its paragraphs between empty lines, or its lines."""
     if config.document == "file":
         yield text.lines()
     elif config.document == "line":
@@ -28,7 +28,7 @@ def read_plain(text: DecodedText, config: TextConfig, _tally: Tally, _passed_ove
 def read_plain_lines(
     text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield the lines as they are: only LF and CR LF end a line, and none is split."""
+    """Yield the lines unchanged: only LF and CR LF end a line, and no line is split."""
     return map(Record, text.exact_lines())
 
 

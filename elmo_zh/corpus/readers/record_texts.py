@@ -1,4 +1,4 @@
-"""The text in records, and the formats of records: CSV, TSV and JSON lines.
+"""The text in records, and the formats that have records: CSV, TSV and JSON lines.
 
 Fields are named by the path of keys to them, joined by dots.
 """
@@ -42,37 +42,37 @@ _SAMPLE_RECORDS = 50
 
 
 def num_without_field(tally: Tally) -> int:
-    """Return the number of records and rows that did not have the field or column."""
+    """Return the number of records and rows that lacked the field or column."""
     return tally.dropped_items[SHORT_ROWS] + tally.dropped_items[WITHOUT_FIELD]
 
 
 def other_fields_note(others: Counter[str]) -> str:
-    """Return the line that names the fields and columns with Chinese text that were not read."""
+    """Return the message that names fields and columns with Chinese text that were not read."""
     found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
     names = f"{found} and {number:,} more" if number > 0 else found
     return f"Not read, though they hold Chinese text: {names}. --field NAME reads other fields."
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
-    """Return the names in a list such as "title, body.text"."""
+    """Parse a list of names such as "title, body.text"."""
     return tuple(name.strip() for name in field.split(",") if name.strip())
 
 
 def listed(paths: Iterable[str]) -> str:
-    """Return paths as messages show them; the path of a bare text is left out."""
+    """Return paths in the form that messages use; the path of a bare text is left out."""
     names = sorted(filter(None, set(paths)))
     return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "") if names else ""
 
 
 def shown_row(row: Sequence[str]) -> str:
-    """Return the first cells of a row in one line."""
+    """Return the first cells of a row on one line."""
     cells = shown(", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8]))
     number = len(row)
     return f"{cells}, ... ({number} columns)" if number > 8 else cells
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields that the user named, or the one field that is certainly the text, if any.
+    """Return the fields that the user named, or otherwise the one field that certainly holds the text, if any.
 
     The tally receives them and, unless the user has chosen, the other fields with Chinese text at the file's start.
     """
@@ -96,7 +96,7 @@ def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
 
 
 def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
-    """Return the texts of a record at the given paths, path by path; the path of a bare text is empty."""
+    """Return a record's texts at the given paths, path by path; the path of a bare text is empty."""
     if len(paths) == 1 and isinstance(record, dict) and "." not in paths[0]:
         # The common case, made fast: one key whose value is a text.
         record = {paths[0]: record.get(paths[0])}
@@ -107,13 +107,13 @@ def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
 
 
 def joined_line(texts: Sequence[str]) -> str:
-    """Return the texts of a record as one line: each line end becomes a space, so that positions stay valid."""
+    """Return the texts of a record as one line; each line end becomes a space, so that positions stay valid."""
     return " ".join(texts).replace("\n", " ").replace("\r", " ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """The records of a file, where their text is, and the error if none has any."""
+    """The records of a file, where their text is, and the error to raise if none has any."""
 
     records: Iterable[Any]
     paths: list[str]
@@ -121,7 +121,7 @@ class _Opened:
     no_text: CorpusError | None = None
 
     def texts(self, tally: Tally) -> Iterator[tuple[list[str], Any]]:
-        """Yield each record with its texts; records without text are counted and yielded too."""
+        """Yield each record with its texts; records without text are counted, and yielded too."""
         found = False
         for record in self.records:
             texts = texts_at(record, self.paths)
@@ -138,7 +138,7 @@ _Open = Callable[[DecodedText, TextConfig, Tally, bool], _Opened]
 
 
 def _format(open_file: _Open, **others: Any) -> CorpusFormat:
-    """Return a format whose records are the documents or lines of a corpus."""
+    """Return a format whose records are the documents or the lines of a corpus."""
 
     def read(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
         return _documents(open_file(text, config, tally, False), tally)
@@ -178,7 +178,7 @@ def _lines_of_json(text: DecodedText, config: TextConfig, tally: Tally, keeps_al
 
 
 def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
-    """Return the error for a file without text in the field that the user named, or without a field that is text."""
+    """Return the error for a file that has no text in the field that the user named, or has no text field at all."""
     if field:
         return CorpusError(
             f"{name}: no record has text in the field {field}. The fields of the first ones are: {listed(paths)}."
@@ -189,7 +189,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
 
 
 def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
-    """Return the texts in a byte range of a file; `field` names the fields found in the whole file."""
+    """Return the texts in a byte range of a file; `field` names the fields detected in the whole file."""
     records = _lines_of_json(text, config, tally, keeps_all=False)
     paths = list(parse_fields(field)) or [""]
     return _documents(_Opened(records=records, paths=paths, without_text=WITHOUT_FIELD), tally)
@@ -226,7 +226,7 @@ def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
-    """Return the columns that the user named, or the one that certainly holds the text; and whether there is a header.
+    """Return the columns that the user named or the one that certainly holds the text, and whether there is a header.
 
     A column given by its number is read from the first row on.
     """

@@ -1,4 +1,4 @@
-"""Files of records: rows of CSV and TSV and values of JSON lines, as one stream of dicts from names to values.
+"""Files of records: CSV and TSV rows and JSON lines, as one stream of dicts that map names to values.
 
 All columns are kept, including those that a reader does not use. `columns.py` chooses the columns of text and label.
 """
@@ -30,7 +30,7 @@ Row = list[str]
 
 
 class Table:
-    """The rows of a table; `sample` has the first ones that are not blank, with their numbers in the file, from 1."""
+    """The rows of a table; `sample` has the first non-blank ones, with their numbers in the file, from 1."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class Table:
         is_blank: Callable[[int, Row], bool] = lambda _, row: not row,
         num_sample_rows: int = _SAMPLE_ROWS,
     ) -> None:
-        """Read the first rows; raise CorpusError if the file is not CSV, here or when more is read."""
+        """Read the first rows; raise CorpusError if the file turns out not to be CSV, now or when more is read."""
         numbered = enumerate(_checked(text, rows), start=1)
         self._rest = ((number, row) for number, row in numbered if not is_blank(number, row))
         self.sample = list(islice(self._rest, num_sample_rows))
         self.width = max((len(row) for _, row in self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
-        """Return a name for each column: its unique name in the first row, or else `column N`."""
+        """Return a name for each column: its name in the first row if that is unique, otherwise `column N`."""
         found: list[str] = []
         for place in range(self.width):
             given = self.sample[0][1][place].strip() if has_header and place < len(self.sample[0][1]) else ""
@@ -74,7 +74,7 @@ def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
 
 
 def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
-    """Return the rows of a table whose separator, such as _!_, is equally frequent in the first lines; else None."""
+    """Return a table's rows if a separator such as _!_ is equally frequent in the first lines, otherwise None."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return None
@@ -84,7 +84,7 @@ def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
 
 
 class _RowLines:
-    """The lines that csv parses into rows, with a limit on the characters of one row."""
+    """The lines that csv parses into rows, with a limit on the number of characters per row."""
 
     def __init__(self, text: DecodedText) -> None:
         # A cell in quotes keeps its line ends: places in it are those that other programs count.
@@ -102,7 +102,7 @@ class _RowLines:
             raise csv.Error("the file ends inside a quoted cell")
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows and reset the limit for each."""
+        """Yield the rows, resetting the limit for each."""
         for row in rows:
             self._num_characters = 0
             yield row
@@ -121,7 +121,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
 def json_records(
     text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
 ) -> Iterator[Any]:
-    """Yield the record of each line that is not blank.
+    """Yield a record for each non-blank line.
 
     A line that is not JSON is counted in `bad` if that is given; otherwise it is an error with the advice. Blank lines
     are counted in `blank`.
@@ -157,7 +157,7 @@ def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def values_with_paths(record: Any) -> Iterator[tuple[str, str | int | float]]:
-    """Yield the path and value of every text and number in a record, in order; lists add nothing to the path."""
+    """Yield the path and value of every text and number in a record, in order; lists do not appear in paths."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), record)]
     while waiting:
         path, value = waiting.pop()
@@ -170,7 +170,7 @@ def values_with_paths(record: Any) -> Iterator[tuple[str, str | int | float]]:
 
 
 def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -> dict[str, str]:
-    """Return the values at paths that are not used, as text; spaces join the values of a list."""
+    """Return the values at unused paths as text; the values of a list are joined by spaces."""
     found: dict[str, list[str]] = {}
     for path, value in values:
         if path not in used:
@@ -179,7 +179,7 @@ def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -
 
 
 def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
-    """Yield the objects of JSON lines, or of one list; anything else is a CorpusError."""
+    """Yield the objects in JSON lines or in one list; raise CorpusError for anything else."""
     if _LIST_OF_OBJECTS.match(text.head(2**10)):
         records = iter(_whole_list(text))
     else:
@@ -195,7 +195,7 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
 
 
 def first_object(text: DecodedText) -> dict[str, Any]:
-    """Return the first object of JSON lines or of a list of any length; or an empty dict if it has no object."""
+    """Return the first object in JSON lines or in a list of any length, or an empty dict if there is no object."""
     start = text.head(_LONGEST_FIRST)
     found = _FIRST_OBJECT.match(start)
     try:
@@ -218,7 +218,7 @@ def _whole_list(text: DecodedText) -> list[Any]:
 
 
 def starts_as_json_lines(head: str) -> bool:
-    """Return whether the first line of a text is a whole record."""
+    """Return whether the first line of a text is a complete record."""
     first = head.lstrip().partition("\n")[0]
     try:
         return first.startswith("{") and json.loads(first) is not None
@@ -227,5 +227,5 @@ def starts_as_json_lines(head: str) -> bool:
 
 
 def starts_as_objects(head: str) -> bool:
-    """Return whether a text starts with a whole object, or with a list of objects."""
+    """Return whether a text starts with a complete object, or with a list of objects."""
     return starts_as_json_lines(head) or bool(_LIST_OF_OBJECTS.match(head))

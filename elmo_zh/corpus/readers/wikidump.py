@@ -19,7 +19,7 @@ _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)
 
 
 def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
-    """Yield each article as a document; redirects, other namespaces and pages without wikitext are skipped."""
+    """Yield each article as a document, skipping redirects, other namespaces and pages without wikitext."""
     for page in _pages(text):
         title = page.findtext("{*}title") or "(no title)"
         reason = _reason_to_pass_over(page)
@@ -99,7 +99,7 @@ def _local_name(element: Any) -> str:
 
 
 def _forget(element: Any) -> None:
-    """Free an element and those before it, which the tree would otherwise keep."""
+    """Free an element and those before it, which the tree would otherwise keep in memory."""
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]

@@ -1,4 +1,4 @@
-"""Wikitext to prose: without templates, tables, references, files and categories."""
+"""Wikitext to prose, without templates, tables, references, files and categories."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ _CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
-    """Yield the lines of prose of a page; everything left out is counted by kind of markup."""
+    """Yield a page's lines of prose; everything left out is counted by kind of markup."""
     import mwparserfromhell
 
     page = _without_open_comment(source, tally)
@@ -70,7 +70,7 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
 
 
 def _without_open_comment(source: str, tally: Tally) -> str:
-    """Return a page up to a comment that is never closed, which for MediaWiki reaches to the end."""
+    """Return a page up to a comment that is never closed, which MediaWiki treats as reaching to the end."""
     start = source.find("<!--", source.rfind("-->") + 1)
     if start < 0:
         return source
@@ -79,7 +79,7 @@ def _without_open_comment(source: str, tally: Tally) -> str:
 
 
 def num_unclosed(source: str) -> int:
-    """Return how often a page opens markup that is too deep or not closed in order; parsing may then take long."""
+    """Return how often markup on a page is too deep or not closed in order, which may make parsing take long."""
     num_unclosed = 0
     opened: list[str] = []
     depths: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def num_unclosed(source: str) -> int:
 
 
 def _marks(source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the kind of each mark that opens or closes something, and whether it closes."""
+    """Yield the kind of each opening or closing mark, and whether it closes."""
     for match in _MARK.finditer(source):
         mark = match[0]
         if mark in _CLOSES:
@@ -183,7 +183,7 @@ def _template(node: Any, tally: Tally) -> Iterator[str]:
 
 
 def _shown_parameters(name: str) -> Sequence[str]:
-    """Return the parameters that may hold a template's visible text; the first one that is given counts."""
+    """Return the parameters that may contain a template's visible text; the first one given is used."""
     if name.startswith("lang-"):
         return ("1",)
     if name.startswith(("link-", "internal link helper/")):

@@ -1,4 +1,4 @@
-"""Output formats, one writer per module: blocks of lines in, one file or folder out, in bounded memory."""
+"""Output formats, one writer per module, each turning blocks of lines into a file or folder in bounded memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _STRINGS = ("tokens", "texts", "columns")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextBlock:
-    """Consecutive lines of N tokens in all, without vectors."""
+    """Consecutive lines with N tokens in all, without vectors."""
 
     first_line: int  # Number of the first line in the text, from 0
     # Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
@@ -43,7 +43,7 @@ class TextBlock:
         return len(self.line_offsets) - 1
 
     def save(self, path: Path) -> None:
-        """Write the lines into a new .npz file."""
+        """Write the lines to a new .npz file."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         arrays["first_line"] = np.array(self.first_line)
         for name in _STRINGS:
@@ -54,7 +54,7 @@ class TextBlock:
 
     @classmethod
     def load(cls, path: Path) -> "TextBlock":
-        """Read the lines that `save` wrote."""
+        """Read lines written by `save`."""
         arrays = load_arrays(path)
         found: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
         found |= {name: _strings(arrays[name], arrays[f"{name}_ends"]) for name in _STRINGS}
@@ -78,13 +78,13 @@ def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LineBlock(TextBlock):
-    """Consecutive lines with their R vectors: one for each token (R = N), or with pooling one for each line."""
+    """Consecutive lines with their R vectors: one per token (R = N) or, with pooling, one per line."""
 
     vectors: NDArray[Any]  # Shape (L + 1, R, 2P) for all layers, else (R, 2P)
     is_pooled: bool  # Whether there is one vector for each line
 
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
-        """Return the vectors of one line, contiguous: (L + 1, n, 2P) or (n, 2P); pooling drops the axis n."""
+        """Return one line's vectors, contiguous: (L + 1, n, 2P) or (n, 2P); pooling drops the axis n."""
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
@@ -92,7 +92,7 @@ class LineBlock(TextBlock):
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Description of an output, known before its first block is written."""
+    """A description of an output, known before its first block is written."""
 
     attributes: Mapping[str, Any]  # Root attributes: model digest, layers, dtype, segmenter and so on
     num_lines: int  # Number of lines in all blocks
@@ -111,19 +111,19 @@ class Contents:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of all vectors together."""
+        """The shape of all vectors taken together."""
         layers = () if self.num_layers is None else (self.num_layers,)
         return (*layers, self.num_rows, self.dimension)
 
     @property
     def vector_bytes(self) -> int:
-        """The size of all vectors together."""
+        """The size in bytes of all vectors taken together."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputForm:
-    """The form in which vectors are written; the vectors are the same in every form."""
+    """The form in which vectors are written; the vectors are the same in any form."""
 
     format: str = "hdf5"  # A name in `elmo_zh.choices.OUTPUT_FORMATS`
     # Layout of HDF5: lines (one dataset per line) or packed (one for all lines, with a table of offsets).
@@ -134,7 +134,7 @@ class OutputForm:
 
     @property
     def has_known_size(self) -> bool:
-        """Whether the size follows from the numbers of lines and tokens; word2vec has one vector per distinct word."""
+        """Whether the numbers of lines and tokens determine the size; word2vec has one vector per distinct word."""
         return self.format != "word2vec"
 
 
@@ -150,16 +150,16 @@ class Writer(Protocol):
         """Return the approximate size of the output in bytes."""
 
     def write(self, path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-        """Write all blocks, in order, to a path where nothing exists yet; return counts worth reporting."""
+        """Write all blocks, in order, to a path that does not exist yet; return counts worth reporting."""
 
 
 def choose_writer(form: OutputForm) -> Writer:
-    """Return the writer of a form, whose libraries are imported only now."""
+    """Return the writer for a form, importing its libraries only now."""
     return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
 
 
 def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
-    """Raise OptionError for a form whose options contradict each other, the layers or the pooling."""
+    """Raise OptionError if the options of a form contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
         raise OptionError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
     if form.compression != "none" and form.layout != "packed":
@@ -180,7 +180,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 def is_output(path: Path, form: OutputForm) -> bool:
-    """Return whether a path may hold an output of embed, as an empty file always may.
+    """Return whether a path may hold an output of embed; an empty file always may.
 
     The format of a plug-in is recognised by its suffix.
     """
@@ -193,7 +193,7 @@ def is_output(path: Path, form: OutputForm) -> bool:
 
 
 def require_matching_suffix(output: Path, form: OutputForm) -> None:
-    """Raise OutputError if the name of an output has the suffix of a format other than the one to write."""
+    """Raise OutputError if an output's name has the suffix of a format other than the one to write."""
     suffixes = {name: output_suffix(OutputForm(format=name)) for name in OUTPUT_FORMATS.built_in}
     named = next((name for name, suffix in suffixes.items() if output.suffix == suffix), form.format)
     if named != form.format and output.suffix != output_suffix(form):
@@ -204,5 +204,5 @@ def require_matching_suffix(output: Path, form: OutputForm) -> None:
 
 
 def output_suffix(form: OutputForm) -> str:
-    """Return the suffix of outputs in a form."""
+    """Return the suffix for outputs in a given form."""
     return choose_writer(form).SUFFIX

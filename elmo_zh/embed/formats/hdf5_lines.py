@@ -1,4 +1,4 @@
-"""HDF5 with one dataset per line ("0", "1", ...); groups "tokens" and "offsets" have one per line too.
+"""HDF5 with one dataset per line ("0", "1", ...); the groups "tokens" and "offsets" also have one per line.
 
 If lines were split, there is one dataset per sentence, and `line` int64 holds the line that each one comes from.
 """
@@ -26,7 +26,7 @@ _PADDED_BYTES = 65_536
 
 
 def check() -> None:
-    """Do nothing: no further package is needed."""
+    """Do nothing, since no other package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
@@ -35,12 +35,12 @@ def estimate_bytes(contents: Contents) -> int:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file was written by embed, in either layout of HDF5."""
+    """Return whether a file was written by embed, in either of its HDF5 layouts."""
     return path.is_file() and has_attributes(path, {"layers", "segmenter"})
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file. The index of sentences, if wanted, is held in memory."""
+    """Write the file. An index of sentences, if requested, is held in memory."""
     index: dict[str, str] = {}
     source_lines: list[NDArray[np.int64]] = []
     with create_hdf5(path) as file:

@@ -1,4 +1,4 @@
-"""HDF5 with the vectors of all lines in one dataset, and a table of where each line begins.
+"""HDF5 with the vectors of all lines in one dataset, and a table of where each line starts.
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 2**18
 
 
 def check() -> None:
-    """Do nothing: no further package is needed."""
+    """Do nothing, since no other package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
@@ -57,7 +57,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 def _storage(contents: Contents, compression: str) -> dict[str, Any]:
-    """Return the storage options of the vectors: contiguous, or compressed chunks of whole rows of one layer."""
+    """Return the storage options for the vectors: contiguous, or compressed in chunks of whole rows of one layer."""
     if compression == "none" or contents.num_rows == 0:
         return {"fill_time": "never"}
     row_bytes = contents.dimension * np.dtype(contents.dtype).itemsize
@@ -80,7 +80,7 @@ def _create_text(file: Any, contents: Contents) -> None:
 
 
 def _write_text(file: Any, block: LineBlock, line: int, token: int) -> None:
-    """Write everything but the vectors of a block that begins at this line and this token."""
+    """Write everything except the vectors for a block that starts at this line and token."""
     lines = slice(line, line + block.num_lines)
     file["line_offsets"][line + 1 : lines.stop + 1] = block.line_offsets[1:] + token
     file["text"][lines] = np.array(block.texts, object)

@@ -1,4 +1,4 @@
-"""JSON lines for inspection by eye; numbers are rounded to six decimals."""
+"""JSON lines for people to read; numbers are rounded to six decimals."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _NUMBER_BYTES = 11
 
 
 def check() -> None:
-    """Do nothing: no further package is needed."""
+    """Do nothing, since no other package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:

@@ -1,4 +1,4 @@
-"""A folder of NumPy files that can be memory-mapped, and the tokens as text.
+"""A folder of NumPy files that can be memory-mapped, with the tokens as text.
 
 vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
 (N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces; info.json.
@@ -22,7 +22,7 @@ VECTORS_NAME, INFO_NAME = "vectors.npy", "info.json"
 
 
 def check() -> None:
-    """Do nothing: no further package is needed."""
+    """Do nothing, since no other package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
@@ -36,7 +36,7 @@ def is_output(folder: Path) -> bool:
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the folder."""
+    """Write the report to its folder."""
     path.mkdir()
     with ExitStack() as opened:
 

@@ -1,4 +1,4 @@
-"""Apache Parquet, for tables and viewers.
+"""Apache Parquet, for table software and viewers.
 
 One row per line: line, text, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for all layers. By
 token, one row per token: line, place, token, start and end (raw text), unknown, text, and the same vectors.
@@ -42,7 +42,7 @@ def estimate_bytes(contents: Contents) -> int:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file was written by this module; without pyarrow, whether it is any Parquet file."""
+    """Return whether a file was written by this module or, without pyarrow, whether it is any Parquet file."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -127,7 +127,7 @@ def _line_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
 
 
 def _token_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
-    """Return one row per token; the text of a line is kept once for each block."""
+    """Return one row per token; the text of a line is stored once per block."""
     import pyarrow as pa
 
     line_of_token = np.repeat(np.arange(block.num_lines, dtype=np.int32), np.diff(block.line_offsets))
@@ -152,7 +152,7 @@ def _line_numbers(block: LineBlock) -> NDArray[np.int64]:
 
 
 def _layers(block: LineBlock, contents: Contents) -> dict[str, NDArray[Any]]:
-    """Return the vectors of each layer by the name of their column, shape (R, 2P)."""
+    """Return each layer's vectors by the name of their column, shape (R, 2P)."""
     layers = [block.vectors] if contents.num_layers is None else list(block.vectors)
     return dict(zip(_vector_columns(contents), layers, strict=True))
 
@@ -164,7 +164,7 @@ def _strings(values: list[bytes]) -> Any:
 
 
 def _fixed(rows: NDArray[Any]) -> Any:
-    """Return rows of numbers as lists of one length."""
+    """Return rows of numbers as lists of equal length."""
     import pyarrow as pa
 
     flat = pa.array(np.ascontiguousarray(rows).reshape(-1))

@@ -1,4 +1,4 @@
-"""word2vec's text format: the mean vector of each word of the text, most frequent words first.
+"""word2vec's text format: the mean vector of each word in the text, most frequent words first.
 
 Memory holds one vector per distinct word. Words that contain white space, which readers of the format would split, are
 left out and counted.
@@ -23,17 +23,17 @@ _NUMBER_BYTES, _WORD_BYTES = 12, 10
 
 
 def check() -> None:
-    """Do nothing: no further package is needed."""
+    """Do nothing, since no other package is needed."""
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file; distinct words are guessed by Heaps' law (Heaps 1978)."""
+    """Return the approximate size of the file; the number of distinct words is guessed by Heaps' law (Heaps 1978)."""
     num_words = min(contents.num_tokens, int(_HEAPS_FACTOR * math.pow(contents.num_tokens, _HEAPS_EXPONENT)))
     return num_words * (contents.dimension * _NUMBER_BYTES + _WORD_BYTES)
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file starts as this format does: with the numbers of words and dimensions."""
+    """Return whether a file starts like this format, with the numbers of words and dimensions."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -55,7 +55,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 class _Means:
-    """Sum and count of the vectors of each word; one row per word, in order of first occurrence."""
+    """Sum and number of the vectors of each word, one row per word, in order of first occurrence."""
 
     def __init__(self, dimension: int) -> None:
         self._rows: dict[bytes, int] = {}
@@ -63,7 +63,7 @@ class _Means:
         self._counts = np.zeros(1024, np.int64)
 
     def add(self, words: list[bytes], vectors: NDArray[Any]) -> None:
-        """Add the words of one block; vectors of shape (N, 2P)."""
+        """Add the words of one block, whose vectors have shape (N, 2P)."""
         if not words:
             return
         rows = np.array([self._rows.setdefault(word, len(self._rows)) for word in words], np.int64)
@@ -80,7 +80,7 @@ class _Means:
         return [word.decode() for word in self._rows]
 
     def by_frequency(self) -> list[int]:
-        """Return the rows by falling frequency, then in the order of the text."""
+        """Return the rows by descending frequency, then in the order of the text."""
         return [int(row) for row in np.argsort(-self._counts[: len(self._rows)], kind="stable")]
 
     def mean(self, row: int) -> NDArray[np.float32]:

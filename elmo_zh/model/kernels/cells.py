@@ -1,4 +1,4 @@
-"""The LSTM cell and its loops over time: training forward and backward, and inference; TorchScript-compatible.
+"""The LSTM cell and its loops over time for training (forward and backward) and inference; TorchScript-compatible.
 
 Shapes are for one direction; for both at once, each begins with 2.
 
@@ -22,7 +22,7 @@ from elmo_zh.model.kernels.torch_internals import (
 
 
 class LayerWeights(NamedTuple):
-    """The weights of one layer, both directions."""
+    """The weights of one layer in both directions."""
 
     input: Tensor  # Shape (2, I, 4D), I the width of the layer's input
     recurrent: Tensor  # Shape (2, P, 4D)
@@ -31,18 +31,18 @@ class LayerWeights(NamedTuple):
 
 
 class LSTMState(NamedTuple):
-    """The state that a layer carries from step to step; no gradient flows into a state carried in."""
+    """The state that a layer carries from step to step; no gradient flows into a state passed in."""
 
     output: Tensor  # The projected output h, before any skip connection, shape (2, B, P)
     cell: Tensor  # The cell state c, shape (2, B, D)
 
     def first(self, num_streams: int) -> "LSTMState":
-        """Return the state of the first streams only."""
+        """Return the state of only the first streams."""
         return LSTMState(self.output[:, :num_streams], self.cell[:, :num_streams])
 
 
 class Clips(NamedTuple):
-    """Largest absolute values of cell state and output; 0 means no clip."""
+    """Maximum absolute values of cell state and output; 0 means no clipping."""
 
     cell: float
     output: float
@@ -66,7 +66,7 @@ def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Te
 
 
 def fill_tanh(values: Tensor, out: Tensor) -> None:
-    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1: torch's own tanh takes six times as long on processors."""
+    """Fill `out` with tanh(x) = 2 sigmoid(2x) - 1; torch's own tanh takes six times as long on CPUs."""
     torch.mul(values, 2, out=out).sigmoid_().mul_(2).sub_(1)
 
 
@@ -98,7 +98,7 @@ def step_backward(
 
 
 class PreparedWeights(NamedTuple):
-    """A layer's weights as the training loops take them; forward, then backward."""
+    """A layer's weights in the form the training loops use, first for the forward run, then for the backward run."""
 
     # For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
     matrix: Tensor
@@ -108,7 +108,7 @@ class PreparedWeights(NamedTuple):
 
 
 class SentenceStarts(NamedTuple):
-    """Places where sentences start from a zero state."""
+    """Where sentences start from a zero state."""
 
     keep: Tensor | None  # 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
     may_start: list[bool]  # For each step, whether `keep` may hold a 0
@@ -125,7 +125,7 @@ class Trace(NamedTuple):
 
 
 class StepGradients(NamedTuple):
-    """The gradients that the loop itself computes."""
+    """The gradients that the loop computes itself."""
 
     inputs: Tensor  # Shape (T, B, I), in the dtype of products
     bias: Tensor  # Shape (4D,)
@@ -135,7 +135,7 @@ class StepGradients(NamedTuple):
 def loop_forward(
     inputs: Tensor, weights: PreparedWeights, state: LSTMState, starts: SentenceStarts, clips: Clips, trace: Trace
 ) -> None:
-    """Run over time and fill the trace."""
+    """Run forward over time and fill the trace."""
     output, cell, keep = state.output, state.cell, starts.keep
     width, P = inputs.size(-1), output.size(-1)
     num_steps, is_traced = trace.outputs.size(-3), trace.gates.size(-3) == trace.outputs.size(-3)
@@ -220,7 +220,7 @@ class InferenceWeights(NamedTuple):
 def infer_layer(
     inputs: Tensor, counts: list[int], weights: InferenceWeights, state: LSTMState, clips: Clips, outputs: Tensor
 ) -> None:
-    """Run one direction of a layer over whole sentences; each step computes only sentences that still have a token.
+    """Run one direction of a layer over whole sentences; each step skips sentences that have already ended.
 
     `inputs`, float32, shape (N, I), has the sentences' first tokens, then their second ones and so on, longest sentence
     first; `counts` says how many sentences have a token at each step. `outputs`, shape (N, P), is filled; the state,

@@ -1,4 +1,4 @@
-"""The largest response of each filter to words, computed once for each distinct word ending.
+"""The largest response of each filter to each word, computed once per distinct word ending.
 
 The response to a window of characters x_0 x_1 .. is a sum of one row per character: r(x) = sum over k of T_k[x_k],
 with T_k = E K_k from the embedding E and the kernel K, whose rows past a filter's width are zero. So only the few
@@ -34,7 +34,7 @@ _CHUNK_WORDS = 512
 def largest_responses(
     character_ids: Tensor, padding: int, embedding: Tensor, kernels: Sequence[Tensor], dtype: torch.dtype
 ) -> Tensor:
-    """Return each filter's largest response to words, without a bias, shape (W, N), in the embedding's dtype.
+    """Return each filter's largest response to each word, without bias, shape (W, N), in the embedding's dtype.
 
     `character_ids` are spellings, padded on the right, int64, shape (W, C), W > 0 and C at least K; `embedding` has one
     row per character, shape (number of characters, c); each kernel has shape (width, c, filters). Products are in
@@ -56,7 +56,7 @@ def largest_responses(
 
 
 def _end_table(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Return the table row for places past the last slot, shape (1, K, N): -infinity, as no window may reach there."""
+    """Return the table row for places past the last slot, shape (1, K, N): -infinity, since no window reaches there."""
     widths = torch.cat([torch.full((kernel.shape[2],), len(kernel)) for kernel in kernels])
     reaches = torch.arange(int(widths.max()))[:, None] < widths
     return torch.zeros(1, *reaches.shape, dtype=like.dtype).masked_fill_(reaches, -torch.inf)
@@ -74,7 +74,7 @@ class Endings:
     words: Tensor  # The ending that is the whole word, int64, shape (W,)
 
     def by_length(self) -> list[slice]:
-        """Return the slice of the endings of each length, from 1."""
+        """Return the slice of endings of each length, starting at 1."""
         return [slice(start, stop) for start, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
 
@@ -105,7 +105,7 @@ def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
 
 
 class _LargestResponses(torch.autograd.Function):
-    """Compute the largest responses to words, shape (W, N), from tables of shape (A + 1, K, N)."""
+    """Computes the largest responses to words, shape (W, N), from tables of shape (A + 1, K, N)."""
 
     @staticmethod
     def forward(ctx: Any, tables: Tensor, endings: Endings) -> Tensor:
@@ -136,6 +136,6 @@ class _LargestResponses(torch.autograd.Function):
 
 
 def _table_rows(endings: Endings) -> Tensor:
-    """Return the table rows, numbered by character and then k, that each ending uses; shape (E, K)."""
+    """Return the table rows that each ending uses, numbered by character and then k; shape (E, K)."""
     widest = endings.windows.shape[1]
     return endings.windows * widest + torch.arange(widest)

@@ -1,4 +1,4 @@
-"""Run kernels on a processor: two tasks, or two halves of some rows, each on half of the cores."""
+"""Run kernels on a CPU: two tasks, or two halves of some rows, each on half of the cores."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ _helper: ThreadPoolExecutor | None = None
 
 
 class _Share(threading.local):
-    """Number of threads that this thread and the helper may use together; 0 outside `with_half_of_the_threads`."""
+    """How many threads this thread and its helper may use together; 0 outside `with_half_of_the_threads`."""
 
     both: int = 0
 
@@ -28,7 +28,7 @@ _share = _Share()
 
 @contextmanager
 def with_half_of_the_threads() -> Iterator[None]:
-    """Let this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
+    """Have this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
 
     On all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
     milliseconds, if another program occupies its core. On two cores, half of the threads are no slower.
@@ -40,7 +40,7 @@ def with_half_of_the_threads() -> Iterator[None]:
 
 @contextmanager
 def _computing_with(threads: int, both: int) -> Iterator[None]:
-    """Set torch's thread count for this thread, and for `side_by_side`, within the block."""
+    """Set torch's thread count for this thread and for `side_by_side` during the block."""
     threads_before, both_before = torch.get_num_threads(), _share.both
     torch.set_num_threads(threads)
     _share.both = both
@@ -52,7 +52,7 @@ def _computing_with(threads: int, both: int) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
-    """Return work(0) and work(1), such as the two directions, computed at the same time; without a gradient.
+    """Return work(0) and work(1), such as the two directions, computed in parallel, without gradients.
 
     Each has half of torch's threads, so that on two cores no operation waits for the other core. If another program
     keeps the second half from starting until the first one is done, this thread computes both.
@@ -98,7 +98,7 @@ RowFunction = Callable[[slice], Tensor]
 
 
 def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence[Tensor]) -> Tensor:
-    """Return function(all rows), with each half of the rows on half of the cores, forward and backward.
+    """Return function(all rows), computing each half of the rows on half of the cores, forward and backward.
 
     The rows are always divided, so that results depend neither on the number of threads nor on which thread computes
     what. `function` returns the results of a slice of the rows, each from its row alone. Only `parameters` receive its
@@ -119,7 +119,7 @@ def _rows_of(half: int, num_rows: int) -> slice:
 
 
 class _Halves(torch.autograd.Function):
-    """Each half has its own autograd graph, and its own thread runs the backward pass."""
+    """Two halves, each with its own autograd graph and its own thread for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, function: RowFunction, num_rows: int, *parameters: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The next-token loss and its gradient, computed together for a chunk of predictions at a time.
+"""The next-token loss and its gradient, computed together for one chunk of predictions at a time.
 
 With scores s and p = exp(s) / sum exp(s), a prediction costs -log p(target), and the gradient of its scores is p less 1
 at the target. Both are available as soon as the scores are, so nothing the size of predictions x words is ever kept.
@@ -22,7 +22,7 @@ MIN_CHUNK_ROWS = 64
 
 
 class ScoredWords(NamedTuple):
-    """The S words that predictions are scored against."""
+    """The S words against which predictions are scored."""
 
     to_scores: Tensor  # The words' weights, shape (P, S), prepared by `pack`
     to_outputs: Tensor  # The transposed weights, shape (S, P), prepared by `pack`
@@ -37,7 +37,7 @@ def _prepare_words(weight: Tensor, bias: Tensor, dtype: torch.dtype) -> ScoredWo
 
 
 class Targets(NamedTuple):
-    """The correct words of N predictions."""
+    """The correct words for N predictions."""
 
     columns: Tensor  # In full softmax each target's column, int64, shape (N,); else empty
     scores: Tensor  # In sampled softmax each target's own score, shape (N,); else empty
@@ -45,7 +45,7 @@ class Targets(NamedTuple):
     hit_columns: Tensor  # The column of that negative, int64, shape (H,)
 
     def of_rows(self, start: int, stop: int) -> "Targets":
-        """Return the targets of some of the predictions, `hit_rows` counted from the first of them."""
+        """Return the targets of some predictions, with `hit_rows` counted from the first of them."""
         here = (self.hit_rows >= start) & (self.hit_rows < stop)
         columns, scores = self.columns[start:stop], self.scores[start:stop]
         return Targets(columns, scores, self.hit_rows[here] - start, self.hit_columns[here])
@@ -53,7 +53,7 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of outputs, words and targets' own scores, and the cost of each prediction."""
+    """Gradients of the outputs, the words and the targets' own scores, and the cost of each prediction."""
 
     hidden: Tensor  # Shape (N, P)
     weight: Tensor  # Shape (S, P)
@@ -110,7 +110,7 @@ def _differentiate(
 def _differentiate_span(
     hidden: Tensor, span: slice, words: ScoredWords, targets: Targets, found: _Gradients, d_bias: Tensor
 ) -> Tensor:
-    """Fill the gradients of a span of the outputs, add to the bias gradient, and return the words' weight gradient."""
+    """Fill in the gradients of a span of outputs, add to the bias gradient, and return the words' weight gradient."""
     rows, num_words = hidden[span], len(words.bias)
     probable = hidden.new_empty(len(rows), num_words)
     results = SpanResults(
@@ -125,7 +125,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Compute all that depends on every score, by chunks of rows that stay in the cache; TorchScript-compatible."""
+    """Compute everything that depends on every score, in row chunks that fit the cache; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))
@@ -153,7 +153,7 @@ def score_row_chunks(
 
 
 class SampledLoss(torch.autograd.Function):
-    """Mean sampled-softmax loss, see `Softmax.sampled_loss`; the tables' gradients are sparse."""
+    """Mean sampled-softmax loss (see `Softmax.sampled_loss`), with sparse gradients for the tables."""
 
     @staticmethod
     def forward(
@@ -200,7 +200,7 @@ class SampledLoss(torch.autograd.Function):
 
 
 def _find_hits(of_target: Tensor, of_negative: Tensor, num_touched: int) -> tuple[Tensor, Tensor]:
-    """Return the rows whose target was also drawn as a negative, and the columns of these negatives."""
+    """Return the rows whose target was also drawn as a negative, and the columns of those negatives."""
     column = of_negative.new_full((num_touched,), -1)
     column[of_negative] = torch.arange(len(of_negative), device=of_negative.device)
     drawn = column[of_target]

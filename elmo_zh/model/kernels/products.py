@@ -1,4 +1,4 @@
-"""Products of many rows with one matrix, prepared once for use at every time step, or used as is.
+"""Products of many rows with one matrix, either prepared once for use at every time step or used as it is.
 
 On a processor, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
 step, in float32 and in bfloat16 (`kernels.torch_internals`). Both sum in float32.
@@ -28,13 +28,13 @@ from elmo_zh.model.precision import Precision, computed_dtype
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
-    """Return whether products in a dtype can be packed, on the device of a state (or bias) and with its dtype."""
+    """Return whether products in a dtype can be packed on the device and with the dtype of a state (or bias)."""
     is_known = state.dtype == torch.float32 and dtype in (torch.float32, torch.bfloat16)
     return state.device.type == "cpu" and is_known and packing_works(computed_dtype(dtype, state.device))
 
 
 def pack(matrix: Tensor, is_packed: bool) -> Tensor:
-    """Return a matrix, shape (I, O) or, if it is not packed, (2, I, O), as `multiply` takes it."""
+    """Return a matrix, shape (I, O) or, if it is not packed, (2, I, O), in the form `multiply` takes."""
     matrix = matrix.to(computed_dtype(matrix.dtype, matrix.device))
     return packed(matrix) if is_packed else matrix
 
@@ -45,7 +45,7 @@ def unpacked(matrix: Tensor) -> Tensor:
 
 
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
-    """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; compatible with TorchScript.
+    """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; TorchScript-compatible.
 
     `rows` have the dtype that the matrix had before `pack` or `unpacked` prepared it; the bias is float32, shape (...,
     O).
@@ -60,13 +60,13 @@ def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool)
 
 
 def multiply_once(left: Tensor, right: Tensor) -> Tensor:
-    """Return left x right by torch's plain product, for one product of two large tensors of the same dtype."""
+    """Return left x right by torch's ordinary product, for a single product of two large tensors of the same dtype."""
     dtype = computed_dtype(left.dtype, left.device)
     return torch.matmul(left.to(dtype), right.to(dtype))
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return x W + b, shape (n, O), with the product in `dtype` and the sum in the dtype of the weights."""
+    """Return x W + b, shape (n, O), with the product in `dtype` and the sum in the weights' dtype."""
     if torch.compiler.is_compiling() or not can_pack(bias, dtype):
         if dtype == weight.dtype:
             return torch.addmm(bias, x, weight)
@@ -76,7 +76,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tenso
 
 
 def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return x W, shape (n, O), in the dtype of the weights, with the product in `dtype`.
+    """Return x W, shape (n, O), in the weights' dtype, with the product in `dtype`.
 
     Where oneDNN is available, neither the other rows of x nor the number of threads change a bit of a row or of the
     gradients; torch's own products, by MKL, depend on both on some processors.
@@ -92,7 +92,7 @@ def _multiply_unpacked(left: Tensor, right: Tensor, bias: Tensor | None = None) 
 
 
 class _Product(torch.autograd.Function):
-    """x W + b by oneDNN; with a bias the weight's gradient, a product of large tensors, is computed by MKL."""
+    """x W + b by oneDNN; with a bias, MKL computes the weight's gradient, a product of large tensors."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
@@ -121,7 +121,7 @@ class InferenceProduct(NamedTuple):
 
 
 def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:
-    """Prepare a matrix."""
+    """Prepare a matrix for inference."""
     matrix = matrix.detach()
     bias = None if bias is None else bias.detach()
     dtype = precision.dtype
@@ -136,13 +136,13 @@ def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Prec
 
 
 def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return integers from -127 to 127, int8, shape (I, O), and the scale of each column, shape (O,)."""
+    """Return integers from -127 to 127, int8, shape (I, O), and each column's scale, shape (O,)."""
     scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / LARGEST_INT8
     return (matrix / scales).round().to(torch.int8), scales
 
 
 def inference_product(rows: Tensor, product: InferenceProduct) -> Tensor:
-    """Return rows x matrix + bias, float32, shape (n, O); compatible with TorchScript."""
+    """Return rows x matrix + bias, float32, shape (n, O); TorchScript-compatible."""
     scales = product.scales
     if scales is None:
         return multiply(rows, product.matrix, product.bias, product.is_packed).to(torch.float32)

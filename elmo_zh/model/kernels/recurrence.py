@@ -1,4 +1,4 @@
-"""The recurrence of one LSTM layer over time, as one operation with a gradient.
+"""The recurrence of one LSTM layer over time, as a single operation with a gradient.
 
 With z = [x, h_before] W + b, split into i, j, f, o:
     c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
@@ -32,7 +32,7 @@ from elmo_zh.model.kernels.torch_internals import scripted
 
 
 class Call(NamedTuple):
-    """One run forward, flat as custom operators and autograd functions take it."""
+    """The arguments of one forward run, flattened for custom operators and autograd functions."""
 
     inputs: Tensor  # Shape (2, T, B, I), in the dtype of matrix products
     input_weight: Tensor  # Shape (2, I, 4D)
@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
 
 def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
-    """Return outputs, shape (2, T, B, P), in the inputs' dtype, and cells, shape (2, T, B, D), without a gradient."""
+    """Return outputs (2, T, B, P), in the inputs' dtype, and cell states (2, T, B, D), without a gradient."""
     if torch.compiler.is_compiling():
         # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
         # compiler, more than a second.
@@ -100,7 +100,7 @@ def _empty_trace(call: Call, num_traced: int) -> Trace:
 
 
 def run_backward(d_outputs: Tensor, saved: Sequence[Any], clips: Clips) -> tuple[Tensor, LayerWeights]:
-    """Return the gradients of the inputs and the weights, from the outputs' gradient and the saved forward run."""
+    """Return the gradients of inputs and weights, given the outputs' gradient and the saved forward run."""
     weights, first_cell, keep, trace = _unpack(saved)
     d_inputs, d_weights = _empty_gradients(saved)
     d_weights.bias.zero_()
@@ -117,7 +117,7 @@ def run_backward(d_outputs: Tensor, saved: Sequence[Any], clips: Clips) -> tuple
 
 
 def _unpack(saved: Sequence[Any]) -> tuple[LayerWeights, Tensor, Tensor | None, Trace]:
-    """Return the weights, the cell state carried in, `keep` and the trace, saved flat for the backward run."""
+    """Return the weights, the cell state passed in, `keep` and the trace from their flat form."""
     return LayerWeights(*saved[:4]), saved[4], saved[5], Trace(*saved[6:])
 
 
@@ -132,13 +132,13 @@ _Tensors = TypeVar("_Tensors", LayerWeights, LSTMState, Trace)
 
 
 def _pick(tensors: _Tensors, which: Any) -> _Tensors:
-    """Return the tensors of one direction, or of both at once."""
+    """Return the tensors for one direction, or for both at once."""
     picked: list[Any] = [None if tensor is None else tensor[which] for tensor in tensors]
     return type(tensors)(*picked)
 
 
 def _run_directions(run: Callable[[Any], object], inputs: Tensor) -> None:
-    """Call `run` with the index of each direction on a processor, elsewhere with one for both at once."""
+    """Call `run` with the index of each direction on a CPU, and elsewhere once for both directions."""
     with torch.autocast(inputs.device.type, enabled=False):
         if inputs.device.type == "cpu":
             side_by_side(run)
@@ -164,7 +164,7 @@ def _run_back(
     clips: Clips,
     filled: StepGradients,
 ) -> Tensor:
-    """Fill the step gradients of one direction, or of both at once; return the gradient of each h before its clip."""
+    """Fill in the step gradients of one direction, or both; return the gradient of each h before clipping."""
     dtype = trace.read.dtype
     d_before_clip = d_outputs.to(dtype, copy=True)
     prepared = _prepare(weights, dtype, is_backward=True)
@@ -174,7 +174,7 @@ def _run_back(
 
 
 def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_weights: LayerWeights) -> None:
-    """Fill the gradients of the matrices by products over all steps at once."""
+    """Fill in the gradients of the matrices with products over all steps at once."""
     d_matrix = multiply_once(trace.read.flatten(-3, -2).mT, d_z.flatten(-3, -2))
     input_dim = d_weights.input.shape[-2]
     d_weights.input.copy_(d_matrix[..., :input_dim, :])
@@ -186,7 +186,7 @@ def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_w
 
 
 def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = False) -> PreparedWeights:
-    """Return the weights as the loops take them, with W, shape (..., I + P, 4D); transposed for the backward run."""
+    """Return the weights as the loops use them, with W, shape (..., I + P, 4D), transposed for the backward run."""
     is_packed = can_pack(weights.bias, dtype)
 
     def prepare(matrix: Tensor) -> Tensor:
@@ -199,7 +199,7 @@ def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = F
 
 
 def _find_starts(keep: Tensor | None, num_steps: int) -> SentenceStarts:
-    """Return where sentences start; a GPU is not asked at which steps, since the processor would have to wait."""
+    """Return where sentences start; on a GPU, not at which steps, since the CPU would have to wait for the answer."""
     if keep is None:
         return SentenceStarts(None, [False] * num_steps)
     if keep.device.type != "cpu":

@@ -1,4 +1,4 @@
-"""The private and deprecated parts of torch that the kernels use, with the reasons.
+"""The private and deprecated parts of torch that the kernels use, and why they use them.
 
 Measured with torch 2.13 (docs/log.md, 2026-11-24). `make bench` shows the rates of packed and of torch's own products.
 Measure again when constraints.txt has another torch, and remove whatever a public call does as fast.
@@ -33,25 +33,25 @@ ZERO_POINT, LARGEST_INT8 = 128, 127
 
 
 def packed(matrix: Tensor) -> Tensor:
-    """Return a matrix, shape (I, O), in oneDNN's layout for it."""
+    """Return a matrix, shape (I, O), in oneDNN's own layout."""
     result: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix.mT.contiguous())
     return result
 
 
 def packed_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    """Return rows x matrix + bias for a matrix made by `packed`, or the transpose of a plain one."""
+    """Return rows x matrix + bias, for a matrix made by `packed` or the transpose of a plain one."""
     result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
     return result
 
 
 def packed_int8(matrix: Tensor) -> Tensor:
-    """Return a matrix of int8, shape (I, O), in oneDNN's layout for it."""
+    """Return a matrix of int8, shape (I, O), in oneDNN's own layout."""
     result: Tensor = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
     return result
 
 
 def int8_product(rows: Tensor, matrix: Tensor, scales: Tensor) -> Tensor:
-    """Return (rows - 128) x matrix x scales, float32, for rows of uint8 and a matrix made by `packed_int8`."""
+    """Return (rows - 128) x matrix x scales, float32, for uint8 rows and a matrix made by `packed_int8`."""
     zeros = torch.zeros(scales.size(0), dtype=torch.int32)
     result: Tensor = torch.ops.onednn.qlinear_pointwise(
         rows, 1.0, 128, matrix, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
@@ -60,17 +60,17 @@ def int8_product(rows: Tensor, matrix: Tensor, scales: Tensor) -> Tensor:
 
 
 def fill_sigmoid_gradient(d_output: Tensor, output: Tensor, out: Tensor) -> None:
-    """Fill `out` with the gradient of a sigmoid's input."""
+    """Fill `out` with the gradient with respect to a sigmoid's input."""
     torch.ops.aten.sigmoid_backward(d_output, output, grad_input=out)
 
 
 def fill_tanh_gradient(d_output: Tensor, output: Tensor, out: Tensor) -> None:
-    """Fill `out` with the gradient of a tanh's input."""
+    """Fill `out` with the gradient with respect to a tanh's input."""
     torch.ops.aten.tanh_backward(d_output, output, grad_input=out)
 
 
 def tanh_gradient(d_output: Tensor, output: Tensor) -> Tensor:
-    """Return the gradient of a tanh's input."""
+    """Return the gradient with respect to a tanh's input."""
     result: Tensor = torch.ops.aten.tanh_backward(d_output, output)
     return result
 
@@ -83,7 +83,7 @@ def clip_gradient(d_output: Tensor, value: Tensor, clip: float) -> Tensor:
 
 @functools.cache
 def packing_works(dtype: torch.dtype) -> bool:
-    """Return whether packed products give the right results in a dtype."""
+    """Return whether packed products give correct results in a dtype."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     rows, matrix = torch.arange(15.0, dtype=dtype).view(3, 5), torch.arange(35.0, dtype=dtype).view(5, 7)
