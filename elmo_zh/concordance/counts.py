@@ -41,7 +41,7 @@ def part_sizes(table: TokenTable, column: Column) -> Counts:
 
 
 def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
-    """Return frequencies in all parts together and in each with tokens; `lines` has the line of each occurrence."""
+    """Return frequencies in all parts together and in each part with tokens; `lines` is each occurrence's line."""
     sizes = part_sizes(table, column)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
     total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
@@ -91,7 +91,7 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 
 
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
-    """Return G2 of 2x2 tables, negative where the one given cell is smaller than expected, float64, shape (n,)."""
+    """Return the G2 of 2x2 tables, negative if the given cell is smaller than expected, float64, shape (n,)."""
     rows = np.stack([first, total - first])[:, None]
     columns = np.stack([second, total - second])[None]
     expected = rows * columns / total

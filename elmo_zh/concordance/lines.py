@@ -61,7 +61,7 @@ class ConcordanceLine:
 
 @dataclass(frozen=True, eq=False)
 class Concordance:
-    """The matches of a query: their numbers from 1 in the order of the texts, their tokens, and figures, shape (n,)."""
+    """The matches of a query: their numbers from 1 in text order, their tokens, and figures, shape (n,)."""
 
     table: TokenTable
     first: Numbers
@@ -163,7 +163,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with their `cosine` to the match number `like`, NaN without a vector in the index."""
+    """Return the matches with their `cosine` similarity to match number `like`; NaN if the index has no vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")

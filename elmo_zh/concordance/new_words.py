@@ -59,7 +59,7 @@ def find_new_words(
     limits: NewWordOptions,
     reporter: Reporter,
 ) -> list[NewWord]:
-    """Return candidates in descending order of the sum of PMI and entropy, without those that `is_known` accepts.
+    """Return candidates by descending sum of PMI and entropy, without those that `is_known` accepts.
 
     `runs` returns the runs of Han characters of a corpus; it is called twice, with the reporter and silently.
     """
@@ -78,7 +78,7 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count each character and each string of a candidate's length; beyond MOST_STRINGS, the rarest are dropped."""
+    """Count each character and each string as long as a candidate; beyond MOST_STRINGS, drop the rarest."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update(run)

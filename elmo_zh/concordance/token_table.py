@@ -69,7 +69,7 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Segment the lines, normalised and without spaces, that are wanted, and return the table, all in memory."""
+        """Segment the selected lines, normalised and without spaces, and return the table, all in memory."""
         kept, reporter = _Lines(), reporter or SilentReporter()
         with reporter.progress("lines", unit="lines") as progress:
             for text in texts:

@@ -28,7 +28,7 @@ _DRAWS, _QUANTILES = 200, (0.025, 0.975)
 
 
 def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
-    """Return the indexes of distinct rows other than zeros, ascending: a repeated line is no further evidence."""
+    """Return the indexes of distinct non-zero rows, ascending, since a repeated line adds no evidence."""
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
     first = np.sort(first)

@@ -72,7 +72,7 @@ def write_index_text(
     words: WordNumbers,
     reporter: Reporter,
 ) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Choose the occurrences, and write all files except the vectors; return counts, and the lines with occurrences."""
+    """Choose the occurrences and write all files except the vectors; return counts and the lines with occurrences."""
     sampler = Sampler(settings, words.words, words.counts)
     columns = ColumnBuilder()
     with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:

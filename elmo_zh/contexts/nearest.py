@@ -31,7 +31,7 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 def nearest(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows of (N, D) with the largest cosines to a vector (D,), and these; ties go to the first."""
+    """Return the rows of (N, D) most similar by cosine to a vector (D,), and the cosines; ties go to the first."""
     [found] = nearest_of_each(vectors, norms, query[None], top)
     return found
 

@@ -94,7 +94,7 @@ class Period:
 
 
 def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
-    """Return a period for each value of a column of one index, or one for each index; there must be two at least.
+    """Return at least two periods: one for each value of a column in one index, or one for each index.
 
     Values are sorted as numbers if all are numbers; lines without a value are left out.
     """
@@ -119,7 +119,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return the document of each line: its record if it has its own columns, otherwise its file; int64, shape (L,)."""
+    """Return each line's document, int64, shape (L,): its record if records have columns, otherwise its file."""
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}

@@ -30,7 +30,7 @@ class TextLine(NamedTuple):
 
 
 class ScoredLine(NamedTuple):
-    """A line of a text with its score; `difference`, in bits per character, is None without another model."""
+    """A line of a text with its score; `difference`, in bits per character, is None without a second model."""
 
     text_number: int
     number: int
@@ -76,7 +76,7 @@ def _difference(score: LineScore, other: LineScore | None) -> float | None:
 def iter_scored(
     scores: LineScores, texts: Iterable[InputText], work: WorkFolder | None, engine: Engine, reporter: Reporter
 ) -> Iterator[list[ScoredLine]]:
-    """Yield the scored lines of all texts, one part at a time; without a work folder, nothing is saved or spread."""
+    """Yield the scored lines of all texts, part by part; without a work folder, nothing is saved or distributed."""
     lines = (
         TextLine(text_number, number, line)
         for text_number, text in enumerate(texts)

@@ -87,7 +87,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """The lines to keep: bits per character or difference `below` a limit, or the lowest `share`, earlier first."""
+    """The lines to keep: those with a figure `below` a limit, or the lowest `share`, with ties to the earlier line."""
 
     below: float | None = None
     share: float | None = None
@@ -128,7 +128,7 @@ def score_texts(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> ScoreReport:
-    """Write the score of each line of texts, or only the lines to keep; memory does not grow with the texts."""
+    """Write the score of each line in texts, or only the lines to keep, in memory that does not grow with the texts."""
     engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
 
     def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:

@@ -55,7 +55,7 @@ def usage_layer(index: ContextIndex) -> int:
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return the vectors for clustering a word's n occurrences, float64, shape (n, 6P), zeros without layer 0."""
+    """Return the vectors for clustering a word's n occurrences, float64, shape (n, 6P), all zeros without layer 0."""
     own = unit_rows(index.vectors_of(numbers, layer))
     around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
@@ -77,7 +77,7 @@ def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]
 
 
 def join_directions(*parts: Floats) -> Floats:
-    """Return the directions of each occurrence's vector and its context vectors, each of shape (n, D), concatenated.
+    """Return the directions of each occurrence's vector and its context vectors, each (n, D), concatenated.
 
     Directions are taken from the mean over the occurrences, so that common components do not count, and have equal
     weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
@@ -120,7 +120,7 @@ class ClusterChoice:
 
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
-    """Cluster at least two vectors, shape (n, D), always in the same way; if `number` is None, choose it."""
+    """Cluster at least two vectors, shape (n, D), deterministically; if `number` is None, choose it."""
     limits = _import_threadpoolctl()
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:

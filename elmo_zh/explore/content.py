@@ -124,7 +124,7 @@ class PageContent:
         return len(self._numbers)
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return the part of a word, with an entry for each of its points.
+        """Return the part for a word, with an entry for each of its points.
 
         `maps` are by layer and method, with [x, y] each; `tokens` are the tokens of its line as returned by
         `token_records`; `substitutes` are [word, probability] each, descending, or null without a softmax.

@@ -47,7 +47,7 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word of a page, the occurrences shown, in the order of the texts, and their usages, int64, shape (n,).
+    """A word on the page, with the occurrences shown, in text order, and their usages, int64, shape (n,).
 
     Usages are found as by `senses`, but merged if their names, words used alike, are nearly the same.
     """
@@ -135,7 +135,7 @@ def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
 
 
 def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
-    """Return the cosine of each word's two most similar usages, by their names' vectors; infinite for one usage."""
+    """Return the cosine between each word's two most similar usages, by their names; infinite for a single usage."""
     names = list(dict.fromkeys(name for each in words for usage in each.names for name in usage))
     if not names:
         return [math.inf] * len(words)
@@ -170,7 +170,7 @@ def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return the content words of at least two characters that are frequent enough, by descending count."""
+    """Return content words of at least two characters that are frequent enough, by descending count."""
     function_words = jieba_function_words()
     found = [
         word
@@ -196,7 +196,7 @@ class WordMaps(NamedTuple):
 
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
-    """Return the maps of vectors, always the same on one machine; equal vectors are all at the origin."""
+    """Return the maps of vectors, always the same on one machine; if all vectors are equal, all are at the origin."""
     from sklearn.manifold import TSNE
 
     centred = vectors - vectors.mean(axis=0)
@@ -233,7 +233,7 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
-    """Return for each point the points with the largest cosines, as number and rounded cosine times COSINE_PARTS.
+    """Return, for each point, the most similar points as number and rounded cosine times COSINE_PARTS.
 
     Points with the same text as the point or as a nearer neighbour are left out; ties go to the earlier point.
     """

@@ -54,7 +54,7 @@ def _unusable(port: int, error: OSError) -> OutputError:
 
 
 class LiveSentences:
-    """Answers questions about sentences, one at a time; without spaces, a sentence is segmented."""
+    """Answers questions about sentences, one at a time; a sentence without spaces is segmented first."""
 
     def __init__(
         self, index: ContextIndex, embedder: ElmoEmbedder, device: str, content: PageContent | None = None
@@ -72,7 +72,7 @@ class LiveSentences:
         return {"text": text, "tokens": token_records(tokens)}
 
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
-        """Return the `substitutes` of a token, [word, probability] each, null without a softmax, and its `neighbours`.
+        """Return a token's `substitutes`, [word, probability] each, null without a softmax, and its `neighbours`.
 
         These are [cosine, text, start, end, source, line from 0] each.
         """
@@ -263,7 +263,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def open_in_browser(address: str) -> bool:
-    """Open an address in a browser, and return whether there is one; a text browser would take the terminal."""
+    """Open an address in a graphical browser, and return whether there is one; others would take over the terminal."""
     if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         return False
     try:

@@ -105,7 +105,7 @@ class BiLM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Run both LMs over streams of tokens, ids of shape (2, T, B) in each LM's reading order.
+        """Run both LMs over streams of tokens, given ids of shape (2, T, B) in each LM's reading order.
 
         `keep` is 0 where a sentence starts from zero state, else 1, float32, shape (T, B, 1); None keeps all. `lengths`
         are the numbers of real steps, int64, shape (B,); None counts all. Return the outputs of the token layer and
@@ -159,7 +159,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return layers as `layer_activations` does, from token vectors (B, T, P), and the state after each one."""
+        """Return the same as `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)

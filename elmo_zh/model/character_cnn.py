@@ -47,7 +47,7 @@ class CharacterShape:
 
 
 class Highway(nn.Module):
-    """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c), by the published names."""
+    """One highway layer: y = g relu(x W_t + b_t) + (1 - g) x with g = sigmoid(x W_c + b_c), in published notation."""
 
     def __init__(self, num_filters: int) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Computes token vectors from spellings, once for each distinct word; there is no projection where N = P."""
+    """Computes token vectors from spellings, once per distinct word; there is no projection if N = P."""
 
     def __init__(self, shape: CharacterShape, output_dim: int, num_tokens: int) -> None:
         super().__init__()

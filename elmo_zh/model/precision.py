@@ -48,7 +48,7 @@ _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has instructions for products in bfloat16, which may be slower than those for float32."""
+    """Return whether a device has bfloat16 instructions for products, which may be slower than float32 ones."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return _processor_multiplies_bfloat16()

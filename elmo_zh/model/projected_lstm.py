@@ -1,4 +1,4 @@
-"""One LSTM layer with projection and clipping, which `torch.nn.LSTM` cannot do, for both directions at once.
+"""One LSTM layer with projection and clipping, which `torch.nn.LSTM` lacks, for both directions at once.
 
 The forward and the backward LM have the same shapes and never interact, so direction is simply the first axis of every
 tensor (size 2). Shapes: see `model.bilm`.

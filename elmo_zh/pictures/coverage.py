@@ -30,7 +30,7 @@ _NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 def coverage_figure(
     covered: NDArray[np.float64], vocabulary: tuple[int, float] | None, title: str, details: Sequence[str]
 ) -> Figure:
-    """Draw how much of a text its 0, 1, 2, ... most frequent words cover, and the vocabulary's words and coverage."""
+    """Draw how much of a text its 0, 1, 2, ... most frequent words cover, marking the vocabulary."""
     from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
     figure, (axes,) = new_axes(9, 5.5)

@@ -85,7 +85,7 @@ class Sample:
         return sum(block.num_bytes for block in self.blocks)
 
     def _read(self, sources: Sequence[Source], started_at: float, seconds: float) -> tuple[dict[str, float], float]:
-        """Read the files, the largest first, each for a time by its size; return the totals and the part read."""
+        """Read the files, the largest first, each for a time that depends on its size; return totals and part."""
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
         totals, corpus_bytes, bytes_begun, bytes_read = Counter[str](), sum(sizes.values()), 0, 0.0
         for source in sorted(sizes, key=lambda each: (-sizes[each], self._random.random())):
@@ -205,7 +205,7 @@ class Trial:
 
 
 def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> Trial:
-    """Run the stages on as much of a sample as the time limit allows, or on the corpus if the sample is all of it."""
+    """Run the stages on as much of a sample, or of the corpus if that is all of it, as the time limit allows."""
     name = ", ".join(source.name for source in sources.sources[:3])
     # Almost no text takes the time of starting, with the dictionary, and then without.
     every_word = replace(config, vocab=VocabConfig(size=0, min_count=1))

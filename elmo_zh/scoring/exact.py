@@ -119,7 +119,7 @@ def total_cost(costs: Tensor) -> tuple[float, float]:
 def costs_from(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
 ) -> tuple[NDArray[np.float64], State]:
-    """Return the costs of one sentence from a state, as `sentence_costs` does, and the state after the last token."""
+    """Return one sentence's costs starting from a state, like `sentence_costs`, and the state after its last token."""
     predicted = _predict(bilm, softmax, lexicon, [sentence], state)
     [costs] = predicted.by_sentence()
     return costs, predicted.state

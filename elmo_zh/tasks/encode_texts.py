@@ -61,7 +61,7 @@ class TextReader:
         return split_sentences(text) if self._splits else [text]
 
     def read_example(self, example: Example) -> list[UnitText]:
-        """Return the texts of an example with the units that its labels belong to; given words form one sentence."""
+        """Return an example's texts, split into the units that its labels belong to; given words form one sentence."""
         if example.words is None or example.units is None:
             return [self.read(text, example.units) for text in example.texts]
         tokens = tuple(self._forms.known_form(word) for word in example.words)

@@ -20,7 +20,7 @@ from elmo_zh.tasks.examples import may_follow, spans_of
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of a network; characters include two for padding and unknown characters, and regression has one output."""
+    """The sizes of a network; characters include two for padding and unknown ones, and regression has one output."""
 
     num_layers: int
     elmo_dim: int
@@ -129,7 +129,7 @@ def _has_elmo(settings: HeadSettings, place: str) -> bool:
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over texts of any length, a biLM layer without projection and clipping.
+    """A bidirectional LSTM over texts of any length: a biLM layer without projection and clipping.
 
     Padding has no influence and stays zero. Products have `training_precision` in training, and float32 in predictions.
     """
@@ -209,7 +209,7 @@ def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
+    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf is unmaintained since 2019."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
         """Start with equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
@@ -232,7 +232,7 @@ class CRF(nn.Module):
         return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
 
     def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """Return the cost in nats, shape (B,), of tags, int64, shape (B, T), given emissions (B, T, K) and the mask."""
+        """Return the cost in nats, (B,), of tags, int64, (B, T), given emissions (B, T, K) and the mask."""
         cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
         return cost * mask[:, 0]
 
@@ -271,7 +271,7 @@ class CRF(nn.Module):
         return found
 
     def tag_probabilities(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the probability of each tag, shape (B, T, K): the derivative of the log-partition by its emission."""
+        """Return each tag's probability, (B, T, K): the derivative of the log partition with respect to emissions."""
         with torch.enable_grad():
             emissions = emissions.detach().requires_grad_()
             [found] = torch.autograd.grad(self._log_partition(emissions, mask).sum(), emissions)

@@ -50,7 +50,7 @@ class MarkedWord:
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words of a file, compressed or not; the files that a table names are in the folder `texts`.
+    """Read the marked words in a file, compressed or not; the files that a table names are in the folder `texts`.
 
     It is a tab-separated table with the columns `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).

@@ -158,7 +158,7 @@ _MOST_SOURCES = 50
 
 
 def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return the card of a run's model, with the YAML header that model hubs read; RUN/about.md can add to both."""
+    """Return a run's model card, with the YAML header that model hubs read; RUN/about.md can add to both."""
     records = {
         name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
     }

@@ -100,7 +100,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def best_step(self) -> int | None:
-        """Return the step with the lowest perplexity on the latest one's held-out sample; ties go to the later step."""
+        """Return the step with the lowest perplexity on the latest held-out sample; ties go to the later step."""
         figures = {step: self.state(step).get("heldout_sample") for step in self.steps()}
         rated = {step: heldout for step, heldout in figures.items() if heldout and math.isfinite(heldout["perplexity"])}
         if not rated:

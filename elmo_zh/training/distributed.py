@@ -117,7 +117,7 @@ class ProcessGroup:
         return message["training"]
 
     def on_rank_0(self, work: Callable[[], Value]) -> Value:
-        """Run `work` on rank 0 only; return its JSON result on every rank. If it fails, the others exit silently."""
+        """Run `work` on rank 0 only; return its JSON result on every rank. If it fails, other ranks exit silently."""
         if not self.is_rank_0:
             message = self.broadcast_value(None)
             if "result" not in message:

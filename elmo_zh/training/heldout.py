@@ -92,7 +92,7 @@ MAX_TRAIN_TOKENS = 20_000_000
 
 
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
-    """Return the cost of the held-out text under a unigram and a Kneser-Ney bigram model, in nats, mean of directions.
+    """Return the costs in nats of the held-out text under a unigram and a Kneser-Ney bigram model, mean of directions.
 
     Counts come from a random sample of at most MAX_TRAIN_TOKENS training tokens.
     """

@@ -27,7 +27,7 @@ class NotFiniteError(ArithmeticError):
 
 
 class Learner:
-    """A model in training, with optimisers, streams and carried states; each rank has one, with its own streams."""
+    """A model in training, with optimisers, streams and carried states; each rank has its own, with its own streams."""
 
     def __init__(
         self,

@@ -116,7 +116,7 @@ class PackedStreams:
         return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(keep))
 
     def _iter_steps(self, stream: int) -> Iterator[tuple[slice, int, int]]:
-        """Advance a stream by T steps; yield its rows of the batch, the sentence in them, and their place in it."""
+        """Advance a stream by T steps, yielding the batch rows it fills, their sentence, and where in it they start."""
         filled = 0
         while filled < self._unroll_steps:
             sentence, place = int(self._current[stream]), int(self._position[stream])

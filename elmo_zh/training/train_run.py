@@ -257,7 +257,7 @@ def _describe_resumption(step: int, num_steps: int) -> str:
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
-    """Return the step of the best checkpoint with its figures on all held-out text; None without held-out figures."""
+    """Return the step of the best checkpoint and its figures on all held-out text, or None if there are no figures."""
     checkpoints, store = trainer.checkpoints, context.store
     best = checkpoints.best_step()
     if best is None:

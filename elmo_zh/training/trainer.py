@@ -48,7 +48,7 @@ class _Position:
 
 @dataclass(kw_only=True, eq=False)
 class Trainer:
-    """Trains a language model on an id store; each rank of a process group has a trainer, and all do the same."""
+    """Trains a language model on an id store; each rank of a process group has its own, and all do the same."""
 
     model: LanguageModel  # Model to train
     store: IdStore  # Training and held-out sentences

@@ -97,7 +97,7 @@ def forecast_training(
 
 
 def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
-    """Return the rows, the products per evaluated word, and per training step, which takes thrice as many a word."""
+    """Return the number of rows, and the products per evaluated word and per training step (three times as many)."""
     model, train = config.model, config.train
     rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
     network, *_ = count_numbers(model, train, build_shape(model, rows), rows)

@@ -102,7 +102,7 @@ def train_word2vec(
     config: Word2vecConfig,
     reporter: Reporter,
 ) -> WordVectors:
-    """Train vectors for the vocabulary's words on segmented files; with one worker or torch, always the same.
+    """Train vectors for the words in the vocabulary on segmented files, deterministically with one worker or torch.
 
     `counts` says how often each row occurs in the text; for <S> the number of sentences. Words without a count get
     none.

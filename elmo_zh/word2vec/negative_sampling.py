@@ -82,7 +82,7 @@ class BatchSampler:
         self._num_parts = num_blocks // self._part_blocks
 
     def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
-        """Return the batches of rows of words, END_ID after each sentence: each as its parts, of one size, padded."""
+        """Return batches of word rows, with END_ID after each sentence, each batch as equally large, padded parts."""
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
         part_words = self._part_blocks * BLOCK_WORDS
@@ -124,7 +124,7 @@ class NegativeSampling:
         self._distances = _distances(BLOCK_WORDS, window)
 
     def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps of predicting each word from the mean of its context, which gets the gradient of the sum."""
+        """Return update steps for predicting each word from the mean of its context, which gets the summed gradient."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         is_context, is_context_of = self._context(part)
@@ -147,7 +147,7 @@ class NegativeSampling:
         return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps of predicting each word from each word in its context, with that word's negatives."""
+        """Return update steps for predicting each word from each word in its context, with that word's negatives."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         _, is_context_of = self._context(part)

@@ -48,7 +48,7 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
 
 
 def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
-    """Read the vectors of the vocabulary's words, matched by word, from a file in word2vec's text format."""
+    """Read the vectors of the words in the vocabulary from a file in word2vec's text format."""
     rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     found: dict[int, NDArray[np.float32]] = {}
     for number, line in enumerate(iter_lines(path), start=1):

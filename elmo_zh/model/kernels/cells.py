@@ -168,7 +168,7 @@ def loop_backward(
     trace: Trace,
     gradients: StepGradients,
 ) -> None:
-    """Run back over time with the transposed weights, and fill the gradients of the inputs and z; add to the bias's.
+    """Run backward over time with transposed weights; fill the gradients of inputs and z, and add to the bias gradient.
 
     `d_outputs`, in the dtype of products, is replaced by the gradient of each h before its clip. `first_cell` is the
     state carried in, shape (B, D).

@@ -79,7 +79,7 @@ class Endings:
 
 
 def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
-    """Return the endings of words; of windows of nothing but padding, which all respond alike, one is enough."""
+    """Return the endings of words, with only one for windows of nothing but padding, which all respond alike."""
     occurrences = torch.bincount(character_ids.flatten())
     characters, place = occurrences.nonzero()[:, 0], (occurrences > 0).cumsum(dim=0) - 1
     end = len(characters)

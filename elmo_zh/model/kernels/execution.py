@@ -83,7 +83,7 @@ def _get_helper() -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Prepare a forked process for computing; it lacks the threads that hold locks, or that GNU OpenMP waits for."""
+    """Set up a forked process for computing; it lacks the threads that hold locks or that GNU OpenMP waits for."""
     global _helper
     _helper = None
     forget_compilation_lock()

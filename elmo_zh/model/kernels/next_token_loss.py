@@ -78,7 +78,7 @@ class SpanResults(NamedTuple):
 def _differentiate(
     hidden: Tensor, words: ScoredWords, targets: Targets, dtype: torch.dtype, max_scores: int
 ) -> _Gradients:
-    """Return cost and gradients for outputs of shape (N, P), without the gradients by the targets' own weights."""
+    """Return costs and gradients for outputs of shape (N, P), except the gradients of the targets' own weights."""
     num_rows, like = len(hidden), words.bias
     words_shape = len(words.bias), hidden.shape[1]
     found = _Gradients(

@@ -70,7 +70,7 @@ def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
-    """Return the trace of both directions; without `is_traced`, all but outputs and cells are one step long."""
+    """Run forward and return the trace of both directions; unless `is_traced`, most of it is one step long."""
     inputs, cell, weights = call.inputs, call.cell, call.weights
     D, trace = cell.shape[2], _empty_trace(call, num_traced=inputs.shape[1] if is_traced else 1)
     bias_plus_one = weights.bias.clone()

@@ -106,7 +106,7 @@ def packing_works(dtype: torch.dtype) -> bool:
 
 @functools.cache
 def int8_product_works() -> bool:
-    """Return whether products of 8-bit numbers are right; without VNNI, oneDNN saturates sums of large numbers."""
+    """Return whether products of 8-bit numbers are correct; without VNNI, oneDNN saturates sums of large numbers."""
     matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
     matrix[:, 0], matrix[:, 1] = LARGEST_INT8, -LARGEST_INT8
     rows = torch.arange(15, dtype=torch.uint8).view(3, 5) * 17
@@ -137,7 +137,7 @@ _CPU = torch.device("cpu")
 
 
 def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Callable[..., Any]:
-    """Return the function compiled by TorchScript, by one thread only, for a processor; unchanged for other devices."""
+    """Return the function compiled by TorchScript, in one thread only, if it runs on a CPU; otherwise unchanged."""
     if device.type != "cpu":
         return function
     with _compilation_lock:

@@ -20,7 +20,7 @@ _in_use: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return jieba with its own dictionary, which no other use of jieba in the same process changes."""
+    """Return jieba with its own dictionary, unaffected by other uses of jieba in the same process."""
     tokenizer = _tokenizer_of_jieba()
     removed: set[str] = set()
     if user_dictionary is not None:
