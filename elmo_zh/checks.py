@@ -65,16 +65,7 @@ def check_whole_number(
     *,
     kinds: tuple[type[Exception], type[Exception]] = (ValueError, ValueError),
 ) -> int:
-    """Return a whole number from `least` to `most`; raise an error for anything else.
-
-    Args:
-        value: The argument.
-        call: The function, for the message.
-        name: Name of the argument.
-        least: The smallest allowed value.
-        most: The largest one; None for no limit.
-        kinds: Errors for a value that is not a whole number, and for one out of range.
-    """
+    """Return a whole number from `least` to `most`; `kinds` are the errors for other values and for other numbers."""
     if is_whole_number(value) and value >= least and (most is None or value <= most):
         return int(value)
     expected = f"a whole number of {least} or more" if most is None else f"a whole number from {least} to {most}"
@@ -198,12 +189,7 @@ def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
 
 
 def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return the spans to keep together in each text; a `keep` of None means no spans.
-
-    Raises:
-        ValueError: If there is not one entry for each text.
-        TypeError: If it is not a list of lists of spans.
-    """
+    """Return the spans to keep together in each text (None: none); ValueError unless there is one list for each."""
     if keep is None:
         return [()] * num_texts
     what = "for each sentence a list of spans of characters, such as [[(0, 2)]]"
@@ -238,18 +224,7 @@ def check_place(tokens: object, position: Any, call: str) -> Place:
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> NDArray[np.float32]:
-    """Return numbers as a float32 array.
-
-    Args:
-        given: The argument.
-        shape: The length of each axis; None for any.
-        call: The function, for the message.
-        name: Name of the argument.
-
-    Raises:
-        TypeError: If it is a word, a list of words, or other objects.
-        ValueError: If it has another shape, or a number is not finite.
-    """
+    """Return finite numbers as float32, with these lengths of axes (None: any); else raise TypeError or ValueError."""
     array = np.asarray(given)
     if array.dtype.kind not in "fiub":
         raise refusal(TypeError, call, name, given, "numbers")

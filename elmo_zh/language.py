@@ -33,20 +33,13 @@ _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
 def chosen_language(environment: Mapping[str, str] = os.environ) -> str:
-    """Return "zh" if the first of these variables that is set begins with zh, otherwise "en".
-
-    They are ELMO_ZH_LANG, LANGUAGE, LC_ALL, LC_MESSAGES and LANG.
-    """
+    """Return "zh" if the first variable that is set (ELMO_ZH_LANG, LANGUAGE, ...) begins with zh, otherwise "en"."""
     chosen = next((value for name in _VARIABLES if (value := environment.get(name))), "en")
     return "zh" if chosen.lower().startswith("zh") else "en"
 
 
 def read_catalogue(path: Path) -> dict[str, str]:
-    """Return the messages and translations in a compiled catalogue (the MO format of GNU gettext).
-
-    Raises:
-        ValueError: If the file is not a catalogue.
-    """
+    """Return the messages in a compiled catalogue of GNU gettext with their translations."""
     data = path.read_bytes()
     magic, _, number, originals, translations = struct.unpack_from("<5I", data)
     if magic != _MAGIC:
@@ -124,10 +117,7 @@ class Translator:
         self._best = lru_cache(maxsize=10_000)(self._divided)
 
     def translate(self, line: str) -> str:
-        """Return a message in the other language, translated as a whole or sentence by sentence; otherwise unchanged.
-
-        Among all ways to divide it, the one with the most characters from templates wins.
-        """
+        """Return a message in the other language, divided so that most characters come from templates."""
         if line.startswith("| ") and line.endswith(" |"):  # a row of a table
             return f"| {' | '.join(self._best(cell)[1] for cell in line[2:-2].split(' | '))} |"
         return self._best(line)[1]

@@ -33,12 +33,7 @@ except ImportError:
 
 
 def list_strings(X: object, call: str) -> list[str]:
-    """Return the input of an estimator as a list of strings.
-
-    Raises:
-        ValueError: If it is a single string, as scikit-learn's own vectorizers do.
-        TypeError: If it is anything but strings.
-    """
+    """Return strings as a list; raise ValueError for a single string, as scikit-learn does, else TypeError."""
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
 
@@ -229,11 +224,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
 
 def label_column(y: Any) -> NDArray[Any]:
-    """Return the labels of texts as an array with one axis.
-
-    Raises:
-        ValueError: If there is not one label per text, or one is missing.
-    """
+    """Return the labels of texts as an array with one axis; ValueError unless there is one for each."""
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
     values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)

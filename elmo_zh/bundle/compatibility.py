@@ -1,7 +1,4 @@
-"""Determine which other programs can load the files of a model, and why the others cannot.
-
-Sources: the loading code of these programs; each rule was tried with the program itself (docs/interop.md).
-"""
+"""Determine which other programs can load a model's files, and why the others cannot (docs/interop.md)."""
 
 from elmo_zh.model.bilm import BiLMShape
 
@@ -11,10 +8,7 @@ _CHARACTERS_ONLY = "character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
-    """Return the reasons why each other program cannot load such a model; the list is empty if it can.
-
-    The files always say `n_characters` 262 and have both clip keys, null for no clipping.
-    """
+    """Return the reasons why each other program cannot load such a model; the list is empty if it can."""
     if shape.characters and not shape.characters.is_published:
         reason = "it reads only the published architecture, not the one of ELMoForManyLangs"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}

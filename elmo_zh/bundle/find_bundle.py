@@ -34,10 +34,7 @@ _OTHER_FOLDERS = (
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
-    """Return the folder of a bundle, given as a path or as the name of an installed model.
-
-    A folder that exists comes before a model of that name.
-    """
+    """Return the folder of a bundle, given as a path or, where there is no such path, as an installed model's name."""
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path

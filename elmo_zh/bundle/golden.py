@@ -1,7 +1,4 @@
-"""The golden sentences of a bundle and their vectors, for checking that any machine computes the same vectors.
-
-`read_golden` runs in the process that reads foreign files, so nothing here imports torch.
-"""
+"""The golden sentences of a bundle and their vectors; `read_golden` runs in the process that reads foreign files."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -30,10 +30,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """A training's run, its first sources as the user named them and its date (ISO 8601), each empty if unknown.
-
-    It is kept in a file without a digest, because the date would make bundles of the same weights differ.
-    """
+    """A training's run, first sources as the user named them and date (ISO 8601), in a file without a digest."""
 
     run: str = ""
     corpus: Sequence[str] = ()
@@ -92,10 +89,7 @@ class Bundle:
         return self.softmax, self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
-        """Return the preparation that tokenises raw text exactly as in training; raise BundleError if there is none.
-
-        With a given user dictionary the segmenter also keeps the words in it whole.
-        """
+        """Return the preparation that tokenises as in training, and keeps the words of a given dictionary whole too."""
         if self.text is None:
             raise BundleError(
                 f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"

@@ -19,10 +19,7 @@ from elmo_zh.run.reporter import Reporter
 
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:
-    """Return the settings of section model that fit a bundle's weights, by name.
-
-    `tie_softmax` is left out if the bundle has no softmax, and the character settings in token mode.
-    """
+    """Return the settings of section model that fit a bundle's weights, as far as these determine them."""
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
@@ -83,10 +80,7 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
 
 
 def take_text_settings(config: TextConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> TextConfig:
-    """Return section text, with the settings that decide how text becomes tokens replaced by the bundle's.
-
-    Settings that the user `named` and the user dictionary stay unchanged: `require_same_text` compares them.
-    """
+    """Return section text with the bundle's settings for making tokens, except those `named` and the dictionary."""
     if bundle.text is None:
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))
@@ -121,10 +115,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run prepares its text like the bundle, because otherwise words would not match.
-
-    The segment stage has recorded the settings; if they are unknown for the bundle, a warning says so.
-    """
+    """Raise RunError unless a run prepares its text like the bundle, so that words match; warn if that is unknown."""
     if bundle.text is None:
         reporter.warn(
             f"{bundle.path} does not say how its training text was segmented. If the text of this run was segmented"

@@ -157,10 +157,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model of a weights file; memory is allocated only after checking that the file is large enough.
-
-    `token_embeddings` is the file of the dataset `embedding`, if weights.hdf5 lacks it.
-    """
+    """Build the model of a weights file; `token_embeddings` is the file of its dataset `embedding` if it lacks one."""
     wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
     file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members

@@ -204,10 +204,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _compute_golden(source: BundleSource) -> Golden:
-    """Compute the golden sentences' vectors with a model.
-
-    If it is unknown how the model's text was segmented, each character is a token.
-    """
+    """Compute the golden sentences' vectors; with an unknown segmenter each character is a token."""
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)

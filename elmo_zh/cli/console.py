@@ -26,10 +26,7 @@ def one_line(message: str) -> str:
 
 
 class SteadyStream:
-    """A message stream that goes silent when it can no longer be written to, as on a closed terminal or a full disk.
-
-    The work goes on, and its result and exit status are the same.
-    """
+    """A message stream that goes silent, while the work goes on, when its terminal is closed or its disk is full."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

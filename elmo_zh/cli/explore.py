@@ -119,10 +119,7 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels in a table; for the sample text, the default is the table of its marked senses.
-
-    An index of part of the sample has the senses that are marked in that part.
-    """
+    """Return the labels in a table; for the sample text, or part of it, by default the senses marked in it."""
     from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
 
@@ -137,10 +134,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
-    """Return the choice with the named words and the words listed in its file, the latter sorted by count.
-
-    A warning names words of a file that the index lacks.
-    """
+    """Return the choice with its words and those of its file, by count; warn of words that the index lacks."""
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
     from elmo_zh.explore.points import by_count

@@ -47,12 +47,7 @@ _REASONS = {
 
 
 def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool = False) -> Config:
-    """Return the settings of a command that reads texts with a model and also uses section `also`.
-
-    Raises:
-        UsageError: For a --set without effect, or for text that is already segmented and has a format or fields, or
-            should be split.
-    """
+    """Return the settings of a command that reads texts with a model; UsageError for options without effect."""
     config = common.resolve()
     for name in sorted(config_names(None, common.assignments) - _SETTINGS_FOR_READING):
         section = name.partition(".")[0]
@@ -154,15 +149,7 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the given or the default model, report which it is, and warn about anything that makes it worse or slower.
-
-    Args:
-        common: The options that say which model, on which device, and whether state is carried.
-        path: Model to use instead of the one in `common`.
-        precision: Precision of matrix products, in place of the setting.
-        unknown: How unknown words are read, in place of the setting.
-        user_dictionary: The user dictionary if no option names one.
-    """
+    """Load the given or the default model, say which it is, and warn of anything that makes it worse or slower."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()

@@ -186,10 +186,7 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares with `config.fields.option`, in field order.
-
-    The command gets them as one value of that class, in `parameter`. Fields in `without` do not become options.
-    """
+    """Add the options that a dataclass declares with `config.fields.option`; the command gets it in `parameter`."""
     declared = [each for each in fields(group) if "option" in each.metadata and each.name not in without]
 
     def decorate(function: Function) -> Any:

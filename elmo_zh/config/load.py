@@ -222,10 +222,7 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens, by name, without those about reading a corpus.
-
-    Settings added after the first release are left out at their default, so that older records stay equal.
-    """
+    """Return the settings that decide how a line becomes tokens, without later ones at their default."""
     settings = result_settings(config, without=(*without, *CORPUS))
     return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
 

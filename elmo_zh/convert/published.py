@@ -65,10 +65,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary; None if it is missing, or if it is optional and in another format.
-
-    A file that the user named is needed: it is an error if it cannot be used.
-    """
+    """Return the vocabulary; None if it is missing or has another format, and is not needed."""
     if path is None:
         if is_needed:
             raise BundleError(

@@ -33,10 +33,7 @@ _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these 512 bytes is a tar archive: the first header has a valid checksum.
-
-    Archives from old programs have no other mark.
-    """
+    """Return whether a file that starts with these 512 bytes is a tar archive: old ones have no mark but a checksum."""
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
     except tarfile.HeaderError:

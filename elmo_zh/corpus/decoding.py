@@ -23,10 +23,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file, or a byte range of one, whose encoding is known; each method reads it from the start.
-
-    Only the start of a file may have a byte order mark.
-    """
+    """A file, or a byte range of one, whose encoding is known; each method reads it from the start."""
 
     content: Content
     encoding: Encoding
@@ -38,11 +35,7 @@ class DecodedText:
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield the text in chunks of any length, without byte order mark, with undecodable bytes replaced by `MARK`.
-
-        Raises:
-            CorpusError: If bytes do not decode although they did when the encoding was detected.
-        """
+        """Yield chunks without the byte order mark, `MARK` for bad bytes; raise CorpusError if the file has changed."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
         with self.content.open() as stream:
@@ -108,10 +101,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with line and byte number if part of the text does not decode.
-
-    With `may_skip` the message names the option that leaves such lines out.
-    """
+    """Raise CorpusError with the place of undecodable bytes; with `may_skip` it names the option to leave them out."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:

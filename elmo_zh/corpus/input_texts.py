@@ -38,10 +38,7 @@ class Members:
         self.first_lines.append(first_line)
 
     def place(self, archive: str, line: int) -> tuple[str, int]:
-        """Return where a line is: a file name such as texts.zip/old/1.txt, and its number in that file, from 0.
-
-        For a file that is not an archive both are returned unchanged.
-        """
+        """Return the file that holds a line, such as texts.zip/old/1.txt, and the line's number there, from 0."""
         # A member without lines begins where the next one does.
         place = bisect_right(self.first_lines, line) - 1
         if place < 0:
@@ -116,12 +113,7 @@ class InputText:
         return (record.line for record in self.records(reporter))
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
-        """Yield the lines from the start, with the other columns of their records.
-
-        Raises:
-            UnsuitableError: If the file is not text.
-            CorpusError: If bytes do not decode, a record cannot be read, or the file is damaged or changed.
-        """
+        """Yield the lines from the start, with their records' other columns; UnsuitableError if it is not text."""
         self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
         files = read_files(self.source, self.config, self.tally, self.passed_over)
         first = next(files, None)

@@ -45,10 +45,7 @@ def as_one_line(text: str) -> str:
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; raise ValueError with the number of any line longer than `longest` characters.
-
-    They end at LF only, or with `keeps_ends` at LF, CR and CR LF, which are kept.
-    """
+    """Yield the unsplit lines of a text; a line longer than `longest` raises ValueError with its number."""
     # The unfinished line, joined only once.
     fragments: list[str] = []
     length = 0

@@ -67,10 +67,7 @@ def _damage(name: str, message: str) -> CorpusError:
 
 
 class Allowance:
-    """The number of bytes that all compressed members of one archive may expand to in total.
-
-    Each may unpack to a gigabyte, so a thousand of them could fill a disk.
-    """
+    """The number of bytes to which all compressed members of an archive together may unpack."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -95,10 +92,7 @@ class Allowance:
 def unpacked(
     packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
 ) -> BinaryIO:
-    """Return a stream of decompressed bytes from a stream's current position; the caller closes it.
-
-    The size of the packed bytes limits the unpacked size; an allowance limits an archive's members together.
-    """
+    """Return a stream of the unpacked bytes, limited by the packed size and an archive's allowance."""
     return io.BufferedReader(_Unpacked(packed, suffix, name, packed_bytes, allowance), _BUFFER_BYTES)
 
 
@@ -107,10 +101,7 @@ def _zstd() -> Any:
 
 
 class _GzipDecompressor:
-    """Decompresses one member of a gzip file, with the interface of bz2, lzma and zstd; zlib checks for damage.
-
-    A file may consist of several members.
-    """
+    """One member of a gzip file, with the interface that bz2, lzma and zstd share."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)

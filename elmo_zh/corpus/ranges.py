@@ -63,10 +63,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return ranges of about `range_bytes` that start after the given offsets; empty if the file cannot be split.
-
-    If two ranges would overlap, the second is left out. A file whose start is UTF-8 counts as UTF-8.
-    """
+    """Return non-overlapping ranges that start after the given places; none if the file cannot be split."""
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
     if whole is None:

@@ -328,10 +328,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return why an address cannot be fetched: the system's reason, if there is one inside the library's errors.
-
-    Their own messages repeat the address, which may be long.
-    """
+    """Return why an address cannot be fetched, from the system if possible: libraries wrap its reason several times."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:

@@ -45,10 +45,7 @@ BLOCK_BYTES = 2**18
 
 
 def iter_blocks(path: Path) -> Iterator[str]:
-    """Yield a segmented file in blocks of whole lines that end in LF, with a CR before it removed.
-
-    Lines end as in `iter_lines`. A block is larger than 256 KiB only if one line is.
-    """
+    """Yield a segmented file in blocks of whole lines, at most 256 KiB or one line, all of which end in LF."""
     begun: list[bytes] = []
     with path.open("rb") as file:
         while chunk := file.read(BLOCK_BYTES):
@@ -79,9 +76,6 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence in lines, skipping sentences without tokens.
-
-    Without a preparation the lines are segmented text, one sentence per line, split at U+0020.
-    """
+    """Yield the tokens of each sentence that has any; without a preparation, lines are sentences split at U+0020."""
     for line in lines:
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

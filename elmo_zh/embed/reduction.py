@@ -27,10 +27,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce the activations of one line, float32, shape (L + 1, n, 2P).
-
-        The result has this shape for all layers, else (n, 2P); pooling drops the axis n.
-        """
+        """Reduce activations (L + 1, n, 2P) of a line to (n, 2P), unless all layers stay; pooling drops the axis n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 

@@ -29,10 +29,7 @@ os.register_at_fork(after_in_child=_renew_locks)
 
 
 class SentenceTokens:
-    """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors.
-
-    The segmenter is loaded on first use, while the lock is held.
-    """
+    """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors."""
 
     def __init__(self, bundle: Bundle, user_dictionary: Path | None) -> None:
         self.bundle, self.user_dictionary = bundle, user_dictionary

@@ -88,10 +88,7 @@ class SentenceVectors:
 
     @with_half_of_the_threads()
     def follow(self, tokens: Sequence[str], state: State) -> tuple[Vectors, State]:
-        """Return the vectors of a sentence that starts in a given state, and the state after it.
-
-        An empty sentence is computed too: its two marks change the state, as in bilm-tf.
-        """
+        """Return the vectors of a sentence that starts from a given state, and the state after it."""
         word_vectors, numbered = self._word_vectors.number([tuple(tokens)])
         layers, after = self._read_batch(word_vectors, numbered, state)
         return layers.numpy(), after
@@ -107,10 +104,7 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 
 
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
-    """Return the state that `state_to_arrays` saved, on the device of `state`, another state of the same model.
-
-    Raise ValueError if names or shapes do not fit `state`.
-    """
+    """Return the state in arrays from `state_to_arrays`; raise ValueError unless names and shapes fit `state`."""
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
     found = {name: np.shape(array) for name, array in arrays.items()}
     for name in dict.fromkeys((*expected, *found)):

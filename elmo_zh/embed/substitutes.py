@@ -215,10 +215,7 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return at most `top` rows with the largest scores, descending, int64, shape (n,); rows with -inf are left out.
-
-    Rows are sorted by falling frequency, so ties go to the more frequent word.
-    """
+    """Return at most `top` rows by falling score, earlier ones first, but none with -inf, int64, shape (n,)."""
     count = min(top, int(np.count_nonzero(scores > -np.inf)))
     if not count:
         return np.empty(0, np.int64)

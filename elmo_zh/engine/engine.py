@@ -1,7 +1,4 @@
-"""Engines run independent tasks in this process, or in worker processes on this machine.
-
-Large values, such as models, are sent to workers by name, and each worker loads them once.
-"""
+"""Engines run independent tasks in this process, or in worker processes that load large values once."""
 
 import atexit
 import gc

@@ -65,14 +65,7 @@ class Found:
 
 
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
-    """Return what a reader found in an HDF5 file; the reader runs in another process.
-
-    Each piece may take `seconds`; the arguments are values that JSON can hold.
-
-    Raises:
-        UnsafeFileError: If the file makes the process crash, or exceed its limits.
-        BundleError: If the file is damaged.
-    """
+    """Return what a reader finds in an HDF5 file, in another process; UnsafeFileError if that crashes or is late."""
     request = {
         "module": reader.__module__,
         "function": reader.__name__,

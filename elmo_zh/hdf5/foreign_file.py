@@ -44,11 +44,7 @@ class ForeignFile:
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds datasets of these shapes as plain floats.
-
-        Two of them may share their data, as embedding and softmax/W of a tied model do. Many names of one dataset could
-        take any amount of memory.
-        """
+        """Raise BundleError unless the file itself holds floats of these shapes, no dataset under many names."""
         names = Counter[int]()
         for name, shape in shapes.items():
             self._check_array(name, shape)
@@ -78,11 +74,7 @@ class ForeignFile:
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets that were requested when the file was opened, in the given order.
-
-        Raises:
-            BundleError: If one is missing, has another shape or type, is stored outside the file, or is not finite.
-        """
+        """Yield datasets that were requested on opening; raise BundleError unless they are whole and finite."""
         self.check_arrays(shapes)
         for name in shapes:
             with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite

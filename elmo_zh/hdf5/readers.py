@@ -1,7 +1,4 @@
-"""Functions that read datasets, run by the process that reads untrusted files.
-
-Nothing outside a file is touched, and sizes are known before memory is allocated.
-"""
+"""Read datasets of untrusted files, and nothing outside a file, with sizes known before memory is allocated."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,10 +18,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
-    """Yield the names at the top level of a file, the datasets in it, and some arrays of floats by path.
-
-    A dataset whose shape differs is left out; None matches any size.
-    """
+    """Yield the names in a file, its datasets, and arrays of floats by address, if their shapes are as given."""
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
         datasets = {name: described for name in names if (described := _describe(file, name))}

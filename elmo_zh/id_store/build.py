@@ -77,11 +77,7 @@ def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
 
 
 def encode_shard(task: ShardTask, writer: PartWriter) -> Figures:
-    """Write the arrays of a segmented file and return its counts.
-
-    In character mode, words outside the vocabulary get provisional ids in order of first occurrence in this file, and
-    are listed in a file of their own. Their final ids depend on the words of all files.
-    """
+    """Write a segmented file's arrays and return its counts; in character mode other words get provisional ids."""
     vocabulary, ids = _load_ids(task.vocabulary, task.vocabulary_digest)
     growing = _GrowingIds(ids, len(vocabulary)) if task.reads_characters else None
     figures = _write_ids(task, writer, ids if growing is None else growing, len(vocabulary))

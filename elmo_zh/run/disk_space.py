@@ -51,10 +51,7 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Return a text saying how much disk space an output needs and how much is free, before anything is computed.
-
-    Only half of an estimate (not `is_exact`) has to be free. `advice` names the options that make the output smaller.
-    """
+    """Say how much disk space an output needs and how much is free; OutputError if not even half an estimate is."""
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"

@@ -142,10 +142,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn a full-disk error of the system or a library into one that names the output and its size.
-
-    An error about a file that grows too large gets the name of the output too.
-    """
+    """Turn a full disk's error into one that names the output and its size; name the file that grows too large too."""
     try:
         yield
     except Exception as error:
@@ -197,10 +194,7 @@ def sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file, a link or a folder, if it exists; a folder is renamed first, so that it vanishes in one step.
-
-    The rest of a folder whose removal was interrupted is removed too.
-    """
+    """Delete a file, a link or a folder if it exists; a folder is renamed first, so that it vanishes in one step."""
     doomed = path if path.name.endswith(UNFINISHED) else path.with_name(path.name + UNFINISHED)
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
@@ -230,10 +224,7 @@ def read_json(path: Path) -> Any:
 
 
 def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record, computed without its own `digest`.
-
-    Raise ValueError if it is nested too deeply: JSON can be read a little deeper than it can be written.
-    """
+    """Return the digest of a record without its own `digest`; ValueError if it is nested too deeply."""
     content = {name: value for name, value in record.items() if name != "digest"}
     try:
         text = json.dumps(content, sort_keys=True)

@@ -84,10 +84,7 @@ class StageOutcome:
 
 
 def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Run a stage, unless its record shows that nothing has changed since it finished.
-
-    The settings are saved in the run once it is clear that the stage may run.
-    """
+    """Run a stage, and save the settings, unless its record shows that nothing has changed since it finished."""
     require_inputs(run, stage.inputs.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
@@ -234,10 +231,7 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
 
 
 def corpus_names(run: RunDir) -> list[str]:
-    """Return the files and folders of the run's corpus as the user named them; empty if it was not segmented here.
-
-    Runs of earlier versions record only the files.
-    """
+    """Return the files and folders of the run's corpus as the user named them; empty if it was not segmented here."""
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     return sorted(map(str, record.get("corpus") or record.get("inputs", {})))
 
@@ -269,11 +263,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the digest, size and time stamp of each file.
-
-    A file whose size and time stamp match `known` is not read again: its digest is taken from there. Only the
-    digest says whether a file has changed.
-    """
+    """Return digest, size and time stamp of each file; files with the size and stamp in `known` are not read again."""
     described = {}
     for name, path in files.items():
         status = path.stat()
@@ -318,11 +308,7 @@ def later_stages(stage: str) -> tuple[str, ...]:
 
 
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError if changed settings do not affect a stage but did affect the results of other stages.
-
-    If they were saved, those stages would no longer fit the run's settings, and later commands would fail. Only stages
-    that have begun count.
-    """
+    """Raise RunError for changed settings that do not affect a stage, but what other stages have made."""
     for other in others:
         if changes := list(_changes(other, stage, run, before, config)):
             command = "segment CORPUS" if other == "segment" else other

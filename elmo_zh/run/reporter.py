@@ -139,11 +139,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rows of a table in columns two spaces apart; a Chinese character is two columns wide.
-
-    Columns whose numbers are in `left` are left-aligned, the others right-aligned. The header, if there is one, is
-    translated.
-    """
+    """Yield the rows of a table, a Chinese character two columns wide; columns in `left` are left-aligned."""
     rows = [[*map(translate, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:

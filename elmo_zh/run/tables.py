@@ -75,11 +75,7 @@ def _cell(value: str | int) -> str:
 
 
 def code_span(text: str) -> str:
-    """Return Markdown that shows a text exactly, even if the text contains Markdown itself.
-
-    The fence is longer than any run of backticks in the text. A space is added on both sides if the text begins or
-    ends with a backtick, or if Markdown would strip a space there.
-    """
+    """Return a code span that shows a text exactly; its fence is longer than any run of backticks in the text."""
     if not text:
         return "(nothing)"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))

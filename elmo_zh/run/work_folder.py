@@ -89,10 +89,7 @@ class PartWriter:
 
     @contextmanager
     def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
-        """Yield a path for writing the part's file with this suffix; the file gets its name if the block succeeds.
-
-        A file with `lasts=False` may be removed after use: the part counts as complete without it.
-        """
+        """Yield a path for the part's file with this suffix; with `lasts=False` it may be removed after use."""
         path = self._folder / f"{self._name}.{suffix}"
         with written_once(path) as unfinished:
             yield unfinished

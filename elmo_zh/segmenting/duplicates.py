@@ -1,8 +1,4 @@
-"""Second step of the segment stage: find repeated lines by their keys, in memory that does not grow with the corpus.
-
-The range of keys is divided into buckets of about equally many keys; each bucket is a task that sorts the keys of all
-text shards that fall into it.
-"""
+"""Second step of the segment stage: find repeated lines by their keys, each task in a part of the range of keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,10 +30,7 @@ def key_rule(config: TextConfig) -> KeyRule | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketTask:
-    """Search the keys from `start` up to `end` (None: no limit) in all text shards, in corpus order.
-
-    A line with more than `most_copies` copies is boilerplate; with 0, no line is.
-    """
+    """Search the keys from `start` up to `end` in all shards; lines with over `most_copies` copies are boilerplate."""
 
     start: int
     end: int | None
@@ -65,10 +58,7 @@ class RepeatedLines:
 def find_repeated(
     shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
 ) -> RepeatedLines | None:
-    """Find the lines to leave out: every copy of a line except the first, and all copies of boilerplate.
-
-    Without such settings, return None. The shards are all shards of the corpus, in order.
-    """
+    """Find the lines to leave out: all copies of a line but the first, and all of boilerplate; None to keep all."""
     if key_rule(config) is None:
         return None
     num_buckets = -(-sum(shard.num_keys() for shard in shards) // _BUCKET_KEYS)

@@ -43,10 +43,7 @@ class NumberedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """Read several whole sources, or one byte range of a large source; tasks are numbered from 0.
-
-    A text shard is full at `shard_bytes`. The rule says which lines get a key; None if no lines are compared.
-    """
+    """Read several whole sources, or one byte range of a large one, into text shards of `shard_bytes`."""
 
     number: int
     sources: tuple[NumberedSource, ...]
@@ -105,10 +102,7 @@ def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[
 
 
 def extract(task: ExtractTask, part: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards.
-
-    The figures: the bytes of each shard, a tally of each source by its number, and what was passed over.
-    """
+    """Write the lines of a task's sources as text shards; return the shards' bytes and what was read of each source."""
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
     with TextShardWriter(part, task.shard_bytes, task.rule) as writer:

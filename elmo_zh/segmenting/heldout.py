@@ -1,7 +1,4 @@
-"""Last step of the segment stage: choose held-out text by a hash of each paragraph, and move it out of the rest.
-
-The choice takes bounded memory, shard by shard or in one pass.
-"""
+"""Last step of the segment stage: move held-out text, chosen by a hash of each paragraph, out of the rest."""
 
 import hashlib
 import shutil
@@ -83,10 +80,7 @@ class HeldoutChoice:
             self._add_text(paragraph, 1)
 
     def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
-        """Merge in the candidates of another shard, whose choice was made among `num_sentences` sentences.
-
-        The final choice is the same as if all paragraphs had been added to this one.
-        """
+        """Merge in the candidates of another shard of `num_sentences`, as if its paragraphs had been added here."""
         self._num_sentences += num_sentences
         self.bound = min(self.bound, bound)
         while self._keys and self._keys[-1] >= self.bound:
@@ -171,10 +165,7 @@ class TakeOutTask:
 
 
 def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
-    """Write the training text of a shard, and the number of sentences in each of its documents.
-
-    The figures: numbers of training sentences and tokens; key, text and number of tokens of each held-out paragraph.
-    """
+    """Write a shard's training text and the sizes of its documents; return its counts and held-out paragraphs."""
     text, index_file = (task.segmented.path / f"{task.name}.{suffix}" for suffix in ("txt", "index"))
     index = read_numbers(index_file, INDEX)
     chosen = read_json(task.chosen)
@@ -207,10 +198,7 @@ def _divide(
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the number of training sentences in each document that has any; `starts` says where documents start.
-
-    The first paragraph may continue a document of the shard before.
-    """
+    """Return the number of training sentences in each document that has any, from the places where documents start."""
     firsts = np.flatnonzero(starts)
     if len(starts) and not starts[0]:
         firsts = np.r_[0, firsts]

@@ -90,11 +90,7 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's segmented paragraphs, their index and signatures, and the held-out candidates.
-
-    The figures: the counts of all its lines, a tally of each source by its number, and the numbers of Chinese
-    characters and of sentences.
-    """
+    """Write a shard's paragraphs, their index and signatures, and the held-out candidates; return its counts."""
     counts = _ShardCounts()
     choice = HeldoutChoice(task.config)
     with (

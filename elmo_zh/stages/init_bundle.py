@@ -23,10 +23,7 @@ def explain_missing(bundle: Path, file: Path) -> str:
 
 
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
-    """Return the settings with bundle paths resolved, because a link such as runs/latest may later point elsewhere.
-
-    Paths already in the run's settings may be gone; other paths in these sections must exist.
-    """
+    """Return the settings with bundle paths resolved: a link may later point elsewhere. New ones must exist."""
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
     config = replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})
@@ -46,10 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with section model and, for a new run, section text as the bundle to start from determines.
-
-    Settings `named` by the user as section.key stay.
-    """
+    """Return the settings, but for those `named`, with section model and a new run's section text from its bundle."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config
@@ -68,10 +62,7 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with section model taken from the bundle to start from, except the settings `named`.
-
-    A run in training keeps its own settings, unless `force`. One that has already used the bundle no longer needs it.
-    """
+    """Return the settings with section model from the bundle, except those `named`, if the run still needs it."""
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
     was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
     if not init or (is_in_training(run) and not force) or (was_used and not Path(init).exists()):

@@ -31,11 +31,7 @@ def train(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Train the model, on `device` for this session if it is given.
-
-    With a process group this is the stage on rank 0. The other ranks wait in `train_on_other_rank` for training to
-    start.
-    """
+    """Train the model, this time on `device`; in a process group, on rank 0, for which the other ranks wait."""
     config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:

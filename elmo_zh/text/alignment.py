@@ -42,11 +42,7 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans of a text's characters after edits, which have to be in order and not overlap.
-
-    A span is a character's start and end in the original, int32, shape (m, 2) before and (new m, 2) after the edits.
-    Every new character of an edit maps to all the old ones.
-    """
+    """Return the spans (m, 2), int32, of characters after edits in order; each new one has all the old ones."""
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
     num_opened[starts + 1] += 1
@@ -77,11 +73,7 @@ class TokenisedLine:
 def align_sentences(
     text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0
 ) -> Iterator[TokenisedLine]:
-    """Yield the tokens of each sentence of a text, with their offsets in the whole text.
-
-    `prepare` returns the tokens of one sentence text, with their offsets in it. Without `split`, the whole text is one
-    sentence. Sentences are cut into `pieces` of at most `longest` characters, unless that is 0.
-    """
+    """Yield the tokens of each sentence, in pieces of at most `longest` characters, with offsets in the text."""
     start = 0
     sentences = split_sentences(text) if split else [text]
     for sentence in chain.from_iterable(pieces(each, longest or len(each)) for each in sentences):

@@ -21,10 +21,7 @@ def count_han(lines: Iterable[str]) -> int:
 
 
 def han_share(line: str) -> float:
-    """Return Han characters as a fraction of the letters and digits in a line; 0 if it has none.
-
-    Punctuation does not count, so “嗯。” is all Chinese.
-    """
+    """Return Han characters as a fraction of a line's letters and digits, without punctuation; 0 if it has none."""
     others = HAN_RUN.sub("", line)
     num_han = len(line) - len(others)
     num_letters = num_han + len(_NO_LETTERS.sub("", others))

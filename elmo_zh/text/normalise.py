@@ -52,10 +52,7 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """A function from raw to normalised text that runs one step after another; the white space step comes last.
-
-    Most texts match `stable`: only the last step can change them, and it is quick.
-    """
+    """Function from raw to normalised text, step by step; a text that matches `stable` needs only the last one."""
 
     steps: tuple[Step, ...]
     stable: re.Pattern[str] = _NOTHING
@@ -65,10 +62,7 @@ class Normaliser:
         return self._normalised(text, self._steps_for(text), None)
 
     def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
-        """Return the sentence texts of a line, each normalised separately.
-
-        Most lines need no change, and checking the whole line once is much cheaper than checking each sentence.
-        """
+        """Return the sentence texts of a line, each normalised separately, unless a check finds nothing to do."""
         steps = self._steps_for(line)
         if not steps:
             return list(sentences)
@@ -251,11 +245,7 @@ def _marks() -> frozenset[str]:
 
 
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
-    """Yield the clusters of a text that a Unicode form changes.
-
-    A cluster is a character and the following ones that may be composed or reordered with it. The normalised text is
-    the concatenation of its normalised clusters (Unicode Standard Annex #15, "Concatenation of Normalized Strings").
-    """
+    """Yield the clusters that a Unicode form changes: a character and those that it may be composed with."""
     decomposed = _DECOMPOSED[form]
     starts = [index for index, character in enumerate(text) if index == 0 or not _may_join(decomposed, character)]
     for start, end in pairwise([*starts, len(text)]):

@@ -65,11 +65,7 @@ def _missing(script: str) -> ConfigError:
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
-    """Yield an edit for each character that changes.
-
-    OpenCC's words keep their length in both directions. If one did not, characters could not be matched up, so the
-    whole text would be one edit: too large, but never wrong.
-    """
+    """Yield an edit for each character that changes; if the length changed, one for the whole text."""
     changed = convert(text)
     if len(changed) == len(text):
         yield from (Edit(i, i + 1, 1) for i, (old, new) in enumerate(zip(text, changed, strict=True)) if old != new)

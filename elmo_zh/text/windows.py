@@ -11,10 +11,7 @@ WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
 def iter_windows(
     items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
 ) -> Iterator[list[Item]]:
-    """Yield consecutive items in lists; the item that reaches a limit is the last of its list.
-
-    `size` returns the tokens of an item, for example; a limit of 0 is WINDOW_ITEMS or WINDOW_TOKENS.
-    """
+    """Yield consecutive items in lists, each ended by the item with which it reaches a limit (0: the usual one)."""
     window: list[Item] = []
     total = 0
     for item in items:

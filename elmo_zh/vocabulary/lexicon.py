@@ -28,17 +28,11 @@ class Alphabet:
         return self.padding + 1
 
     def cut(self, word: str, num_slots: int) -> str:
-        """Return a word in the form used for lookup: truncated if the alphabet consists of Unicode characters.
-
-        ELMoForManyLangs does the same.
-        """
+        """Return a word in the form used for lookup: with Unicode characters truncated, as ELMoForManyLangs does."""
         return word if self.numbers is None else word[: num_slots - 2]
 
     def spell(self, word: str, num_slots: int) -> NDArray[np.int64]:
-        """Return a word's character ids, int64, shape (num_slots,).
-
-        A word with too many characters is truncated; with bytes, that may be in the middle of a character.
-        """
+        """Return a word's character ids, truncated if there are too many, int64, shape (num_slots,)."""
         return self._fill(self._content(word), num_slots)
 
     def spell_sentence_mark(self, mark: int, num_slots: int) -> NDArray[np.int64]:

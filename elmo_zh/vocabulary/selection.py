@@ -40,10 +40,7 @@ class VocabularyCounts:
 
 
 def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
-    """Select the words that get a row, sorted by descending count and then by code points.
-
-    Only these words are kept in memory, so memory grows with the text only if `config.size` is 0 (no limit).
-    """
+    """Select the words that get a row, the only ones kept in memory, by falling count, then code points."""
     scan = _Scan(dict.fromkeys(given, 0), config.min_count, config.refuse)
     words = scan.iter_frequent(counted)
     if config.words:

@@ -36,10 +36,7 @@ class Vocabulary:
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
     def find_subwords(self, word: str) -> list[str]:
-        """Split a word into words of the vocabulary, always taking the longest match from the left.
-
-        A character at which no word of the vocabulary starts is skipped. The word as a whole is not looked up.
-        """
+        """Split a word into other words of the vocabulary, the longest first from the left; skip what is in none."""
         subwords, start = [], 0
         while start < len(word):
             longest = min(len(word) if start else len(word) - 1, start + self._longest)
@@ -133,10 +130,7 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class UnknownWords(Generic[Word]):
-    """Counts of unknown words, exact as long as there are at most some thousands of distinct ones.
-
-    With more, the counts of the frequent ones are exact or a little too low.
-    """
+    """Counts of unknown words; with many thousands of distinct ones, a little too low for frequent ones."""
 
     def __init__(self) -> None:
         self.counts: Counter[Word] = Counter()

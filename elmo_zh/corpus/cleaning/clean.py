@@ -1,7 +1,4 @@
-"""Clean one line of a corpus: repair it, remove markup, or drop it.
-
-Text decoded with the wrong encoding, mojibake, is detected cheaply and repaired with ftfy.
-"""
+"""Clean one line of a corpus: repair it if it was decoded with the wrong encoding, remove markup, or drop it."""
 
 import re
 from collections.abc import Callable
@@ -100,10 +97,7 @@ def _without_markup(text: str, counts: LineCounts) -> str:
 
 
 def looks_garbled(line: str) -> bool:
-    """Return whether a line looks as if it was decoded with the wrong encoding.
-
-    The test is fast but not certain: a line about mojibake looks the same.
-    """
+    """Return whether a line looks wrongly decoded; so does, now and then, a line about this problem."""
     return bool(_GARBLED.search(line)) or _LOST in line or _was_read_as_gb18030(line)
 
 
@@ -126,10 +120,7 @@ def build_repair() -> Callable[[str], str]:
 
 
 def _from_gb18030(line: str) -> str:
-    """Repair a line of UTF-8 that was read as GB18030; return "" if its bytes are not valid UTF-8.
-
-    The bytes of other Chinese text are never valid UTF-8, except for a character or two.
-    """
+    """Return the repaired line of UTF-8 that was read as GB18030; empty if its bytes are not all UTF-8."""
     if not _was_read_as_gb18030(line):
         return ""
     try:

@@ -75,10 +75,7 @@ def num_han_of(rows: Rows, column: int) -> int:
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
-    """Return the field whose last key is a known name and that has about as much text as any other, or None.
-
-    The outermost field takes precedence, then the first of the known names, then its exact spelling.
-    """
+    """Return the field with a known name, an outermost one first, and about as much text as any other; else None."""
     known = [path for path in num_han if _last_key(path) in KNOWN_NAMES]
     most_known = max((num_han[path] for path in known), default=0)
     most = max(num_han.values(), default=0)
@@ -237,10 +234,7 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the columns with the most Chinese, then the longest; often empty or repeated columns come last.
-
-    Columns of dates, numbers or identifiers are not texts; None if too few are left.
-    """
+    """Return the columns with the most Chinese text, those often empty or alike last; None if there are too few."""
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_of(rows, column)

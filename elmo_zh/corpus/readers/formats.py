@@ -48,10 +48,7 @@ def load_format(name: str) -> CorpusFormat:
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return the name of a file's format: the requested one, or the one indicated by its suffix or its start.
-
-    A .txt file is plain text whatever it holds. A .json file may hold JSON lines. A .xml file is tried as a dump.
-    """
+    """Return a file's format: the one wanted, or found by its suffix (.json may be JSON lines), or by its start."""
     if wanted != "auto":
         return wanted
     by_name = format_of_name(text.content.file_name)
@@ -67,10 +64,7 @@ def find_format(text: DecodedText, wanted: str) -> str:
 
 
 def find_record_format(text: DecodedText, wanted: str) -> str:
-    """Return the name of a file's format, as `find_format` does, for code that reads records.
-
-    A single line of JSON is one JSON file, which may hold an array of records, unless its name says JSON lines.
-    """
+    """Return a file's format for a reader of records: JSON for a single line, unless its name says JSON lines."""
     kind = find_format(text, wanted)
     is_guess = wanted == "auto" and kind == "jsonl" and format_of_name(text.content.file_name) != "jsonl"
     return "json" if is_guess and "\n" not in text.head(_HEAD_CHARACTERS).strip() else kind

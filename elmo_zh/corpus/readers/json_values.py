@@ -60,10 +60,7 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
 def read_json_records(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield each record, including those without text.
-
-    Records are the items of the outermost array that holds text of the field, wherever that array is.
-    """
+    """Yield each item of the outermost array, wherever it is, that holds text of the field; also those without text."""
     paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
     has_text = False
@@ -120,10 +117,7 @@ def _is_outermost_item(around: list[str | None]) -> bool:
 
 
 def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
-    """Yield record number, path and value of every text and number, and (number, "", None) before each record.
-
-    `starts_record` says whether a value is a record, given the objects (current key) and arrays (None) around it.
-    """
+    """Yield record number, path and value of each text and number; a record begins with (number, "", None)."""
     # Imported here, so that a machine that only trains does not need it.
     import ijson
 

@@ -1,7 +1,4 @@
-"""The text in records, and the formats that have records: CSV, TSV and JSON lines.
-
-Fields are named by the path of keys to them, joined by dots.
-"""
+"""The text in records, and the formats CSV, TSV and JSON lines; a field is named by its path of keys, with dots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,10 +69,7 @@ def shown_row(row: Sequence[str]) -> str:
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields that the user named, or otherwise the one field that certainly holds the text, if any.
-
-    The tally receives them and, unless the user has chosen, the other fields with Chinese text at the file's start.
-    """
+    """Return the fields that the user named, or the one that is certainly the text; note all in the tally."""
     paths = list(parse_fields(named))
     if not paths:
         num_han: dict[str, int] = {}
@@ -226,10 +220,7 @@ def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
-    """Return the columns that the user named or the one that certainly holds the text, and whether there is a header.
-
-    A column given by its number is read from the first row on.
-    """
+    """Return the columns that the user named, or the one that is certainly the text; and whether there is a header."""
     names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
     if not names:
         column, has_header = text_column(sample)

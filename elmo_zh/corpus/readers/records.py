@@ -1,7 +1,4 @@
-"""Files of records: CSV and TSV rows and JSON lines, as one stream of dicts that map names to values.
-
-All columns are kept, including those that a reader does not use. `columns.py` chooses the columns of text and label.
-"""
+"""Files of records: rows of CSV and TSV and values of JSON lines, as dicts from names to values, none left out."""
 
 import csv
 import json
@@ -121,11 +118,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
 def json_records(
     text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
 ) -> Iterator[Any]:
-    """Yield a record for each non-blank line.
-
-    A line that is not JSON is counted in `bad` if that is given; otherwise it is an error with the advice. Blank lines
-    are counted in `blank`.
-    """
+    """Yield the record of each line that is not blank; without `bad`, which counts the others, they are errors."""
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()

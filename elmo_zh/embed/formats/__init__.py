@@ -180,10 +180,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 def is_output(path: Path, form: OutputForm) -> bool:
-    """Return whether a path may hold an output of embed; an empty file always may.
-
-    The format of a plug-in is recognised by its suffix.
-    """
+    """Return whether a path may hold an output of embed: of a built-in format, or with the suffix of a plug-in's."""
     if path.is_file() and not path.stat().st_size:
         return True
     built_in = [OUTPUT_FORMATS.load(name) for name in OUTPUT_FORMATS.built_in]

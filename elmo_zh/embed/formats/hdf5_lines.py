@@ -1,7 +1,4 @@
-"""HDF5 with one dataset per line ("0", "1", ...); the groups "tokens" and "offsets" also have one per line.
-
-If lines were split, there is one dataset per sentence, and `line` int64 holds the line that each one comes from.
-"""
+"""HDF5 with one dataset per line, or per sentence with its line in `line`; the same in groups tokens and offsets."""
 
 import json
 from collections.abc import Iterator, Mapping

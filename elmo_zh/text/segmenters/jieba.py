@@ -63,10 +63,7 @@ def jieba_function_words() -> frozenset[str]:
 
 
 def _word_adder(tokenizer: Any, removed: set[str]) -> Callable[[str, int | None, str | None], None]:
-    """Return the function that adds a word; it collects words of count 0, which the model must not find either.
-
-    jieba itself keeps one list of these for all its tokenizers.
-    """
+    """Return the function that adds a word; words of count 0 go to `removed`, not to jieba's one list for all."""
     from jieba import finalseg
 
     def add_word(word: str, count: int | None, tag: str | None) -> None:

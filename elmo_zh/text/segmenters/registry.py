@@ -62,11 +62,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
 
 
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return the name, version and dictionary digest of a segmenter: everything that must match for equal tokens.
-
-    Converting the script changes words too, so its version is included. A plug-in's package is named, so that whoever
-    lacks it knows what to install. Raise ConfigError if something is not installed.
-    """
+    """Return everything that must match for equal tokens: name, version, digests, and a plug-in's package."""
     described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if package := SEGMENTERS.package_of(config.segmenter):
         described["package"], described["version"] = package

@@ -75,10 +75,7 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
 
 
 def describe() -> dict[str, str]:
-    """Return rjieba's version, which also identifies the dictionary compiled into the package.
-
-    A digest of the compiled file would differ between platforms that give the same tokens.
-    """
+    """Return rjieba's version, which also identifies the dictionary compiled into the package."""
     try:
         return {"version": importlib.metadata.version("rjieba")}
     except importlib.metadata.PackageNotFoundError:
