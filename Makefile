@@ -9,12 +9,17 @@ PARALLEL ?= -n 2 --dist loadfile
 VARIABLES := CORPUS RUN CONFIG SET INIT EXTRAS TORCH PYTHON ARGS
 export VENV $(VARIABLES)
 
+# en or zh. Texts that make itself prints are variables that end in it.
+LANGUAGE_CHOSEN = $(shell . make/messages.sh; echo "$$LANGUAGE_CHOSEN")
+
 # An unknown variable (corpus=, CORPSU=) would have no effect. Names with _ belong to other programs.
 TYPED := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(VARIABLES) VENV PARALLEL SHELL TMPDIR,$(foreach name,$(TYPED),$(if $(findstring _,$(name)),,$(name))))
 ifneq ($(UNKNOWN),)
 MEANT := $(filter $(VARIABLES),$(shell echo '$(UNKNOWN)' | tr a-z A-Z))
-$(error $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES)))
+UNKNOWN_en := $(firstword $(UNKNOWN))= is not a variable of this Makefile. $(if $(MEANT),Write it in capitals: $(firstword $(MEANT))=,There are: $(VARIABLES))
+UNKNOWN_zh := 本 Makefile 没有变量 $(firstword $(UNKNOWN))=。$(if $(MEANT),请大写：$(firstword $(MEANT))=,可用的变量：$(VARIABLES))
+$(error $(UNKNOWN_$(LANGUAGE_CHOSEN)))
 endif
 
 TARGETS := help train test test-all test-processors check docs messages transcripts pictures site bench bench-gpu interop fuzz release clean set-up set-up-test set-up-dev
@@ -23,25 +28,17 @@ OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
 # Those after CORPUS=name belong to it: its name has spaces and no quotes, or there are several names.
 NAMES := $(strip $(CORPUS) $(OTHERS))
-MEANT := $(if $(filter train,$(MAKECMDGOALS)),Write: make train CORPUS=$(if $(word 2,$(NAMES)),"$(NAMES)",$(NAMES)),See: make help)
-$(error $(firstword $(OTHERS)) is not a target of this Makefile. $(MEANT))
+MEANT := $(if $(filter train,$(MAKECMDGOALS)),make train CORPUS=$(if $(word 2,$(NAMES)),"$(NAMES)",$(NAMES)))
+OTHERS_en := $(firstword $(OTHERS)) is not a target of this Makefile. $(if $(MEANT),Write: $(MEANT),See: make help)
+OTHERS_zh := 本 Makefile 没有目标 $(firstword $(OTHERS))。$(if $(MEANT),请输入：$(MEANT),请看：make help)
+$(error $(OTHERS_$(LANGUAGE_CHOSEN)))
 endif
 
 .DEFAULT_GOAL := help
 .PHONY: $(TARGETS)
 
 help:  ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@echo
-	@echo '  CORPUS   file, folder, glob or address of text, CSV, JSON, a wiki dump and so on (default: data/sample)'
-	@echo '  RUN      folder of the run (default: runs/NAME-OF-CORPUS)'
-	@echo '  CONFIG   settings file (default for a new run: configs/small.toml; configs/tiny.toml without CORPUS)'
-	@echo '  SET      changes to single settings, such as SET="train.max_tokens=6000000 vocab.size=50000"'
-	@echo '  INIT     model to start from, trained on other text: its folder, or the name of an installed one'
-	@echo '  EXTRAS   optional packages to install, such as EXTRAS="parquet rjieba" (docs/dependencies.md)'
-	@echo '  ARGS     options to pass on: make train ARGS=--force, make test ARGS="-k word2vec"'
-	@echo '  TORCH    cpu: install PyTorch without CUDA libraries, a download of 0.4 GB instead of 3 GB'
-	@echo '  PYTHON   Python to create .venv with (default: the newest of 3.14 to 3.11)'
+	@sh make/help.sh $(MAKEFILE_LIST)
 
 train:  ## Train a model on raw text: make train CORPUS=my-texts/
 	@sh make/train.sh
@@ -106,11 +103,13 @@ release: set-up-dev  ## Build wheels and source archives in dist/ and check them
 clean:  ## Remove the virtual environments and caches, but no runs
 	rm -rf $(VENV) .interop build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-NEXT := 'Everything is installed. Next, train a model on your text:' '  make train CORPUS=my-texts/ INIT=starter' \
+NEXT_en := 'Everything is installed. Next, train a model on your text:' '  make train CORPUS=my-texts/ INIT=starter' \
 	'Or look at the words of the starter model, in the browser:' '  $(BIN)/elmo-zh explore'
+NEXT_zh := '安装完毕。接下来用自己的文本训练模型：' '  make train CORPUS=my-texts/ INIT=starter' \
+	'也可以在浏览器里查看起始模型认识的词：' '  $(BIN)/elmo-zh explore'
 
 set-up:  ## Install everything, with the starter model, into .venv
-	@sh make/set-up.sh corpus explore $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT))
+	@sh make/set-up.sh corpus explore $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT_$(LANGUAGE_CHOSEN)))
 
 set-up-test:
 	@sh make/set-up.sh test

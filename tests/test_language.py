@@ -108,6 +108,8 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     assert (missing.status, missing.stderr.startswith("错误：")) == (1, True)
     wrong = run("embed", "--nonsense")
     assert (wrong.status, "没有选项 '--nonsense'" in wrong.stderr) == (2, True)
+    no_data = run("task", "score", "test.csv", "--task", "x")
+    assert (no_data.status, "文件 'test.csv' 不存在" in no_data.stderr) == (2, True)
     help_text = run("embed", "--help").stdout
     assert help_text.startswith("用法：")
     assert re.search(r"[\u4e00-\u9fff]", help_text)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -346,3 +347,19 @@ def test_set_up_says_what_to_do_next(machine: Machine) -> None:
 def test_hints_are_in_chinese_where_the_environment_says_so(machine: Machine) -> None:
     answer = machine.make("train", "CORPUS=nope", ELMO_ZH_LANG="zh")
     assert answer.stderr.startswith("错误：CORPUS：nope 不存在。")
+
+
+def test_make_itself_speaks_chinese_where_the_environment_says_so(machine: Machine) -> None:
+    make = partial(machine.make, ELMO_ZH_LANG="zh")
+    assert "本 Makefile 没有变量 corpus=。请大写：CORPUS=" in make("corpus=x").stderr
+    assert (
+        '本 Makefile 没有目标 b.txt。请输入：make train CORPUS="a.txt b.txt"'
+        in make("train", "CORPUS=a.txt", "b.txt").stderr
+    )
+    assert make("set-up").stdout.splitlines()[-4] == "安装完毕。接下来用自己的文本训练模型："
+    english, chinese = machine.make("help").stdout, make("help").stdout
+    assert "  make train           用原始文本训练模型" in chinese
+    # Both name the same targets and variables.
+    names = re.compile("^  (make \\S+|[A-Z]+) ", re.MULTILINE)
+    assert names.findall(chinese) == names.findall(english)
+    assert len(names.findall(english)) == 27

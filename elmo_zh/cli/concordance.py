@@ -97,8 +97,8 @@ def concordance(
     \b
     Example:
       elmo-zh concordance 高质量发展 news/ --sort 1R,2R
-      elmo-zh concordance '吃 *' --index sample.index --where 'source ~ food' --output eat.csv
-      elmo-zh concordance 苹果 --index sample.index --like 3
+      elmo-zh concordance '吃 *' --index my.index --where 'source ~ 1998' --output eat.csv
+      elmo-zh concordance 苹果 --index my.index --like 3
     """
     from elmo_zh.concordance.lines import save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells

@@ -48,7 +48,7 @@ def frequencies(
 
     \b
     Example:
-      elmo-zh frequencies data/sample --top 30
+      elmo-zh frequencies my-texts/ --top 30
       elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
     """
     from elmo_zh.concordance import counts
@@ -112,7 +112,7 @@ def collocates(
 
     \b
     Example:
-      elmo-zh collocates 苹果 --index sample.index --usages
+      elmo-zh collocates 苹果 --index my.index --usages
       elmo-zh collocates 改革 news/ --window 3 3 --by log-dice
     """
     from elmo_zh.concordance import counts

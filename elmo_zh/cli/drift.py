@@ -39,9 +39,9 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
 
     \b
     Example:
-      elmo-zh index data/sample/stories.txt --split-sentences --output old.index
-      elmo-zh index data/sample/news.txt --split-sentences --output new.index
-      elmo-zh drift old.index new.index --output drift.tsv
+      elmo-zh index novels/ --split-sentences --output novels.index
+      elmo-zh index press/ --split-sentences --output press.index
+      elmo-zh drift novels.index press.index --output drift.tsv
       elmo-zh drift news.index --periods year --picture drift.png
     """
     resolve_for_model(common)

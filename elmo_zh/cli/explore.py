@@ -62,7 +62,7 @@ def explore(
     Example:
       elmo-zh explore
       elmo-zh explore --output page.html --word 苹果 --word 银行
-      elmo-zh explore sample.index --labels data/senses.tsv --output page.html
+      elmo-zh explore my.index --labels senses.tsv --output page.html
     """
     resolve_for_model(common, also="embed")
     from elmo_zh.explore.content import PageContent

@@ -58,7 +58,7 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
 
     \b
     Example:
-      elmo-zh index data/sample --split-sentences --output sample.index
+      elmo-zh index my-texts/ --split-sentences --output my.index
       elmo-zh index news/ reviews.csv --output news.index --min-count 5 --max-per-word 200
       elmo-zh index news.txt --output few.index --words words.txt --layers 1,2
     """
@@ -131,8 +131,8 @@ def neighbours(
 
     \b
     Example:
-      elmo-zh neighbours 苹果 --in 我昨天买了一斤苹果 --index sample.index
-      elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index sample.index --same-word --layer 1
+      elmo-zh neighbours 苹果 --in 我昨天买了一斤苹果 --index my.index
+      elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index my.index --same-word --layer 1
     """
     resolve_for_model(common, also="embed")
     if not word.strip():

@@ -227,7 +227,10 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{sizes['num_layers']} in each direction, cell {sizes['cell_dim']}, projection {sizes['projection_dim']}",
     )
     skip = "with skip connections" if sizes["skip_connections"] else "without skip connections"
-    yield "cell", f"clips {sizes['cell_clip']:g} / {sizes['projection_clip']:g} (0 is none), {skip}"
+    cell, projection = sizes["cell_clip"], sizes["projection_clip"]
+    cell_limit = f"state clipped at {cell:g}" if cell else "state not clipped"
+    limit = f"projection clipped at {projection:g}" if projection else "projection not clipped"
+    yield "cell", f"{cell_limit}, {limit}, {skip}"
     table = ", which is the token table too" if summary["tied_softmax"] else ""
     softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
     yield "parameters", f"{summary['parameters']:,}; {softmax}"

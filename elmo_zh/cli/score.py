@@ -21,9 +21,10 @@ from elmo_zh.cli.options import (
     shared_options,
     takes,
 )
-from elmo_zh.contexts import ScoreOptions
+from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
 from elmo_zh.invocation import program
 from elmo_zh.run.reporter import aligned, counted
+from elmo_zh.run.tables import TABLE_SUFFIXES, chosen_format, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.line_scorer import LineScorer
@@ -119,7 +120,8 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
         models = (load_model(common, model_path(path), "scores are") for path in paths)
         scorer, *others = [LineScorer(each, common.device or "auto", reading) for each in models]
         other = others[0] if others else None
-        job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=options.kind or "tsv", keep=keep)
+        kind = chosen_format(options.kind, output, SCORE_FORMATS)
+        job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
         place = output or sys.stdout.buffer
         with common.choose_engine(config).started(0) as engine:
             report = score_texts(job, place, force=common.force, reporter=common.console, engine=engine)
@@ -129,7 +131,6 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
-    from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:

@@ -47,9 +47,9 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
 
     \b
     Example:
-      elmo-zh index data/sample --split-sentences --output sample.index
-      elmo-zh senses 苹果 --index sample.index
-      elmo-zh senses 苹果 --index sample.index --usages 2 --output apple.tsv --picture apple.png
+      elmo-zh index my-texts/ --split-sentences --output my.index
+      elmo-zh senses 苹果 --index my.index
+      elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
     resolve_for_model(common, also="embed")
     if options.no_substitutes and (common.model or common.device):

@@ -21,10 +21,11 @@ from elmo_zh.cli.options import (
     takes,
 )
 from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_option
-from elmo_zh.config.task_settings import LABELLED_FORMATS, PredictionForm, Reading
+from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
 from elmo_zh.invocation import command
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
+from elmo_zh.run.tables import chosen_format
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
@@ -52,7 +53,7 @@ def predict(
 
     \b
     Example:
-      elmo-zh task predict file.txt --task my-classifier --format tsv
+      elmo-zh task predict file.txt --task my-classifier --output labels.tsv
       elmo-zh task predict file.txt --task my-tagger --output names.jsonl
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
@@ -61,7 +62,7 @@ def predict(
     task = load_task(common, task_path)
     _check_form(task, form)
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
-    form = replace(form, text_columns=columns)
+    form = replace(form, text_columns=columns, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     if output is None:
         count = _write_predictions(common, task, files, form, sys.stdout.buffer)
     else:

@@ -61,7 +61,7 @@ def probe(
     \b
     Example:
       elmo-zh task probe tags treebank.conllu --output my-probe
-      elmo-zh task probe senses data/senses.tsv --text data/sample --output my-probe
+      elmo-zh task probe senses senses.tsv --text my-texts/ --output my-probe
     """
     if wrong := _without_effect(kind, files, reading, texts):
         raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave it out.")

@@ -27,6 +27,9 @@ def translate_help(command: click.Command) -> None:
             for each in paragraphs
         )
     for option in command.params:
+        if isinstance(option.type, click.Path):
+            # click translates this word when it is imported, before it knows the catalogue.
+            option.type.name = translate(option.type.name)
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)
     for each in command.commands.values() if isinstance(command, click.Group) else ():

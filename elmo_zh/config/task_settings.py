@@ -168,14 +168,18 @@ class FitJob:
         return range(self.files.seed, self.files.seed + self.num_seeds)
 
 
+PREDICTION_FORMATS = ("jsonl", "tsv", "csv", "conll")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
     """The form of predictions, and the columns of a table that contain the texts."""
 
-    format: str = option(
-        "jsonl",
-        "Write JSON lines, a table of labels or spans (tsv), or a line for each unit with its tag (conll).",
-        choices=("jsonl", "tsv", "conll"),
+    format: str | None = option(
+        None,
+        "Write JSON lines, a table of labels or spans (tsv, csv), or a line for each unit with its tag (conll)."
+        " Default: the suffix of --output, otherwise jsonl.",
+        choices=PREDICTION_FORMATS,
     )
     scheme: str | None = option(
         None,

@@ -13,6 +13,9 @@ _FILE = {"exists": True, "dir_okay": False}
 _NEW_FILE = {"dir_okay": False}
 
 
+SCORE_FORMATS = ("tsv", "jsonl")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """Options of `score`."""
@@ -27,8 +30,9 @@ class ScoreOptions:
     )
     kind: str | None = option(
         None,
-        "Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default tsv.",
-        choices=("tsv", "jsonl"),
+        "Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output,"
+        " otherwise tsv.",
+        choices=SCORE_FORMATS,
         names=("--format",),
     )
     keep_below: float | None = option(

@@ -21,6 +21,12 @@ def require_suffix(output: Path, known: Collection[str]) -> None:
         raise ConfigError(f"--output {output}: the suffix is no known format. Use one of: {', '.join(known)}")
 
 
+def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
+    """Return the format that was given, else the one that the suffix of an output names, else the first known one."""
+    suffix = output.suffix.removeprefix(".") if output else ""
+    return given or (suffix if suffix in known else known[0])
+
+
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
     """Write rows, whose keys form the header, in the format of a suffix, by default the file's own."""
     kind = suffix or output.suffix

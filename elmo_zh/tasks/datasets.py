@@ -178,8 +178,7 @@ def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> d
     named = {part: examples for part, examples in by_column.items() if examples}
     if len(named) > 1 and "train" in named:
         parts = named
-        shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
-        reporter.note(f"Split by its own column: {shown} examples.")
+        _report_split("by its own column", parts, reporter)
     fractions = {"dev": DEV_FRACTION, "test": TEST_FRACTION}
     return _split(parts, {part: share for part, share in fractions.items() if part not in parts}, seed, reporter)
 
@@ -199,9 +198,13 @@ def _split(
             place -= fraction
         found[chosen].append(example)
     parts = {**parts, **found}
-    shown = ", ".join(f"{len(examples):,} {part}" for part, examples in parts.items())
-    reporter.note(f"Split by text with seed {seed}: {shown} examples.")
+    _report_split(f"by text with seed {seed}", parts, reporter)
     return parts
+
+
+def _report_split(how: str, parts: Mapping[str, Sequence[Example]], reporter: Reporter) -> None:
+    train, dev, test = (len(parts.get(part, ())) for part in PART_WORDS)
+    reporter.note(f"Split {how}: {train:,} train, {dev:,} dev, {test:,} test examples.")
 
 
 def _place(example: Example, seed: int, purpose: str) -> float:

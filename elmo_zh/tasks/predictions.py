@@ -1,8 +1,10 @@
 """A task's predictions for a text, and the rows that represent them: JSON lines, a table, or CoNLL."""
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -92,13 +94,15 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
 
 def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> str:
     """Return the header of a file of predictions; empty for JSON lines and CoNLL."""
-    if form.format != "tsv":
+    if form.format not in ("tsv", "csv"):
         return ""
+    # Excel takes a CSV file for UTF-8 only with a byte order mark.
+    mark = "\ufeff" if form.format == "csv" else ""
     if of_tags:
         probability = ["probability"] if form.probabilities else []
-        return "\t".join(["line", "start", "end", "label", *probability, "text"]) + "\n"
+        return mark + _table(form, [["line", "start", "end", "label", *probability, "text"]])
     texts = ["text"] if num_texts == 1 else ["text1", "text2"]
-    return "\t".join([*(["value"] if of_numbers else ["label", "probability"]), *texts]) + "\n"
+    return mark + _table(form, [[*(["value"] if of_numbers else ["label", "probability"]), *texts]])
 
 
 def rows_of(form: PredictionForm, number: int, texts: Sequence[str], prediction: Prediction) -> str:
@@ -106,12 +110,20 @@ def rows_of(form: PredictionForm, number: int, texts: Sequence[str], prediction:
     if form.format == "jsonl":
         return json.dumps({**_named(texts), **_values(prediction)}, ensure_ascii=False) + "\n"
     if isinstance(prediction, TagPrediction):
-        return _conll(prediction, form.scheme) if form.format == "conll" else _spans(number, prediction)
+        return _conll(prediction, form.scheme) if form.format == "conll" else _table(form, _spans(number, prediction))
     if isinstance(prediction, NumberPrediction):
         cells = [f"{prediction.value:.6g}"]
     else:
         cells = [prediction.label, f"{prediction.probabilities[prediction.label]:.6f}"]
-    return "\t".join([*cells, *map(_cell, texts)]) + "\n"
+    return _table(form, [[*cells, *texts]])
+
+
+def _table(form: PredictionForm, rows: Iterable[Sequence[Any]]) -> str:
+    if form.format == "csv":
+        file = StringIO()
+        csv.writer(file).writerows(rows)
+        return file.getvalue()
+    return "".join("\t".join(_cell(str(value)) for value in row) + "\n" for row in rows)
 
 
 def _named(texts: Sequence[str]) -> dict[str, str]:
@@ -141,7 +153,7 @@ def _span(span: PredictedSpan) -> dict[str, Any]:
     return found
 
 
-def _spans(number: int, prediction: TagPrediction) -> str:
+def _spans(number: int, prediction: TagPrediction) -> Iterator[list[Any]]:
     if prediction.marks_spans:
         found = [(span.start, span.end, span.label, span.probability, span.text) for span in prediction.spans]
     else:
@@ -149,10 +161,8 @@ def _spans(number: int, prediction: TagPrediction) -> str:
             prediction.offsets.tolist(), prediction.tags, _probabilities(prediction), prediction.units, strict=True
         )
         found = [(start, end, tag, probability, unit) for (start, end), tag, probability, unit in rows]
-    return "".join(
-        f"{number}\t{start}\t{end}\t{label}\t{_number_cell(probability)}{_cell(text)}\n"
-        for start, end, label, probability, text in found
-    )
+    for start, end, label, probability, text in found:
+        yield [number, start, end, label, *_number_cells(probability), text]
 
 
 def _conll(prediction: TagPrediction, scheme: str | None) -> str:
@@ -161,15 +171,15 @@ def _conll(prediction: TagPrediction, scheme: str | None) -> str:
         tags = tags_of(spans_of(tags)[0], len(tags), scheme)
     rows = zip(prediction.units, _probabilities(prediction), tags, strict=True)
     # The tag stays the last column, where readers of CoNLL expect it.
-    return "".join(f"{unit}\t{_number_cell(probability)}{tag}\n" for unit, probability, tag in rows) + "\n"
+    return "".join("\t".join([unit, *_number_cells(each), tag]) + "\n" for unit, each, tag in rows) + "\n"
 
 
 def _probabilities(prediction: TagPrediction) -> Sequence[float | None]:
     return [None] * len(prediction.units) if prediction.probabilities is None else prediction.probabilities
 
 
-def _number_cell(probability: float | None) -> str:
-    return "" if probability is None else f"{probability:.6f}\t"
+def _number_cells(probability: float | None) -> list[str]:
+    return [] if probability is None else [f"{probability:.6f}"]
 
 
 def _cell(text: str) -> str:

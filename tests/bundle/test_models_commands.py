@@ -82,7 +82,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     found = lines_of(sample_run.model)
     assert found["mode"] == "token"
     assert found["layers"] == f"{LAYERS} in each direction, cell {CELL}, projection {PROJECTION}"
-    assert found["cell"] == "clips 3 / 3 (0 is none), with skip connections"
+    assert found["cell"] == "state clipped at 3, projection clipped at 3, with skip connections"
     assert found["parameters"] == f"{result['parameters']:,}; softmax included, which is the token table too"
     assert found["vocabulary"] == f"{result['vocabulary']:,} rows"
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
@@ -133,7 +133,7 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     found = lines_of(model)
     assert found["characters"] == "50 slots, embedding 3"
     assert found["filters"] == "2 of width 1, 17 of width 2; tanh; 1 highway layers"
-    assert found["cell"] == "clips 0 / 2.5 (0 is none), without skip connections"
+    assert found["cell"] == "state not clipped, projection clipped at 2.5, without skip connections"
     assert found["parameters"] == f"{2 * 2 * layer + cnn:,}; no softmax, so no perplexities"
     assert found["vocabulary"] == "no vocabulary"
     assert found["segmenter"] == "unknown: embed with --segmented"

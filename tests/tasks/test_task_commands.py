@@ -1,5 +1,6 @@
 """The commands of labelled tasks, typed as users type them."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert set(result["layer_weights"]) == {"input", "output"}
     assert sum(result["examples"].values()) == 60
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
-    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--format", "tsv", "--output", "out.tsv")
+    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
     assert answer.stdout == "1 text labelled: out.tsv\n"
     assert "Warning: file.txt has columns ('我不喜欢\\t你。'), but each line is read whole as a text." in answer.stderr
     chosen = ("--input-format", "tsv", "--field", "1")
@@ -104,6 +105,9 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     header, row = Path("out.tsv").read_text(encoding="utf-8").splitlines()
     assert header == "label\tprobability\ttext"
     assert row.endswith("\t我不喜欢 你。")
+    assert elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.csv").status == 0
+    header, row = csv.reader(Path("out.csv").read_text(encoding="utf-8-sig").splitlines())
+    assert (header[2], row[2]) == ("text", "我不喜欢\t你。")
     again = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
     assert again.only_error() == "out.tsv exists already. Choose another --output, or replace it with --force."
 
