@@ -129,7 +129,8 @@ def test_every_name_has_its_code() -> None:
         for name in registry:
             writer = registry.load(name)
             assert writer.SUFFIX.startswith(".")
-            assert callable(writer.check) and callable(writer.estimate_bytes) and callable(writer.write)  # noqa: PT018
+            assert callable(writer.estimate_bytes)
+            assert callable(writer.write)
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -1,7 +1,6 @@
 """Messages and progress on stderr: a progress bar on a terminal, plain lines in a log."""
 
 import sys
-import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,8 @@ from tqdm import tqdm
 from elmo_zh.language import translate
 from elmo_zh.run.reporter import Progress, steps_watched
 
-_SECONDS_BETWEEN_LINES = 15.0
+# No line before the first 15 seconds are over; the rate is the mean since the start.
+_EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
 # The place of a message, which is translated by itself, after the word that it begins with.
 MARK = "\0"
 
@@ -56,11 +56,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print an informative message, unless --quiet."""
         if not self._quiet:
-            tqdm.write(one_line(translate(message)), file=sys.stderr)
+            _print(translate(message))
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        tqdm.write(one_line(translate(f"Warning: {MARK}").replace(MARK, translate(message))), file=sys.stderr)
+        _print(translate(f"Warning: {MARK}").replace(MARK, translate(message)))
 
     @contextmanager
     def progress(
@@ -68,21 +68,28 @@ class Console:
     ) -> Iterator[Progress]:
         """Show a running count with its rate and the time remaining."""
         on_terminal = sys.stderr.isatty()
-        description, unit = translate(description), translate(unit)
-        with tqdm(
-            desc=description,
-            unit=f" {unit}",
+        with (tqdm if on_terminal else _Lines)(
+            desc=translate(description),
+            unit=f" {translate(unit)}",
             total=total,
             initial=initial,
             unit_scale=True,
             leave=False,
             file=sys.stderr,
-            disable=self._quiet or not on_terminal,
-            dynamic_ncols=True,
+            disable=self._quiet,
+            **({"dynamic_ncols": True} if on_terminal else _EVERY_15_SECONDS),
         ) as bar:
-            shown = _Bar(bar) if on_terminal or self._quiet else _Lines(description, unit, total, initial)
+            shown = _Bar(bar)
             with steps_watched(lambda num_tokens: shown.update(0, **{"tokens of this line": num_tokens})):
                 yield shown
+
+
+def _print(message: str) -> None:
+    """Print a message, above the progress bar if there is one."""
+    if sys.stderr.isatty():
+        tqdm.write(one_line(message), file=sys.stderr)
+    else:
+        click.echo(one_line(message), err=True)
 
 
 def _figure(value: float) -> str:
@@ -95,35 +102,18 @@ class _Bar:
         self._bar = bar
 
     def update(self, amount: int, **figures: float) -> None:
-        self._bar.update(amount)
         if figures:
             shown = {translate(name): _figure(value) for name, value in figures.items()}
-            self._bar.set_postfix(shown, refresh=not amount)
+            self._bar.set_postfix(shown, refresh=not (amount or isinstance(self._bar, _Lines)))
+        self._bar.update(amount)
 
 
-class _Lines:
-    """Prints a line every 15 seconds, formatted like the progress bar."""
+class _Lines(tqdm):  # type: ignore[misc]
+    """Progress as whole lines, in the format of the progress bar."""
 
-    def __init__(self, description: str, unit: str, total: int | None, initial: int) -> None:
-        self._description, self._unit, self._total = description, unit, total
-        self._count = self._initial = initial
-        self._start = self._last = time.monotonic()
+    monitor_interval = 0
 
-    def update(self, amount: int, **figures: float) -> None:
-        self._count += amount
-        now = time.monotonic()
-        if now - self._last < _SECONDS_BETWEEN_LINES:
-            return
-        self._last = now
-        line = tqdm.format_meter(
-            n=self._count,
-            total=self._total,
-            elapsed=now - self._start,
-            initial=self._initial,
-            ncols=0,
-            prefix=self._description,
-            unit=f" {self._unit}",
-            unit_scale=True,
-            postfix=", ".join(f"{translate(name)}={_figure(value)}" for name, value in figures.items()),
-        )
-        click.echo(line, err=True)
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:  # noqa: ARG002
+        """Print a line; with "", which clears a bar, nothing."""
+        if msg is None:
+            click.echo(str(self), err=True)

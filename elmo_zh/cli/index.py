@@ -33,7 +33,9 @@ from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.build_index import IndexReport
+    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_settings import IndexSettings
+    from elmo_zh.contexts.occurrences import NeighbourLine, TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 
@@ -98,12 +100,6 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
         f"Next: {program()} neighbours WORD --in SENTENCE --index {shlex.quote(str(report.path))}",
         bundle=embedder.bundle,
     )
-
-
-if TYPE_CHECKING:
-    from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.occurrences import NeighbourLine, TokenInSentence
-    from elmo_zh.embed.embedder import ElmoEmbedder
 
 
 @click.command()

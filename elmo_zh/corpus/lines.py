@@ -1,5 +1,6 @@
 """Lines of text of any length, in bounded memory."""
 
+import io
 import re
 from collections.abc import Iterable, Iterator
 
@@ -67,15 +68,7 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
 
 def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the chunks with CR LF and lone CR (old programs wrote it) replaced by LF; `keeps_ends` keeps them all."""
-    held = ""
+    decoder = io.IncrementalNewlineDecoder(None, translate=not keeps_ends)
     for chunk in chunks:
-        text = held + chunk
-        held = ""
-        if "\r" in text:
-            if text.endswith("\r"):
-                text, held = text[:-1], "\r"
-            if not keeps_ends:
-                text = text.replace("\r\n", "\n").replace("\r", "\n")
-        yield text
-    if held:
-        yield held if keeps_ends else "\n"
+        yield decoder.decode(chunk)
+    yield decoder.decode("", final=True)

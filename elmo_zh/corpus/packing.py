@@ -93,7 +93,38 @@ def unpacked(
     packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
 ) -> BinaryIO:
     """Return a stream of the unpacked bytes, limited by the packed size and an archive's allowance."""
-    return io.BufferedReader(_Unpacked(packed, suffix, name, packed_bytes, allowance), _BUFFER_BYTES)
+
+    def iter_pieces() -> Iterator[bytes]:
+        num_unpacked = 0
+        with damage_as_corpus_error(name):
+            for piece in _iter_unpacked(packed, suffix, name):
+                num_unpacked += len(piece)
+                if num_unpacked > most_unpacked_bytes(packed_bytes):
+                    raise expansion_error(name)
+                if allowance is not None:
+                    allowance.note(num_unpacked)
+                yield piece
+
+    return stream_of(iter_pieces())
+
+
+def stream_of(pieces: Iterator[bytes]) -> BinaryIO:
+    """Return a stream over non-empty pieces."""
+    return io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._rest = self._rest or next(self._pieces, b"")
+        piece, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _zstd() -> Any:
@@ -132,80 +163,41 @@ def _new_decompressor(suffix: str) -> Any:
     return _zstd().ZstdDecompressor()
 
 
-class _Unpacked(io.RawIOBase):
-    """The streams of a compressed file one after another, to the very end.
+def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
+    """Yield the content of a compressed file: its streams one after the other, to its very end.
 
     The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
     its content silently. Here only zeros may follow, because some programs pad blocks with them.
     """
-
-    def __init__(
-        self, packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None
-    ) -> None:
-        self._packed, self._suffix, self._name = packed, suffix, name
-        self._most_bytes, self._num_unpacked, self._allowance = most_unpacked_bytes(packed_bytes), 0, allowance
-        # The open stream, None between two; input read but not yet unpacked; number of bytes read from the file.
-        self._stream: Any = None
-        self._input = b""
-        self._num_read = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with damage_as_corpus_error(self._name):
-            data = self._next(len(buffer))
-        self._num_unpacked += len(data)
-        if self._num_unpacked > self._most_bytes:
-            raise expansion_error(self._name)
-        if self._allowance is not None:
-            self._allowance.note(self._num_unpacked)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def _next(self, most_bytes: int) -> bytes:
-        while self._stream is not None or self._find_stream():
-            if self._stream.needs_input and not self._input:
-                self._read()
-            is_at_end = self._stream.needs_input and not self._input
-            given, self._input = (self._input, b"") if self._stream.needs_input else (b"", self._input)
-            data: bytes = self._stream.decompress(given, most_bytes)
-            if self._stream.eof:
-                self._input = self._stream.unused_data + self._input
-                self._stream = None
-            elif is_at_end and not data:
+    rest, num_read = b"", 0
+    while True:
+        padding = b"\0" if num_read else b""
+        rest = rest.lstrip(padding)
+        while len(rest) < _LONGEST_START and (data := packed.read(_INPUT_BYTES)):
+            num_read += len(data)
+            rest = (rest + data).lstrip(padding)
+        if not rest:
+            return
+        if compression_of(rest) != suffix:
+            raise _other_content(name, suffix, num_read - len(rest) if padding else 0)
+        stream = _new_decompressor(suffix)
+        while not stream.eof:
+            if stream.needs_input and not rest:
+                rest = packed.read(_INPUT_BYTES)
+                num_read += len(rest)
+            is_at_end = stream.needs_input and not rest
+            given, rest = (rest, b"") if stream.needs_input else (b"", rest)
+            if piece := stream.decompress(given, _BUFFER_BYTES):
+                yield piece
+            elif is_at_end and not stream.eof:
                 raise EOFError("it ends within the packed content")
-            if data:
-                return data
-        return b""
+        rest = stream.unused_data + rest
 
-    def _find_stream(self) -> bool:
-        is_first = not self._num_read
-        while len(self._input) < _LONGEST_START and self._read():
-            if not is_first:
-                self._input = self._input.lstrip(b"\0")
-        if not is_first:
-            self._input = self._input.lstrip(b"\0")
-        if not self._input:
-            return False
-        if compression_of(self._input) != self._suffix:
-            raise self._other_content(is_first)
-        self._stream = _new_decompressor(self._suffix)
-        return True
 
-    def _other_content(self, is_first: bool) -> CorpusError:
-        if is_first:
-            return CorpusError(
-                f"{self._name} is not a {self._suffix} file, despite its name. Rename it, or compress it again."
-            )
-        place = self._num_read - len(self._input)
-        return CorpusError(
-            f"{self._name} is damaged, or has other content after its packed content, which ends at byte {place:,}."
-            " Fetch or compress it again."
-        )
-
-    def _read(self) -> bool:
-        data = self._packed.read(_INPUT_BYTES)
-        self._input += data
-        self._num_read += len(data)
-        return bool(data)
+def _other_content(name: str, suffix: str, place: int) -> CorpusError:
+    if not place:
+        return CorpusError(f"{name} is not a {suffix} file, despite its name. Rename it, or compress it again.")
+    return CorpusError(
+        f"{name} is damaged, or has other content after its packed content, which ends at byte {place:,}."
+        " Fetch or compress it again."
+    )

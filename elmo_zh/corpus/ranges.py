@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
 from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
-from elmo_zh.corpus.packing import compression_of, unpacked
+from elmo_zh.corpus.packing import compression_of, stream_of, unpacked
 from elmo_zh.corpus.readers.formats import Documents, find_format, load_format
 from elmo_zh.corpus.readers.record_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source
@@ -182,26 +182,16 @@ def _open_range(source: Source, byte_range: ByteRange) -> Iterator[BinaryIO]:
         pieces = _next_bytes(file, num_bytes)
         if packed:
             # Not a BZ2File, which takes a damaged stream for the end and would drop the pages after it silently.
-            stream = unpacked(cast(BinaryIO, _Pieces(pieces)), packed, source.name, num_bytes)
+            stream = unpacked(stream_of(pieces), packed, source.name, num_bytes)
             pieces = iter(partial(stream.read, _BLOCK_BYTES), b"")
         if byte_range.kind == "wikidump":
             start = [_DUMP_START] if byte_range.start else []
             end = [_DUMP_END] if byte_range.end < byte_range.file_bytes else []
             pieces = chain(start, pieces, end)
-        yield cast(BinaryIO, _Pieces(pieces))
+        yield stream_of(pieces)
 
 
 def _next_bytes(file: BinaryIO, num_bytes: int) -> Iterator[bytes]:
     while num_bytes and (data := file.read(min(_BLOCK_BYTES, num_bytes))):
         num_bytes -= len(data)
         yield data
-
-
-class _Pieces:
-    """A stream over non-empty pieces; each read returns the next piece, whatever its length."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def read(self, _size: int = -1) -> bytes:
-        return next(self._pieces, b"")

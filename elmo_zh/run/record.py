@@ -97,7 +97,9 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
         require_as_made(run, stage.inputs_made_by, stage.inputs, inputs)
     run.save_config(config)
     same_budget = old.get("budget") == dict(stage.budget)
-    if old.get("finished") and same_budget and not changes and not force and _outputs_are_intact(run, old):
+    outputs = {name: run.path / name for name in old.get("outputs", {})}
+    is_finished = old.get("finished") and same_budget and not (changes or force)
+    if is_finished and _are_unchanged(outputs, old["outputs"]):
         if stage.parts is not None:
             remove(stage.parts)  # left by an interrupted --force
         reporter.note(f"{stage.name}: nothing has changed, skipped.")
@@ -244,10 +246,7 @@ def unchanged_corpus(run: RunDir) -> list[Path]:
         return []
     place = Path(os.path.normpath(run.path.resolve() / folder))
     files = {name: place / name for name in inputs}
-    if not all(path.is_file() for path in files.values()):
-        return []
-    now = describe_files(files, inputs)
-    return list(files.values()) if all(now[name]["digest"] == inputs[name]["digest"] for name in files) else []
+    return list(files.values()) if _are_unchanged(files, inputs) else []
 
 
 def ended_at(record: Mapping[str, Any]) -> str:
@@ -289,12 +288,11 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
         )
 
 
-def _outputs_are_intact(run: RunDir, record: Mapping[str, Any]) -> bool:
-    paths = {name: run.path / name for name in record["outputs"]}
-    if not all(path.is_file() for path in paths.values()):
+def _are_unchanged(files: Mapping[str, Path], recorded: Mapping[str, Any]) -> bool:
+    if not all(path.is_file() for path in files.values()):
         return False
-    now = describe_files(paths, record["outputs"])
-    return all(now[name]["digest"] == entry["digest"] for name, entry in record["outputs"].items())
+    now = describe_files(files, recorded)
+    return all(now[name]["digest"] == recorded[name]["digest"] for name in files)
 
 
 def earlier_stages(stage: str) -> tuple[str, ...]:

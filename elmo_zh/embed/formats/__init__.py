@@ -139,12 +139,12 @@ class OutputForm:
 
 
 class Writer(Protocol):
-    """An output format as registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object."""
+    """An output format as registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object.
+
+    If it needs something that may not be installed, it also has `check()`, which then raises ElmoZhError.
+    """
 
     SUFFIX: str  # Added to the name of the text, such as ".jsonl"
-
-    def check(self) -> None:
-        """Raise ElmoZhError if something that the writer needs is not installed."""
 
     def estimate_bytes(self, contents: Contents) -> int:
         """Return the approximate size of the output in bytes."""
@@ -176,7 +176,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
             f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."
             " Give --layers average, top, mix or a number, and no --pool."
         )
-    choose_writer(form).check()
+    getattr(choose_writer(form), "check", lambda: None)()
 
 
 def is_output(path: Path, form: OutputForm) -> bool:

@@ -22,10 +22,6 @@ _DATASET_BYTES = 300
 _PADDED_BYTES = 65_536
 
 
-def check() -> None:
-    """Do nothing, since no other package is needed."""
-
-
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
     return contents.vector_bytes + contents.num_lines * _DATASET_BYTES * (3 if contents.has_offsets else 2)

@@ -27,10 +27,6 @@ _TOKEN_TEXT_BYTES = 6
 _CHUNK_BYTES = 2**18
 
 
-def check() -> None:
-    """Do nothing, since no other package is needed."""
-
-
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file without compression."""
     return (

@@ -18,10 +18,6 @@ _DIGITS = 6
 _NUMBER_BYTES = 11
 
 
-def check() -> None:
-    """Do nothing, since no other package is needed."""
-
-
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
     return contents.vector_bytes // np.dtype(contents.dtype).itemsize * _NUMBER_BYTES + contents.num_tokens * 30

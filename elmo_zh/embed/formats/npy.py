@@ -21,10 +21,6 @@ SUFFIX = ".npy"
 VECTORS_NAME, INFO_NAME = "vectors.npy", "info.json"
 
 
-def check() -> None:
-    """Do nothing, since no other package is needed."""
-
-
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the folder."""
     return contents.vector_bytes + contents.num_tokens * (16 if contents.has_offsets else 8) + contents.num_lines * 9

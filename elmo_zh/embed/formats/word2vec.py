@@ -22,10 +22,6 @@ _HEAPS_FACTOR, _HEAPS_EXPONENT = 13.0, 0.6
 _NUMBER_BYTES, _WORD_BYTES = 12, 10
 
 
-def check() -> None:
-    """Do nothing, since no other package is needed."""
-
-
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file; the number of distinct words is guessed by Heaps' law (Heaps 1978)."""
     num_words = min(contents.num_tokens, int(_HEAPS_FACTOR * math.pow(contents.num_tokens, _HEAPS_EXPONENT)))
