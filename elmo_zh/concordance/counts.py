@@ -208,7 +208,6 @@ def compare_words(
 
 
 def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Counter[str], int]:
-    """Return how often each distinct token occurs in the selected lines, and the total number of tokens in them."""
     is_inside = np.repeat(wanted, np.diff(table.ends, prepend=0))
     counts = np.bincount(table.words[is_inside], minlength=len(table.spellings)).tolist()
     return Counter({word: count for word, count in zip(table.spellings, counts, strict=True) if count}), int(

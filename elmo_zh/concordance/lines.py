@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int64]
 
 _PLACE = re.compile(r"([1-9])([LR])")
-# Figures that are sorted from the largest down.
 _DESCENDING = ("cosine", "surprisal")
-# Lines that are scored at a time.
 _SCORED_LINES = 500
 
 

@@ -18,7 +18,6 @@ from elmo_zh.text.han import HAN_RUN
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.segmenters.registry import build_segmenter
 
-# Lengths of candidates in characters.
 LENGTHS = (2, 3, 4)
 # Distinct strings that are counted; the rare ones go when there are more.
 MOST_STRINGS = 3_000_000

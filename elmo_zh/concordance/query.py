@@ -15,7 +15,6 @@ from elmo_zh.errors import ConfigError
 # Tokens are searched in a string in which each has a NUL before and after it.
 _GAP = "\0"
 _IN_TOKEN = rf"[^{_GAP}{LINE_END}]"
-# Tokens that are searched at a time.
 _BLOCK = 2_000_000
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -258,7 +258,6 @@ class _Build:
                 RowFile.create(path, *kinds[path])
 
     def _finish(self) -> IndexReport:
-        """Assemble the finished index from its files."""
         layout = self._layout
         info = read_json(layout.info)
         with atomic_path(self._output) as unfinished:

@@ -25,11 +25,8 @@ from elmo_zh.contexts.usages import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 
-# The level at which a change counts as found.
 LEVEL = 0.05
-# The least value of each number that `measure_drift` takes.
 _LEAST = {"min_count": 2, "permutations": 1, "seed": 0}
-# Words that `repr` shows.
 _SHOWN_WORDS = 5
 # Clusters of a word's occurrences whose shares the Jensen-Shannon divergence compares.
 _NUM_USAGES = 5
@@ -328,7 +325,6 @@ class _Comparing(NamedTuple):
 
 
 def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
-    """Return words by descending distance, with q values corrected over all steps together."""
     from scipy.stats import false_discovery_control
 
     corrected = false_discovery_control([each.p for each in found]).tolist()

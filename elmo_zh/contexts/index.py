@@ -32,7 +32,6 @@ from elmo_zh.run.reporter import Reporter, WarningReporter
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Digits of a model's digest in a message.
 _SHOWN_DIGITS = 12
 
 

@@ -111,8 +111,6 @@ def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.
 
 
 class _TextWriter:
-    """Writes the lines with their tokens, and the chosen occurrences."""
-
     def __init__(self, layout: IndexLayout) -> None:
         self._layout, self._stack = layout, ExitStack()
         self._num_bytes = 0
@@ -175,7 +173,6 @@ def _spans(block: TextBlock) -> NDArray[np.int32]:
 
 
 def _segmented_spans(block: TextBlock) -> Iterator[NDArray[np.int32]]:
-    """Yield the spans of the tokens in each line of segmented text."""
     for (_, own), text in zip(block.iter_lines(), block.texts, strict=True):
         yield find_tokens(text.decode(), [token.decode() for token in block.tokens[own]])
 
@@ -243,8 +240,6 @@ def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 
 
 class _OccurrenceVectors(ArrayWork):
-    """Computes the vectors of selected tokens in lines, in the selected layers."""
-
     def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
         self._embedder, self._layers = LoadedOnce(embedder), layers
 

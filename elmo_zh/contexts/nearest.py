@@ -15,9 +15,7 @@ Cosines = NDArray[np.float64]
 
 # Vectors that are compared at a time: as many as fit the cache of a processor in float32.
 _BLOCK = 1024
-# Queries that are compared with the rows together.
 _QUERIES = 256
-# Largest error of a cosine in the first product.
 _FLOAT_ERROR = 2.0**-16
 
 
@@ -86,7 +84,6 @@ def _largest(numbers: Numbers, cosines: Cosines, top: int) -> tuple[Numbers, Cos
 
 
 def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32]) -> Cosines:
-    """Return the cosines between rows and a vector."""
     unit = _unit(query)
     cosines = np.empty(len(numbers))
     for start in range(0, len(numbers), _BLOCK):

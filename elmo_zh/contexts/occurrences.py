@@ -201,5 +201,4 @@ def _clip(characters: Iterable[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text with non-printable characters replaced by spaces."""
     return "".join(character if character.isprintable() else " " for character in text)

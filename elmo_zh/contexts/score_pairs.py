@@ -14,7 +14,6 @@ from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.windows import iter_windows
 
-# Pairs that are scored at a time.
 _PAIRS = 500
 
 

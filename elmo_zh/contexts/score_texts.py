@@ -27,7 +27,6 @@ from elmo_zh.scoring.exact import Figures, TextMeasure
 from elmo_zh.vocabulary.vocabulary import UnknownWords
 
 _DIGITS = 6
-# Lines that are counted at a time.
 _CHUNK_LINES = 2**18
 # What a row says of a token or a line, after its place.
 _TOKEN_COLUMNS = ("place", "start", "end", "token", "forward_nats", "backward_nats", "unknown")
@@ -188,7 +187,6 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
 
 
 def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
-    """Write a table with a header, or JSON lines, naming the files if there are several texts or an archive."""
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
     by_token, is_table = job.scorer.reading.by_token, job.kind == "tsv"
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
@@ -222,7 +220,6 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as a cell; None becomes an empty cell."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -199,7 +199,6 @@ def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bo
 
 
 def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int) -> list[str]:
-    """Return the substitutes of a usage, most characteristic first."""
     others = [share for number, share in enumerate(shares) if number != usage]
 
     def score(word: str) -> tuple[float, int, str]:
@@ -212,7 +211,6 @@ def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int)
 def _places(
     embedder: "ElmoEmbedder", lines: Sequence[NeighbourLine], *, segmented: bool
 ) -> Iterator[tuple[list[str], int]]:
-    """Yield the tokens of the lines and the positions of the occurrences in them."""
     for each in lines:
         occurrence = each.neighbour.occurrence
         yield embedder.prepare(each.line.text, segmented=segmented).tokens, occurrence.token

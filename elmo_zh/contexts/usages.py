@@ -45,7 +45,6 @@ _STARTS, _DRAWS = 10, 20
 _BLOCK, _MOST_COSINES = 4096, 2**24
 # Tokens on either side of an occurrence whose context-free vectors count, and how much less each further one does.
 _WINDOW, _FADING = 8, 0.15
-# Occurrences nearest to a usage among which the words are looked for.
 _NUM_NEAREST = 200
 
 
@@ -160,12 +159,10 @@ def choose_number(places: Floats, seed: int) -> ClusterChoice:
 
 def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
     """Return the coordinates of all vectors on the principal axes of the fitted vectors, shape (n, d)."""
-    mean = vectors[fitted].mean(axis=0)
-    _, _, axes = np.linalg.svd(vectors[fitted] - mean, full_matrices=False)
-    axes = axes[:NUM_COMPONENTS]
-    # The sign of an axis is arbitrary.
-    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
-    return np.asarray((vectors - mean) @ (axes * signs[:, None]).T)
+    from sklearn.decomposition import PCA
+
+    most = min(NUM_COMPONENTS, len(fitted), vectors.shape[1])
+    return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
 
 
 def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:

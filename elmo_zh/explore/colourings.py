@@ -16,7 +16,6 @@ from elmo_zh.run.reporter import Reporter
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
 NUM_COLOURS = 15
-# Words of the name of a usage that are shown.
 _NUM_SHOWN = 4
 # Columns that say which occurrences a row is about; a row is about all that agree with it.
 _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
@@ -24,7 +23,6 @@ _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
 _PASSED_OVER = ("end", "text_start", "text")
 # A column NAME_zh has the Chinese of the labels in the column NAME.
 _CHINESE = "_zh"
-# Texts of the index that a message names.
 _SHOWN_NAMES = 3
 _Key = tuple[str | None, int | None, int | None, str | None]
 

@@ -36,7 +36,6 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
 
-# Neighbours and substitutes that are kept for each point.
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
 # Collocates that are kept for each usage, the tokens on either side where they stand, and how often they do at least.
 NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
@@ -85,7 +84,6 @@ class PageContent:
         self._numbers: list[list[int]] = found["numbers"]
 
     def _part(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return a part of the content from the cache, or compute it."""
         if name not in self._parts:
             found = self._folder.figures(name, self._reporter) if self._folder else None
             if found is None:
@@ -171,7 +169,6 @@ def _folder(
 
 
 def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
-    """Return each word's spelling, its count in the texts, its first point and the point after its last one."""
     ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
     return [
         [word.word, index.count(word.word), end - len(word.occurrences), end]
@@ -180,7 +177,6 @@ def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list
 
 
 def _name_of_index(path: Path) -> str:
-    """Return the name of an index, preceded by the run's name if it is in a run."""
     return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
 
 
@@ -196,7 +192,6 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def _collocates(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[tuple[str, int]]]:
-    """Return the collocates of each usage of each word, by descending log-likelihood."""
     table, tokens, found = TokenTable.of_index(index), index.token_numbers(), []
     for word in words:
         for usage in range(word.num_usages):

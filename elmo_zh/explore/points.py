@@ -39,7 +39,6 @@ _PERPLEXITY = 20.0
 _STEPS = 500
 # Distances of unit vectors below this are rounding: half precision keeps 11 bits.
 _SAME = 2.0**-10
-# Points that are compared with all others at a time.
 _BLOCK = 512
 # Cosines are rounded to so many parts, which keeps the page small.
 COSINE_PARTS = 1000
@@ -94,7 +93,6 @@ def choose_points(
 
 
 def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -> NDArray[np.int64]:
-    """Return the usage of each occurrence, int64, shape (n,)."""
     if len(occurrences) < 2:
         return np.zeros(len(occurrences), np.int64)
     numbers = np.array([each.number for each in occurrences], np.int64)
@@ -102,7 +100,6 @@ def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -
 
 
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
-    """Name the usages of words."""
     layer = usage_layer(index)
     centres = [(each.word, _centres(index, each, layer)) for each in words if each.num_usages > 1]
     if not centres:
@@ -113,7 +110,6 @@ def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter)
 
 
 def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
-    """Return the centre of each usage of a word, float64, shape (K, 2P)."""
     units = unit_rows(index.vectors_of(word.numbers, layer))
     return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
 
@@ -197,13 +193,14 @@ class WordMaps(NamedTuple):
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
     """Return the maps of vectors, always the same on one machine; if all vectors are equal, all are at the origin."""
+    from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     centred = vectors - vectors.mean(axis=0)
     if np.abs(centred).max() < _SAME:
         origin = np.zeros((len(vectors), 2), np.int64)
         return WordMaps(origin, origin)
-    components = principal_components(centred)
+    components = PCA(2, svd_solver="full").fit_transform(vectors)
     if len(vectors) < _LEAST_FOR_TSNE:
         return WordMaps(_scaled(components), _scaled(components))
     # t-SNE wants a start that is small; scikit-learn scales its own start by PCA so.
@@ -211,19 +208,6 @@ def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
     perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed, max_iter=_STEPS)
     return WordMaps(_scaled(components), _scaled(tsne.fit_transform(vectors)))
-
-
-def principal_components(centred: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the first two principal components of centred vectors, float64, shape (n, 2).
-
-    Signs are chosen so that the largest coordinate of each component is positive.
-    """
-    left, values, _ = np.linalg.svd(centred, full_matrices=False)
-    components = np.zeros((len(centred), 2))
-    for axis in range(min(2, len(values))):
-        component = left[:, axis] * values[axis]
-        components[:, axis] = component * (np.sign(component[np.argmax(np.abs(component))]) or 1.0)
-    return components
 
 
 def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:

@@ -36,7 +36,6 @@ MOST_QUESTION_BYTES = 4096
 _MOST_SKIPPED_BYTES = 2**16
 _NUM_NEIGHBOURS = 8
 _BROWSER_SECONDS = 1.0
-# Between two looks whether the server should end.
 _POLL_SECONDS = 0.1
 # After each word that is computed ahead, so that questions that wait come first.
 _PAUSE_SECONDS = 0.05
@@ -161,8 +160,6 @@ class ExploreServer(ThreadingHTTPServer):
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Answers the requests on one connection."""
-
     server: ExploreServer
     server_version, sys_version = "elmo-zh", ""
     # Seconds after which a connection that sends nothing is closed.

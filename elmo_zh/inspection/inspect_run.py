@@ -74,7 +74,6 @@ def _curve_of_text(survey: TextSurvey | None) -> NDArray[np.float64]:
 
 
 def _is_vocabulary_full(run: RunDir) -> bool:
-    """Return whether the vocabulary is limited by vocab.size rather than by the text."""
     size = run.load_config(None, []).vocab.size
     return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from elmo_zh.pictures.canvas import add_title, can_write, font_families, new_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart; a marker each as well.
@@ -42,16 +43,17 @@ def usages_figure(
     axes.set(xlabel="first principal component", ylabel="second principal component")
     # Distances are compared by eye, so both axes have one scale.
     axes.set_aspect("equal", adjustable="datalim")
-    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
-    for text in legend.get_texts():
-        if families := font_families(text.get_text().replace("\n", "")):
-            text.set_fontfamily(families)
+    _add_legend(axes, fontsize=9)
     add_title(figure, title, list(filter(can_write, details)))
     return figure
 
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+def _add_legend(axes: Axes, fontsize: int) -> None:
+    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=fontsize)
+    for text in legend.get_texts():
+        if families := font_families(text.get_text().replace("\n", "")):
+            text.set_fontfamily(families)
+
 
 # Part of the distance between two boundaries over which the words are spread, so that their intervals do not overlap.
 _SPREAD = 0.5
@@ -85,9 +87,6 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     axes.set_xticks(range(len(names)), names, fontfamily=font_families("".join(names)))
     axes.set_xlim(-0.5, len(boundaries) - 0.5)
     axes.set_ylabel(measure)
-    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    for text in legend.get_texts():
-        if families := font_families(text.get_text()):
-            text.set_fontfamily(families)
+    _add_legend(axes, fontsize=10)
     add_title(figure, "Change of use between periods", ["95% intervals; filled points: q below 0.05"])
     return figure

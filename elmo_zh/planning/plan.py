@@ -190,7 +190,6 @@ def _seconds(sample: Sample, trial: Trial, factor: float, num_workers: int, epoc
 
 
 def _bytes(trial: Trial, factor: float, rows: float, config: Config) -> dict[str, float]:
-    """Return how many bytes each stage before training writes."""
     num_bytes = {name: factor * size for name, size in trial.num_bytes.items()}
     if rows > 2**16 >= trial.counts["rows"] and config.model.mode == "token":
         num_bytes["ids"] *= 2  # each id takes four bytes instead of two
@@ -212,7 +211,6 @@ def _training(config: Config, figures: Mapping[str, float], words: Words) -> dic
 
 
 def _vector_bytes(config: Config) -> int:
-    """Return how many bytes one token's vectors take, with the settings of section embed."""
     layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
     return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
 

@@ -145,8 +145,6 @@ def sentence_costs(
 
 @dataclass(frozen=True, eq=False)
 class _Predictions:
-    """The predictions of a batch."""
-
     # The cost of each prediction under the forward LM and under the backward LM, float64, each of shape (M,): step by
     # step, at each step sentence by sentence.
     nats: tuple[Tensor, Tensor]

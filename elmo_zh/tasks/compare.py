@@ -26,7 +26,6 @@ from elmo_zh.run.files import claimed_output, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks import linear
-from elmo_zh.tasks.baselines import predict_majority
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
@@ -47,7 +46,7 @@ from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_o
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
-from elmo_zh.tasks.predictions import Prediction
+from elmo_zh.tasks.predictions import Prediction, predict_majority
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vectors import VectorCache
 
@@ -301,7 +300,6 @@ class _Study:
         return {example.labels[0] for example in examples} if self._metric == "macro_f1" else set()
 
     def _shared(self, share: float, seed: int, fold: int) -> Dataset:
-        """Return the data with only a share of the training examples."""
         dataset = self.folds[fold]
         if share == 1:
             return dataset
@@ -309,7 +307,6 @@ class _Study:
         return replace(dataset, train=chosen)
 
     def _texts(self, dataset: Dataset, model: str) -> Texts:
-        """Return the texts of a subset of the data."""
         texts = self.vectors[model].texts
         # Examples have no equality of their own, so each is one of its own.
         texts_of = {

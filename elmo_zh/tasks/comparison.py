@@ -22,7 +22,6 @@ LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
 # The model that the compared one was started from, in the place of ELMo.
 ANCESTOR = "[word2vec; its ancestor]"
-# The file with all figures.
 DATA = "comparison.json"
 # Fewer test examples decide little.
 FEW_EXAMPLES = 300
@@ -69,7 +68,6 @@ class Comparison:
         return bootstrap_difference(ours, others, metric=self.metric, seed=self.seed)
 
     def _rows(self, model: str, share: float) -> list[Rows]:
-        """Return the rows of each training, with folds joined."""
         rows = [run.rows for run in self.of_setting(model, share)]
         return [np.concatenate(rows)] if self.num_folds > 1 else rows
 
@@ -131,7 +129,6 @@ class Comparison:
         return float(np.mean([score_rows(rows, metric=self.metric) for rows in self._rows(model, share)]))
 
     def _outcomes(self, rivals: Mapping[float, str]) -> str:
-        """Describe how the challenger compares with the rival at each share of the labels."""
         outcomes: list[str] = []
         for share, rival in rivals.items():
             found, number = self.rivals[rival][share], f"{self._num_examples(share):,}"
@@ -298,7 +295,6 @@ class Comparison:
             write_json(unfinished / DATA, self.to_json())
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:
-        """Return, for each model, its numbers of training examples, each with the scores for all seeds."""
         return {
             model: [
                 (self._num_examples(share), [run.score for run in self.of_setting(model, share)])

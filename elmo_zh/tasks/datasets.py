@@ -21,7 +21,6 @@ from elmo_zh.tasks.examples import OUTSIDE, Example, Labelled, describe_tags
 from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.han import HAN
 
-# Fraction of the texts that a split takes for each.
 DEV_FRACTION = TEST_FRACTION = 0.1
 _WORDS = re.compile(r"[^\W_]+")
 _SHOWN_FILES = 5
@@ -107,7 +106,6 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
 
 
 def _part_named(words: Sequence[str]) -> str:
-    """Return the part named by the first matching word, or "" if no word matches."""
     return next((part for part in map(part_named, words) if part), "")
 
 

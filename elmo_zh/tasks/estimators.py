@@ -90,7 +90,6 @@ class _TaskEstimator(StringEstimator):
         self.device = device
 
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
-        """Train on examples and set `task_`."""
         job = self._job()
         _require_two(examples)
         seed = job.files.seed
@@ -129,7 +128,6 @@ class _TaskEstimator(StringEstimator):
         )
 
     def _chosen(self, group: type) -> dict[str, Any]:
-        """Return the values of a group of options, with NumPy numbers converted for JSON."""
         found: dict[str, Any] = {}
         for each in fields(group):
             if "option" not in each.metadata or not hasattr(self, each.name):
@@ -199,7 +197,6 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         return self
 
     def _names(self) -> list[str]:
-        """Return the labels in the form used by the network and its folder."""
         return list(map(str, self.classes_))
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:

@@ -93,7 +93,6 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
 
 
 def _given(value: Any, where: str) -> Iterator[_Given]:
-    """Yield the spans in one record."""
     try:
         if isinstance(value, dict):
             for kind, surfaces in value.items():
@@ -168,7 +167,6 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
 
 
 def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
-    """Return the spans of a text; raise CorpusError if one is impossible."""
     spans = []
     for span in sentence.spans:
         start, end = span.start, span.end + past_end
@@ -200,7 +198,6 @@ def _continues(text: str, place: int) -> bool:
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans that do not overlap a longer one."""
     kept: list[Span] = []
     for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0], span[2])):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):

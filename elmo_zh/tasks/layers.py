@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_zh.config.task_settings import HeadSettings
-from elmo_zh.model.bilm import drop
+from elmo_zh.model.bilm import drop, reversal
 from elmo_zh.model.precision import FLOAT32, PRECISIONS
 from elmo_zh.model.precision_choice import choose_precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
@@ -33,7 +33,6 @@ class Sizes:
 PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
 # Place of a unit in its token; the first is for a unit without a token, such as a space.
 NO_TOKEN, ALONE, FIRST, INSIDE, LAST = PLACES = range(5)
-# Added to the score of a transition that cannot be.
 _FORBIDDEN = -1e4
 # Instead of a sum of probabilities that is 0 in float64, so that it has a logarithm.
 _SMALLEST = 1e-300
@@ -142,16 +141,11 @@ class BiLSTM(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs of both directions, float32, shape (B, T, 2 * hidden_dim)."""
-        B, T, _ = inputs.shape
-        steps = torch.arange(T, device=mask.device)[:, None]
-        lengths = mask.sum(dim=1)
-        # The place of each step of the reversed texts; padding stays where it is.
-        places = torch.where(steps < lengths, lengths - 1 - steps, steps)
-        texts = torch.arange(B, device=mask.device)
+        places, texts = reversal(mask).T, torch.arange(len(mask), device=mask.device)
         forwards = inputs.transpose(0, 1)
         precision = self.training_precision if self.training else FLOAT32
         both = torch.stack([forwards, forwards[places, texts]])
-        outputs, _ = self.lstm(both, self.lstm.zero_state(B), precision=precision)
+        outputs, _ = self.lstm(both, self.lstm.zero_state(len(mask)), precision=precision)
         joined = torch.cat([outputs[0], outputs[1][places, texts]], dim=2).transpose(0, 1)
         return joined * mask[:, :, None]
 

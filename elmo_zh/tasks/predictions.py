@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from io import StringIO
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import PredictionForm
-from elmo_zh.tasks.examples import spans_of, tags_of
+from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of, tags_of
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,25 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
         start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
         found.append(PredictedSpan(start, stop, kind, text[start:stop]))
     return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), found, marks_spans=True)
+
+
+def predict_majority(
+    train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
+) -> list[Prediction]:
+    """Predict the most frequent training label for all; for numbers their mean, for spans no spans."""
+    if regression:
+        mean = float(np.mean([float(example.labels[0]) for example in train]))
+        return [NumberPrediction(mean) for _ in test]
+    counts = Counter(label for example in train for label in example.labels)
+    label = OUTSIDE if marks_spans else max(sorted(counts), key=lambda each: counts[each])
+    return [
+        ClassPrediction(label, {label: 1.0})
+        if example.units is None
+        else tag_prediction(
+            example.texts[0], example.units, [label] * len(example.labels), "BIOES" if marks_spans else ""
+        )
+        for example in test
+    ]
 
 
 def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> str:

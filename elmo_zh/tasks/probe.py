@@ -33,7 +33,6 @@ from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_r
 from elmo_zh.tasks.vectors import Sentence, VectorCache
 from elmo_zh.version import __version__
 
-# The file with all figures.
 DATA = "probe.json"
 # Of the linear probe (Peters et al. 2018, section 5.3).
 _EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
@@ -244,8 +243,6 @@ def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict
 
 
 class _TagProbe:
-    """A probe of word tags, with the tags as class numbers."""
-
     def __init__(self, dataset: Dataset, texts: Texts, seed: int, reporter: Reporter) -> None:
         self._dataset, self._texts, self._seed, self._reporter = dataset, texts, seed, reporter
         self._labels = dataset.labels()

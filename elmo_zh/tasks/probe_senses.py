@@ -155,7 +155,6 @@ def probe_senses(
 
 
 def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> list[MarkedWord]:
-    """Return the occurrences of words with at least two senses."""
     senses: dict[str, set[str]] = defaultdict(set)
     for each in marked:
         senses[each.word].add(each.sense)
@@ -171,7 +170,6 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
 
 
 def _places(marked: Sequence[MarkedWord], embedder: ElmoEmbedder) -> list[Place]:
-    """Return each marked word's sentence, and the positions of the tokens that it overlaps."""
     reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
     return [
         (tuple(map(forms.known_form, each.tokens)), np.array([each.position]))

@@ -31,7 +31,6 @@ from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vectors import VectorCache
 
-# Texts computed together, in bounded memory.
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
 
@@ -271,7 +270,6 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
 
 
 def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearMember]:
-    """Load the linear models of a mixture."""
     names = [name for name in description.members if name != NETWORK]
     if not names:
         return {}

@@ -117,7 +117,6 @@ def _train_epoch(
     seeds: list[int],
     progress: Progress,
 ) -> float:
-    """Train on all examples once, and return the mean loss."""
     head.train()
     generator = np.random.default_rng(seeds)
     torch.manual_seed(int(generator.integers(2**62)))

@@ -85,7 +85,6 @@ def export_checkpoint(
 
 
 def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:
-    """Load a checkpoint and everything else that goes into a bundle."""
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
@@ -153,7 +152,6 @@ def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
     return figures
 
 
-# More sources than these become one row.
 _MOST_SOURCES = 50
 
 
@@ -270,7 +268,6 @@ def _describe_figures(train: Mapping[str, Any], training: Mapping[str, Any]) -> 
 
 
 def _describe_making(segment: Mapping[str, Any]) -> str:
-    """Describe how the model was made: the training command, and the digests of its input files."""
     files = sorted((segment.get("inputs") or {}).items())
     listed = [f"{found['digest']}  {visible(name)}" for name, found in files[:_MOST_SOURCES]]
     if len(files) > _MOST_SOURCES:

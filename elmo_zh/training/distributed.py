@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
-from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from elmo_zh.errors import ElmoZhError, RunError
@@ -221,9 +220,6 @@ def _connection_errors_as(message: str) -> Iterator[None]:
 
 Network = Callable[[TokenInputs, State, Tensor | None, float], tuple[list[Tensor], State]]
 
-# Stands for the number of rows of a dense gradient.
-_DENSE = -1
-
 
 class _WithoutTables(nn.Module):
     """The part of a biLM with dense gradients: the LSTM layers and, in character mode, the CNN."""
@@ -257,44 +253,10 @@ def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Netw
 
 @torch.no_grad()
 def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
-    """Replace each table's gradient by its mean over the ranks.
-
-    If it is sparse on all ranks, they exchange the rows that they have touched, and sum them in rank order. Otherwise
-    the whole gradient is all-reduced.
-    """
-    if group.size == 1:
-        return
-    trained = [table for table in tables if table.grad is not None]
-    gathered = group.all_gather_numbers(*(_coalesce(table) for table in trained))
-    for table, num_rows in zip(trained, zip(*gathered, strict=True), strict=True):
-        assert table.grad is not None
-        if _DENSE in num_rows:
-            gradient = table.grad.to_dense() if table.grad.is_sparse else table.grad
+    """Replace the gradient of each table, which is sparse on all ranks or on none, by its mean over the ranks."""
+    for table in tables if group.size > 1 else ():
+        if table.grad is not None:
+            # gloo sums sparse tensors, in the order of the ranks; NCCL does not.
+            gradient = table.grad.coalesce().cpu() if table.grad.is_sparse else table.grad
             group.all_reduce(gradient)
-            table.grad = gradient.div_(group.size)
-        else:
-            table.grad = _average_rows(table.grad, [int(number) for number in num_rows], group)
-
-
-def _coalesce(table: nn.Parameter) -> int:
-    """Add up duplicate rows in a table's sparse gradient; return its number of rows, or -1 if it is dense."""
-    if table.grad is None or not table.grad.is_sparse:
-        return _DENSE
-    table.grad = table.grad.coalesce()
-    return len(table.grad.values())
-
-
-def _average_rows(gradient: Tensor, num_rows: Sequence[int], group: ProcessGroup) -> Tensor:
-    """Return the mean of the ranks' sparse gradients."""
-    max_rows = max(num_rows)
-    rows, values = (
-        torch.cat([padded[:n] for padded, n in zip(group.all_gather(_pad(own, max_rows)), num_rows, strict=True)])
-        for own in (gradient.indices()[0], gradient.values())
-    )
-    values.div_(group.size)
-    return torch.sparse_coo_tensor(rows[None], values, gradient.shape, check_invariants=False).coalesce()
-
-
-def _pad(tensor: Tensor, length: int) -> Tensor:
-    """Return a tensor of shape (n,) or (n, P), padded with zeros to `length` in its first axis."""
-    return functional.pad(tensor, (0, 0) * (tensor.dim() - 1) + (0, length - len(tensor)))
+            table.grad = gradient.to(table.device).div_(group.size)

@@ -204,7 +204,6 @@ class RowAdagrad(torch.optim.Optimizer):
 
 
 def _mean_squares(values: Tensor) -> Tensor:
-    """Return the mean square of each row, shape (n,)."""
     return values.square() if values.ndim == 1 else torch.linalg.vecdot(values, values) / values.shape[1]
 
 

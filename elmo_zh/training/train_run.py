@@ -43,8 +43,6 @@ from elmo_zh.word2vec.vectors import load_word_vectors
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    """Inputs shared by all parts of the train stage."""
-
     run: RunDir  # The run folder
     config: Config  # The run's settings
     vocabulary: Vocabulary  # The run's vocabulary
@@ -286,7 +284,6 @@ def _describe_training(context: _Context, trainer: Trainer) -> dict[str, Any]:
 
 
 def _report_result(context: _Context, trainer: Trainer, start: Start | None, counts: dict[str, Any]) -> StageResult:
-    """Report the summary, draw training.png, and return the stage's outputs and counts."""
     run, reporter, heldout = context.run, context.reporter, counts.get("heldout")
     report_summary(counts, reporter)
     if heldout and start:

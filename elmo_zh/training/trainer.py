@@ -149,7 +149,6 @@ class Trainer:
         raise SystemExit(128 + signal_number)
 
     def _train_step(self) -> float:
-        """Train one step, do any logging, evaluation and saving that is due after it, and return the loss."""
         started_at, position = time.monotonic(), self._position
         factor = self.schedule.learning_rate_factor(position.step) * position.learning_rate_scale
         loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
@@ -233,11 +232,7 @@ class Trainer:
             step=step,
             tokens=step * step_tokens(self.config),
             heldout_set=heldout_set,
-            heldout_perplexity=figures.perplexity,
-            heldout_forward_perplexity=figures.forward_perplexity,
-            heldout_backward_perplexity=figures.backward_perplexity,
-            heldout_bits_per_character=figures.bits_per_character,
-            heldout_oov_rate=figures.oov_rate,
+            **{f"heldout_{name}": value for name, value in asdict(figures).items() if name != "num_predictions"},
         )
         self.metrics.sync()
 

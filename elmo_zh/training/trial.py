@@ -109,7 +109,6 @@ def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
 def _forecast(
     config: Config, predictions: int, heldout_tokens: int, frequent_words: int, rate: float
 ) -> dict[str, Any]:
-    """Return the cost of training at the given number of products per second."""
     train, model = config.train, config.model
     rows, word_products, step_products = _products(config, frequent_words)
     network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)

@@ -29,7 +29,6 @@ _FALL, _RISE = 0.03, 0.02
 # A fraction of held-out sentences with runs of the training text above which perplexity flatters, and a perplexity
 # that only text of few patterns has.
 _MANY_COPIES, _PATTERN_PERPLEXITY = 0.3, 10.0
-# A fraction of unknown words above which they spoil many sentences.
 _MANY_UNKNOWN = 0.05
 # Perplexity of a training that has diverged, in vocabulary sizes.
 _DIVERGED = 10

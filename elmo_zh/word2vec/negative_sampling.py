@@ -177,7 +177,6 @@ class NegativeSampling:
         _add_rows(self.outputs, [*of_words, *of_samples])
 
     def _negatives(self, negative_ids: Tensor) -> Tensor:
-        """Return the output vectors of the negative samples, shape (G, M, P)."""
         return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
 
     def _context(self, part: Part) -> tuple[Tensor, Tensor]:
@@ -227,7 +226,6 @@ def _distances(num_words: int, window: int) -> Tensor:
 
 
 def _blocks(part: Part) -> tuple[int, int]:
-    """Return the number of blocks and the number of words in each."""
     num_blocks = len(part.negative_ids)
     return num_blocks, len(part.word_ids) // num_blocks
 
@@ -243,7 +241,6 @@ def _add_rows(table: Tensor, steps: Sequence[tuple[Tensor, Tensor]]) -> None:
 # gensim's defaults.
 _FIRST_LEARNING_RATE = 0.025
 _LAST_LEARNING_RATE = 0.0001
-# Ids read at a time.
 _CHUNK_IDS = 2**18
 
 

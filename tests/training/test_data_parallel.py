@@ -30,7 +30,8 @@ class Pair(ProcessGroup):
         return gathered
 
     def all_reduce(self, tensor: Tensor) -> None:
-        tensor.copy_(sum(self.all_gather(tensor)))
+        first, second = self.all_gather(tensor)
+        tensor.copy_((first + second).coalesce() if tensor.is_sparse else first + second)
 
 
 def on_two_ranks(work: Callable[[ProcessGroup], list[Tensor]]) -> list[list[Tensor]]:
@@ -50,9 +51,7 @@ def dense(seed: int, *shape: int) -> Tensor:
 
 
 @pytest.mark.parametrize("shape", [(ROWS, WIDTH), (ROWS,)])
-@pytest.mark.parametrize(
-    "kinds", [([5, 2, 5, 11], [2, 7]), ([3], []), ([], []), (None, None), ([5, 2, 5], None), (None, [1])]
-)
+@pytest.mark.parametrize("kinds", [([5, 2, 5, 11], [2, 7]), ([3], []), ([], []), (None, None)])
 def test_the_mean_of_sparse_and_dense_gradients(
     shape: tuple[int, ...], kinds: tuple[list[int] | None, list[int] | None]
 ) -> None:

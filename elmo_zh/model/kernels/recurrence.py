@@ -149,7 +149,6 @@ def _run_directions(run: Callable[[Any], object], inputs: Tensor) -> None:
 def _fill_trace(
     inputs: Tensor, weights: LayerWeights, state: LSTMState, keep: Tensor | None, clips: Clips, trace: Trace
 ) -> None:
-    """Fill the trace of one direction, or of both at once."""
     prepared = _prepare(weights, inputs.dtype)
     loop = scripted(loop_forward, inputs.device)
     loop(inputs, prepared, state, _find_starts(keep, inputs.shape[-3]), clips, trace)

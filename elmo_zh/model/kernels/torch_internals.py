@@ -121,7 +121,6 @@ def int8_product_works() -> bool:
 
 
 def _give_up(missing: str, problem: str) -> bool:
-    """Warn that something is missing, and return False."""
     first_line = problem.partition("\n")[0]
     warnings.warn(
         f"torch {torch.__version__} lacks the {missing} that elmo-zh uses ({first_line}), so computing is slower."
