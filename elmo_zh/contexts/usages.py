@@ -162,7 +162,8 @@ def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
     from sklearn.decomposition import PCA
 
     most = min(NUM_COMPONENTS, len(fitted), vectors.shape[1])
-    return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
+    with np.errstate(invalid="ignore"):  # equal vectors have no variance, of which shares are computed
+        return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
 
 
 def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:
