@@ -11,11 +11,7 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed memory, up to a gigabyte at a time, instead of returning it to the kernel.
-
-    Every training step allocates and frees the same large tensors, and getting their pages from the kernel each time
-    takes a good part of the step. Does nothing if the C library has no mallopt.
-    """
+    """Have glibc keep freed memory: getting it from the kernel in each training step takes a good part of the step."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
@@ -32,12 +28,7 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit how many kernels oneDNN, and torch's layer around it, cache for different shapes of matrix products.
-
-    Batches of sentences have hundreds of different shapes. By default a thousand kernels of each kind are cached, which
-    grows to half a gigabyte over a long text. Creating kernels again takes no measurable time. Has to be called before
-    torch is imported. Settings that the user has made in the environment are kept.
-    """
+    """Have oneDNN, and torch's layer around it, cache few kernels; hundreds take half a gigabyte. Call before torch."""
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 

@@ -98,11 +98,7 @@ class _Template:
 
 
 class Translator:
-    """Translates finished messages with a catalogue of templates.
-
-    Args:
-        messages: Templates with their translations; both name their gaps as f-strings do, such as {path}.
-    """
+    """Translates finished messages by templates with named gaps, such as {path}, to their translations."""
 
     def __init__(self, messages: Mapping[str, str]) -> None:
         # Those with conversions are click's own; it fills their gaps itself.

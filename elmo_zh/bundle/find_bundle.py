@@ -80,11 +80,7 @@ def _iter_installed() -> Iterator[tuple[str, Path]]:
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Return the folder of the model with the digest that a task or an index (`owner`) recorded, or None if not found.
-
-    Each folder above the owner is searched for every ending of the path, so that both can be moved together; then the
-    installed models; then the path itself. The path is not trusted: nothing there is used without the right digest.
-    """
+    """Return the folder of the model with a digest, beside its `owner` or installed; None if not found."""
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
     for folder in chain(beside, [find_installed(digest), path]):

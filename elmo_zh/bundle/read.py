@@ -49,24 +49,16 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A loaded model bundle, with its biLM on the CPU.
-
-    Attributes:
-        info: Content of bundle.json.
-        digest: Digest of bundle.json, which holds the digests of all other files.
-        text: How the training text was prepared; None if unknown.
-        vocabulary: None for a converted character-mode model without one.
-        softmax: None for a converted model without one.
-    """
+    """A loaded model bundle, with its biLM on the CPU."""
 
     path: Path
-    info: dict[str, Any]
-    digest: str
-    text: TextConfig | None
-    vocabulary: Vocabulary | None
+    info: dict[str, Any]  # Content of bundle.json
+    digest: str  # Digest of bundle.json, which holds the digests of all other files
+    text: TextConfig | None  # How the training text was prepared; None if unknown
+    vocabulary: Vocabulary | None  # None for a converted character-mode model without one
     spelling: SpellingModel
     bilm: BiLM
-    softmax: Softmax | None
+    softmax: Softmax | None  # None for a converted model without one
     alphabet: Alphabet
     history: History = UNKNOWN_HISTORY
 

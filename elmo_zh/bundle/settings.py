@@ -37,12 +37,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
 def adopt_bundle(
     config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
 ) -> Config:
-    """Return the settings of a run that starts from a bundle, with section model taken from the bundle.
-
-    If vocab.size leaves no room for rows besides the bundle's, their number is added to it. Settings that the user
-    named, as section.key, are kept and must equal the bundle's; `text_settings` decide how the run's text becomes
-    tokens.
-    """
+    """Return the settings of a run that starts from a bundle: its section model, and room for words of the text."""
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(

@@ -31,11 +31,7 @@ _UNCOUNTED_SENTENCES = 2
 
 @torch.no_grad()
 def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> int:
-    """Set the warm state of a biLM to the mean state at sentence ends; return the number of states averaged.
-
-    The state is taken after the last token that each LM reads in training: the last word, not the mark after it. The
-    sentences are input ids, int64, in the order of the text; only the first 100,000 tokens are read.
-    """
+    """Set a biLM's warm state to the mean state after the last word of sentences (int64 ids); return their number."""
     chosen = _take(sentences)
     if not chosen:
         raise ValueError("a warm state needs sentences")

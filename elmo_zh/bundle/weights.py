@@ -110,11 +110,7 @@ def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32"
 
 
 def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> None:
-    """Write weights.hdf5 in the published layout, contiguous.
-
-    In float16 a softmax that shares the token table is a second name (hard link) of the same dataset, which readers
-    cannot tell from a copy. In float32 it is a copy, as in every file written so far.
-    """
+    """Write weights.hdf5 in the published layout; in float16 a tied softmax is a second name of the token table."""
     with create_hdf5(path) as file:
         for name, array in published_arrays(bilm, softmax, dtype):
             if dtype == "float16" and name == "softmax/W" and is_tied(bilm, softmax):

@@ -43,29 +43,21 @@ NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "h
 
 @dataclass(frozen=True, kw_only=True)
 class BundleSource:
-    """Everything needed to write a bundle.
+    """Everything needed to write a bundle."""
 
-    Attributes:
-        bilm: The trained model, on the CPU; its warm state is written if it has one.
-        text: How text is prepared; None if unknown.
-        training_options: The training options of options.json.
-        training: Counts and figures of the training, such as tokens and held-out perplexity.
-        origin: The program that made the model, and the digests of its files.
-        word2vec: The word2vec vectors of the vocabulary, float16, shape (V, P), or None.
-    """
-
-    bilm: BiLM
+    bilm: BiLM  # The trained model, on the CPU; its warm state is written if it has one
     softmax: Softmax | None
     vocabulary: Vocabulary | None
     spelling: SpellingModel
     user_dictionary: Path | None
-    text: TextConfig | None
-    training_options: Mapping[str, Any]
+    text: TextConfig | None  # How text is prepared; None if unknown
+    training_options: Mapping[str, Any]  # The training options of options.json
     carry_state: bool
-    training: Mapping[str, Any]
-    origin: Mapping[str, Any]
+    training: Mapping[str, Any]  # Counts and figures of the training, such as tokens and held-out perplexity
+    origin: Mapping[str, Any]  # The program that made the model, and the digests of its files
     alphabet: Alphabet = BYTES
     history: History = UNKNOWN_HISTORY
+    # The word2vec vectors of the vocabulary, float16, shape (V, P), or None
     word2vec: NDArray[np.float16] | None = None
 
     def options(self) -> dict[str, Any]:

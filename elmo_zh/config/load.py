@@ -27,11 +27,7 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
-    """Return `base` changed first by a TOML file and then by assignments such as "train.batch_size=32".
-
-    If no file is there, the path may name a shipped configuration, such as small or configs/small.toml. Problems become
-    a ConfigError, or an OptionError if the file is right and the assignments are wrong.
-    """
+    """Return `base` changed by a TOML file, which may be a shipped one's name, and then by assignments."""
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
     kind = ConfigError if problems or any(of_file.problems()) else OptionError

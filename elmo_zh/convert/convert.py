@@ -29,19 +29,13 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertSettings:
-    """Settings of a conversion.
-
-    Attributes:
-        warm_on: Text whose sentence ends give the warm state, or None.
-        segmented: That text is one sentence per line, with tokens split at U+0020.
-        swapped_marks: For ELMoForManyLangs: begin and end of a word are swapped, as in all released models.
-    """
+    """Settings of a conversion."""
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)
     text: KnownText = field(default_factory=KnownText)
-    warm_on: Path | None = None
-    segmented: bool = False
-    swapped_marks: bool = True
+    warm_on: Path | None = None  # Text whose sentence ends give the warm state, or None
+    segmented: bool = False  # That text is one sentence per line, with tokens split at U+0020
+    swapped_marks: bool = True  # For ELMoForManyLangs: begin and end of a word are swapped, as in all released models
     form: BundleForm = field(default_factory=BundleForm)
 
     def files_read(self, source: Path) -> list[Path]:

@@ -1,7 +1,4 @@
-"""The files of another program's model, in a folder or a zip archive, recognised by content rather than by name.
-
-No code is run, no path inside a file is followed, and sizes are checked before anything is unpacked.
-"""
+"""The files of another program's model, recognised by content; sizes are checked before anything is unpacked."""
 
 import gzip
 import lzma

@@ -16,18 +16,13 @@ _WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """Bytes that can be read more than once.
-
-    Attributes:
-        is_named: Whether the user named this file rather than a folder or an archive that holds it.
-        member: Its path within its archive, on one line; empty outside archives.
-    """
+    """Bytes that can be read more than once."""
 
     name: str
     file_name: str
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    is_named: bool
-    member: str = ""
+    is_named: bool  # Whether the user named this file rather than a folder or an archive that holds it
+    member: str = ""  # Its path within its archive, on one line; empty outside archives
 
 
 class UnsuitableError(CorpusError):

@@ -52,14 +52,10 @@ codecs.register_error(MARKING, _mark)
 
 @dataclass(frozen=True)
 class Encoding:
-    """The encoding of a file.
-
-    Attributes:
-        num_bad: Number of places in the file that do not decode, or hold `MARK` itself; 1 if it is unknown.
-    """
+    """The encoding of a file."""
 
     name: str
-    num_bad: int
+    num_bad: int  # Number of places in the file that do not decode, or hold `MARK` itself; 1 if it is unknown
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:

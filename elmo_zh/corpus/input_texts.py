@@ -78,19 +78,16 @@ class InputText:
     """A text of numbered lines that can be read more than once.
 
     A line is a line of a text file or the text of one record. No line is left out: an unreadable one is an error.
-
-    Attributes:
-        from_name: Pattern of file names, such as {year}_{author}.txt, that gives all lines columns.
-        tally: How the file was last read: formats, encodings, records without text.
-        passed_over: Members of an archive that the last reading skipped because they are not text.
-        members: The files of an archive that the last reading read, and where their lines begin.
     """
 
     source: Source
     config: TextConfig
-    from_name: str | None = None
+    from_name: str | None = None  # Pattern of file names, such as {year}_{author}.txt, that gives all lines columns
+    # How the file was last read: formats, encodings, records without text
     tally: Tally = field(default_factory=Tally, init=False)
+    # Members of an archive that the last reading skipped because they are not text
     passed_over: PassedOver = field(default_factory=PassedOver, init=False)
+    # The files of an archive that the last reading read, and where their lines begin
     members: Members = field(default_factory=Members, init=False)
 
     @property

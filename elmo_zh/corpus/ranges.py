@@ -44,11 +44,7 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Divide a file into ranges of about `range_bytes`; return no ranges if it has to be read as a whole.
-
-    Lines and pages belong to the range that they start in. The only compressed files that are split are multistream bz2
-    dumps.
-    """
+    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; none for any other file."""
     size = source.path.stat().st_size
     if size <= range_bytes or config.bad_bytes == "strict":
         return []  # errors name the line of the file

@@ -49,12 +49,7 @@ def read_source(
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield every record in each file of a source, with the file's path inside its archive.
-
-    A record is a line of a text file, or a table row or JSON record whose line ends become spaces; a record without
-    text is an empty line. The records must be read before the next file. The path is empty for a source that is not an
-    archive. A source that is not text raises UnsuitableError.
-    """
+    """Yield each file's path in its archive, or "", with its records, which must be read before the next file."""
     return _read_contents(
         source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
     )

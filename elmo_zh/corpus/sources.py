@@ -26,18 +26,13 @@ _MOST_REASON_CHARACTERS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One file of a corpus on disk.
-
-    Attributes:
-        is_named: Whether the user named this file, not a folder that holds it.
-        is_local: Whether the path is the user's own file; fetched files are there only temporarily.
-    """
+    """One file of a corpus on disk."""
 
     name: str
     path: Path
     file_name: str
-    is_named: bool
-    is_local: bool = True
+    is_named: bool  # Whether the user named this file, not a folder that holds it
+    is_local: bool = True  # Whether the path is the user's own file; fetched files are there only temporarily
 
     def open_packed(self) -> BinaryIO:
         """Open the bytes as they are on disk."""
@@ -87,17 +82,12 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and what else its folders contain.
-
-    Attributes:
-        passed_over: Files whose names do not suggest text.
-        outputs: Files and folders that elmo-zh has written.
-        arguments: The names as the user typed them; absolute paths without their folders, which are private.
-    """
+    """The sources of a corpus in reading order, and what else its folders contain."""
 
     sources: tuple[Source, ...]
-    passed_over: tuple[Path, ...] = ()
-    outputs: tuple[Path, ...] = ()
+    passed_over: tuple[Path, ...] = ()  # Files whose names do not suggest text
+    outputs: tuple[Path, ...] = ()  # Files and folders that elmo-zh has written
+    # The names as the user typed them; absolute paths without their folders, which are private
     arguments: tuple[str, ...] = ()
 
     def total_bytes(self) -> int:
@@ -125,11 +115,7 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Yield the sources that arguments name: files sorted by path, then addresses, then standard input.
-
-    Folders exclude what is in `leave_out`, such as the run. Downloads and standard input are kept in the folder
-    `fetched`, which is removed at the end.
-    """
+    """Yield the sources that arguments name; downloads and standard input are kept in `fetched` meanwhile."""
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
     found = find_sources(local, leave_out) if local else Sources(sources=())
@@ -146,11 +132,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, each one once, sorted by path.
-
-    A file named directly is always taken. A folder is searched to any depth for files whose names suggest text, except
-    hidden files, outputs of elmo-zh and `leave_out`.
-    """
+    """Return the files that paths and globs name, by path, each once; in folders only texts, and no outputs of ours."""
     found = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
     paths = sorted({path.resolve(): path for path in sorted(found.texts, reverse=True)}.values())

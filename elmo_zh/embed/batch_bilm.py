@@ -92,10 +92,7 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put a marker before and after each non-empty sentence; return the values and their mask, (B, T + 2).
-
-    Values have shape (B, T) or (B, T, C), marks () or (C,). In the mask, bool (B, T), tokens come before padding.
-    """
+    """Put a marker, () or (C,), around each sentence, (B, T) or (B, T, C); return the values and mask, (B, T + 2)."""
     batch_size, num_tokens = mask.shape
     lengths = mask.sum(dim=1, keepdim=True)
     begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))

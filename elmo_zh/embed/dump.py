@@ -78,12 +78,7 @@ def dump_vectors(
     hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> DumpReport:
-    """Write the vectors of each line of a text; by default as HDF5, computed in this process.
-
-    The text is read twice: its bytes for their digest, and its lines for their tokens. A dump that resumes with all
-    tokens reads only the bytes. With `force` an existing output is replaced, and an unfinished one is not resumed.
-    `hints` is one object for all texts of a command.
-    """
+    """Write the vectors of each line of a text, resuming unless `force`; `hints` is one object for all texts."""
     form = form or OutputForm()
     settings.check(embedder)
     check_form(form, layers=settings.layers, pool=settings.pool)

@@ -26,11 +26,7 @@ def is_single(arguments: Sequence[str]) -> bool:
 def plan_jobs(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Job]:
-    """Return the jobs for files, folders, globs or - (standard input), as typed; `sources` are the files found.
-
-    `output` is a file for one text, or a folder, with the subfolders of the given folders; without it, each output is
-    beside its text, or in the current folder for standard input.
-    """
+    """Return the jobs for files, folders, globs or -, as typed; without `output`, outputs are beside their texts."""
     if is_single(arguments):
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")

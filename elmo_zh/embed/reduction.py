@@ -42,11 +42,7 @@ class Reduction:
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
-    """Load the layer weights that a task has learned: gamma times the softmax of the scalar parameters.
-
-    The file is JSON, {"scalar_parameters": [s0, s1, ...], "gamma": g}, where gamma defaults to 1, as in Peters et al.
-    (2018), equation 1, and `ScalarMix`.
-    """
+    """Load the layer weights that a task has learned: gamma times the softmax of the scalar parameters, in JSON."""
     expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
     if not path.is_file():
         raise ElmoZhError(f"--mix-weights {path} does not exist or is not a file; {expected}.")

@@ -226,21 +226,13 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def zipf_log_prior(num_tokens: int) -> Tensor:
-    """Return the log of each row's frequency according to Zipf's law, float32, shape (V,).
-
-    The rows are sorted by count. Sampled softmax draws negatives by the same law: row k has
-    log((k + 2) / (k + 1)) / log(V + 1). Bundles hold no counts.
-    """
+    """Return the log of each row's frequency by Zipf's law, as sampled softmax draws them, float32, shape (V,)."""
     rows = torch.arange(num_tokens, dtype=torch.float64)
     return (torch.log1p(1 / (rows + 1)) / torch.log(torch.tensor(num_tokens + 1.0))).log().float()
 
 
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
-    """Add the log probabilities of both directions, shape (N, V), less the penalty; special tokens get -inf.
-
-    The penalty, shape (V,) or (N, V), is the log of the prior times its power, less other evidence for a word; it is
-    infinite for words that are not candidates.
-    """
+    """Add both directions' log probabilities, (N, V), less a penalty; special tokens get -inf."""
     scores = forward + backward - penalty
     scores[:, : len(SPECIALS)] = -torch.inf
     return scores.log_softmax(dim=-1)

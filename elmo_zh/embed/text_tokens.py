@@ -121,12 +121,7 @@ class TextTokens:
         reporter: Reporter,
         longest: int = 0,
     ) -> TokenCounts:
-        """Write any missing tokens, and return the counts of all.
-
-        Lines, or with `split` sentences, are cut into pieces of at most `longest` characters, unless that is 0.
-        The stamp was taken before the digest in the work folder's manifest: a text that changes meanwhile is refused,
-        and so is a NUL character in a token.
-        """
+        """Write missing tokens, in pieces of `longest` if not 0, and return all counts; refuse a changed text."""
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():
             counts.add(TokenCounts(**figures))

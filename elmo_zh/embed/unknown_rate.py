@@ -44,12 +44,7 @@ def describe_unknown_rate(
     segmented: bool,
     read_as: str = "unk",
 ) -> str | None:
-    """Return one line if far more words are unknown than in the model's training, with the likely reason.
-
-    `unknown_words` has at least the most frequent unknown words with their counts. `segmented` says that the text was
-    given as tokens, not made by the model's own segmenter. `read_as` is how the model reads unknown words: unk or
-    backoff.
-    """
+    """Return one line, with the likely reason, if far more words are unknown than in the model's training."""
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
         return None

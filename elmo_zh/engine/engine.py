@@ -30,10 +30,7 @@ class Engine(Protocol):
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with the result of `work`, in the order in which tasks finish.
-
-        Workers import `work` and unpickle tasks. Tasks are taken from the iterable only as workers become free.
-        """
+        """Yield tasks, taken as workers become free, with the results of `work`, which they import, as they finish."""
 
 
 class ThisProcess:
@@ -152,10 +149,7 @@ class _Processes:
 
 
 def _start_tracker() -> None:
-    """Start Python's semaphore tracker in such a way that closing the terminal does not end it before this process.
-
-    It ignores Ctrl-C and SIGTERM itself. Without it this process would end with a traceback.
-    """
+    """Start Python's semaphore tracker so that a closed terminal does not end it first, which would be a traceback."""
     if not hasattr(signal, "SIGHUP"):
         return
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # which the new process inherits

@@ -10,10 +10,6 @@ import h5py
 
 @contextmanager
 def create_hdf5(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new HDF5 file, opened with the given options of h5py.File.
-
-    HDF5's own file driver cannot close a file on a full disk, and the process then crashes at exit. Through a Python
-    file object the same failure is an OSError.
-    """
+    """Yield a new HDF5 file, through a Python file: HDF5's own driver crashes on a full disk, this is an OSError."""
     with path.open("w+b") as raw, h5py.File(raw, "w", **options) as file:
         yield file

@@ -185,12 +185,7 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files, grouped by kind, into a new store that is written atomically; return its counts.
-
-    The files of the store are the same with every engine. Workers read `vocabulary` and `character_counts` (the
-    spelling model of unknown words) by path. In character mode the words outside the vocabulary are added to the
-    lexicon. Finished shards in `parts` are reused.
-    """
+    """Encode segmented files, by kind, into a new store, the same with every engine; return its counts."""
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.
     id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"

@@ -69,11 +69,7 @@ class ArrayWork:
 
 
 class ArrayWriter:
-    """An .npy file that rows are appended to, with a fixed shape or growing along its only axis.
-
-    Rows of an array of shape (L, n, D) are appended in all L parts. The file is not memory-mapped, since a full disk
-    would end the process.
-    """
+    """An .npy file to which rows, (L, n, D) in all L parts, are appended; a map would die of a full disk."""
 
     def __init__(self, file: BinaryIO, dtype: DTypeLike, *shape: int) -> None:
         self._file, self._dtype, self._shape, self.num_rows = file, np.dtype(dtype), shape or (0,), 0

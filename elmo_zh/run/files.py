@@ -97,10 +97,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
-
-    Until then its name ends in `.unfinished`; a file of that name that a killed process left behind is removed.
-    """
+    """Yield a path ending in `.unfinished` for a file or folder, which replaces `path` only if the block succeeds."""
     require_replaceable_kind(path)
     make_folder(path.parent)
     unfinished = path.with_name(path.name + UNFINISHED)

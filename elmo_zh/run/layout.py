@@ -88,11 +88,7 @@ class RunDir:
 
     @contextmanager
     def config_kept_on_error(self) -> Iterator[None]:
-        """Restore the settings file if the block fails with a known error, such as a rejected setting.
-
-        A first command that fails before a stage of the run has begun leaves no settings, so that the next one does not
-        inherit its mistakes.
-        """
+        """Restore the settings file, or its absence in a new run, if the block fails with a known error."""
         before = self.config.read_bytes() if self.config.exists() else None
         try:
             yield

@@ -167,11 +167,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
-    """Return the digest of a file outside the run, to be recorded in the settings of a stage that starts from it.
-
-    Once the stage has begun, the file may be removed: the recorded digest for its setting `name` is then returned, so
-    nothing has changed. `explain` returns the message for a missing file; by default it names the path.
-    """
+    """Return the digest of a file outside the run for a stage's settings; later, the recorded one."""
     is_own = run.holds(path)
     if path.is_file() and not is_own:
         return file_digest(path)

@@ -94,11 +94,7 @@ def segment_corpus(
     reporter: Reporter,
     engine_choice: EngineChoice | None = None,
 ) -> SegmentedCorpus:
-    """Segment a corpus into `output`/{train,heldout}-*.txt, replacing that folder as a whole at the end.
-
-    Beside each training file is one with the number of sentences of each document, little-endian uint32. Finished work
-    is kept in the folder `output`.parts until the end. Memory does not grow with the corpus.
-    """
+    """Segment a corpus into `output`/{train,heldout}-*.txt, beside them .documents, replacing that folder."""
     # Raise the error for a missing package or a bad dictionary here, once and by its name, and not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:

@@ -63,11 +63,7 @@ class TextShard:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Which lines have a key: those of at least `least_characters`, and with `has_short` all shorter ones too.
-
-    The lowest bit of a key is 1 for long lines. The other 63 bits are a hash of the line without white space at its
-    ends: among a billion different lines, the probability that any two share a hash is about 1 in 20.
-    """
+    """Which lines have a key: those of at least `least_characters` (lowest bit 1), and with `has_short` all others."""
 
     least_characters: int
     has_short: bool

@@ -21,17 +21,13 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of normalisation.
+    """One step of normalisation."""
 
-    Attributes:
-        name: Setting of `TextConfig` that turns it on.
-        find_edits: Function from the text to its edits, in order and without overlap; all other characters stay.
-        leaves: Quick test; True means that the step changes neither the text nor any substring of it.
-    """
-
-    name: str
+    name: str  # Setting of `TextConfig` that turns it on
     apply: Callable[[str], str]
+    # Function from the text to its edits, in order and without overlap; all other characters stay
     find_edits: Callable[[str], Iterable[Edit]]
+    # Quick test; True means that the step changes neither the text nor any substring of it
     leaves: Callable[[str], bool]
 
 

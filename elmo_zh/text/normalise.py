@@ -257,11 +257,7 @@ def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
 
 @cache
 def _may_join(decomposed: str, character: str) -> bool:
-    """Return whether a Unicode form may combine a character with those before it, or reorder them.
-
-    It may if the first character of its decomposition is not a starter, or is the second one of some composition. Any
-    other character stays in place, and no later one moves across it.
-    """
+    """Return whether a form may combine or reorder a character with those before it; else nothing moves across it."""
     first = normalize(decomposed, character)[0]  # type: ignore[arg-type]
     return combining(first) != 0 or first in _later_characters()
 

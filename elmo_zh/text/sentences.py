@@ -39,11 +39,7 @@ def split_sentences(paragraph: str) -> list[str]:
 
 
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
-    """Split a text into pieces of at most `longest` characters; joined together, they give the text again.
-
-    Each ends after the last sentence that surely ends before the limit, or after the last space, or at the limit.
-    In `segmented` text a sentence end may be inside a token, so only spaces count.
-    """
+    """Split a text into pieces of at most `longest` characters, at ends of sentences (unless `segmented`) or spaces."""
     found, start = [], 0
     while len(text) - start > longest:
         within = text[start : start + longest]

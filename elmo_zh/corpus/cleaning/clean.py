@@ -106,11 +106,7 @@ def _was_read_as_gb18030(line: str) -> bool:
 
 
 def build_repair() -> Callable[[str], str]:
-    """Return the function that repairs a line, leaving it unchanged if the repair is uncertain.
-
-    GB18030 read as Latin-1 and UTF-8 read as GB18030 are repaired here, whole lines only; ftfy, which knows neither,
-    repairs the rest. Only ftfy's decoding is used, not its other repairs (quotes, widths).
-    """
+    """Return the function that repairs a line, by ftfy and, for GB18030, which ftfy does not know, by ourselves."""
     fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 
     def repair(line: str) -> str:

@@ -111,11 +111,7 @@ def text_column(sample: Rows) -> tuple[int | None, bool]:
 
 
 def has_header(sample: Rows, *, text: int | None = None, label: int | None = None) -> bool:
-    """Return whether the first row certainly names the columns.
-
-    It does if its label is not a number and all others are, or is unique while all others repeat; if its text has no
-    Han characters while all others do; or if any column other than the text has only numbers below a non-number.
-    """
+    """Return whether the first row certainly names the columns: its label, text or a number differs from all below."""
     first, rest = sample[0], sample[1:]
     if label is not None:
         return _is_no_label(first[label].strip() if label < len(first) else "", cells_of(rest, label))
@@ -155,11 +151,7 @@ class Columns(NamedTuple):
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of texts and label by their names in the first row; None if no name is known.
-
-    With a known label, the texts are the other columns with the most Chinese; with known texts, the label is one of the
-    others. Columns of row numbers are neither. With `numbers`, labels are numbers.
-    """
+    """Return the columns of texts and label by their names in the first row, and missing ones by content; else None."""
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
     labels = _named_labels(rows, header, numbers=numbers)

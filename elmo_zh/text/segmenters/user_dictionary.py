@@ -14,12 +14,7 @@ _TABLE = "word\t"
 
 
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
-    """Add every word in a user dictionary to a segmenter, with its count and tag if given.
-
-    Lines are read as jieba's own `load_userdict` reads them. From a table of the command `words` only the words are
-    read: jieba must not compare counts in one corpus with its own. `add_word` raises ValueError for a word that the
-    segmenter cannot take.
-    """
+    """Add the words of a user dictionary, with their counts and tags, or of a table of the command `words` without."""
     try:
         for word, count, tag in _iter_words(path):
             add_word(word, count, tag)
