@@ -106,7 +106,7 @@ def compare_task(
             vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
             word2vec=word2vec,
             folder=work.path,
-            reporter=WarningsOnly(reporter),
+            reporter=WarningsOnly(reporter.warn),
         )
         runs = study.runs(reporter)
         comparison = study.compared(runs, name=output.name)
