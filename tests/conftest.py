@@ -51,7 +51,7 @@ def _no_model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _hdf5_is_read_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starting a process for each file takes a fifth of a second; tests/hdf5 and tests/convert do start it."""
+    """Starting a process for each file takes a third of a second; tests of it ask for `hdf5_in_its_process`."""
 
     def run_here(wanted: dict[str, Any], spool: IO[bytes], path: Path) -> tuple[int, str]:
         reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
@@ -62,8 +62,13 @@ def _hdf5_is_read_here(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
             return 0, reader_process.described(error)
         return 0, ""
 
-    if not {"hdf5", "convert"} & set(request.path.parts):
+    if "hdf5_in_its_process" not in request.fixturenames:
         monkeypatch.setattr(foreign, "_run", run_here)
+
+
+@pytest.fixture
+def hdf5_in_its_process() -> None:
+    """HDF5 files are read in a process with limits, as they are outside of tests."""
 
 
 @pytest.fixture(autouse=True)

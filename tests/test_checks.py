@@ -41,13 +41,7 @@ CASES = """
 embedder.embed("我吃") => TypeError: embed: sentences is '我吃', expected a list of strings
 embedder.embed([["今天"]]) => TypeError: embed: sentences[0] is ['今天'], expected a string; embed_tokens takes lists
 embedder.embed(np.array([["今"]])) => TypeError: embed: sentences[0] is array(['今'], dtype='<U1'), expected a string
-embedder.embed(["我", None]) => TypeError: embed: sentences[1] is None, expected a string
-embedder.embed([nan]) => TypeError: embed: sentences[0] is nan, expected a string
 embedder.embed(["我", NAType()]) => TypeError: embed: sentences[1] is <NA>, expected a string
-embedder.embed([b"a"]) => TypeError: embed: sentences[0] is b'a', expected a string
-embedder.embed([3]) => TypeError: embed: sentences[0] is 3, expected a string
-embedder.embed(None) => TypeError: embed: sentences is None, expected a list of strings
-embedder.embed(b"ab") => TypeError: embed: sentences is b'ab', expected a list of strings
 embedder.embed(np.array("我")) => TypeError: embed: sentences is array('我', dtype='<U1'), expected a list of strings
 embedder.embed(Table(text=["我"])) => TypeError: embed: sentences is a whole table, expected a list of strings
 embedder.tokens(["我", "吃"]) => TypeError: tokens: sentence is ['我', '吃'], expected a string
@@ -56,8 +50,6 @@ scorer.score("我吃") => TypeError: score: lines is '我吃', expected a list o
 scorer.score(["我", 3]) => TypeError: score: lines[1] is 3, expected a string
 elmo_zh.split_sentences(None) => TypeError: split_sentences: paragraph is None, expected a string
 embedder.embed(["我"], keep=5) => TypeError: embed: keep is 5, expected for each sentence a list of spans of characters
-embedder.embed(["我"], keep="a") => TypeError: embed: keep is 'a', expected for each sentence a list of spans
-embedder.embed(["我"], keep={0: [(0, 1)]}) => TypeError: embed: keep is {0: [(0, 1)]}, expected for each sentence a list
 embedder.embed(["我"], keep=[(0, 1)]) => TypeError: embed: keep[0] is (0, 1), expected a list of spans of characters
 embedder.embed(["我"], keep=[]) => ValueError: embed: keep has 0 entries, expected one for each of 1 sentences
 embedder.prepare("我吃", keep=(0, 2)) => TypeError: prepare: keep is (0, 2), expected a list of spans of characters
@@ -65,9 +57,6 @@ embedder.prepare("我吃", keep=(0, 2)) => TypeError: prepare: keep is (0, 2), e
 embedder.embed_tokens("今 天") => TypeError: embed_tokens: sentences is '今 天', expected a list of sentences, each a
 embedder.embed_tokens(["今天"]) => TypeError: embed_tokens: sentences[0] is '今天', expected a list of tokens
 embedder.embed_tokens([["我"], ["吃", None]]) => TypeError: embed_tokens: sentences[1][1] is None, expected a string
-embedder.embed_tokens([[["我"]]]) => TypeError: embed_tokens: sentences[0][0] is ['我'], expected a string
-embedder.embed_tokens([b"a"]) => TypeError: embed_tokens: sentences[0] is b'a', expected a list of tokens
-embedder.embed_tokens([None]) => TypeError: embed_tokens: sentences[0] is None, expected a list of tokens
 embedder.embed_tokens(7) => TypeError: embed_tokens: sentences is 7, expected a list of sentences
 batch_to_ids(["今天"]) => TypeError: batch_to_ids: batch[0] is '今天', expected a list of tokens
 elmo.batch_to_ids([["我", 3]]) => TypeError: elmo.batch_to_ids: batch[0][1] is 3, expected a string
@@ -79,26 +68,23 @@ word2vec.of_words([5]) => TypeError: of_words: words[0] is 5, expected a string
 word2vec.with_words("今天") => TypeError: with_words: words is '今天', expected a list of tokens
 word2vec.rows(5) => TypeError: rows: tokens is 5, expected a list of tokens
 word2vec.with_words(["苹", None]) => TypeError: with_words: words[1] is None, expected a string
-word2vec.rows("今天") => TypeError: rows: tokens is '今天', expected a list of tokens
 Elmo.from_bundle(model, vocab_to_cache="今") => TypeError: vocab_to_cache is the string '今', expected a list of words
 list(embedder.embed_iter("我吃")) => TypeError: embed_iter: sentences is '我吃', expected a list of sentences
 list(embedder.embed_iter(["我", None])) => TypeError: embed_iter: sentences[1] is None, expected a string or a list of
 list(embedder.embed_iter(["我", ["吃", 3]])) => TypeError: embed_iter: sentences[1][1] is 3, expected a string
 embedder.embed_torch("我吃") => TypeError: embed_torch: sentences is '我吃', expected a list of sentences
 embedder.outputs("我 吃") => TypeError: outputs: sentences is '我 吃', expected a list of strings or of lists of words
-embedder.outputs([3]) => TypeError: outputs: sentences is 3, expected a list of strings or of lists of words
 embedder.outputs([["我", 3]]) => TypeError: outputs: sentences[0][1] is 3, expected a string
 
 embedder.substitutes_many(5) => TypeError: substitutes_many: places is 5, expected a list of pairs of tokens and a pos
 embedder.substitutes_many("我们") => TypeError: substitutes_many: places is '我们', expected a list of pairs
 embedder.substitutes_many(["我们"]) => TypeError: substitutes_many: places[0] is '我们', expected a pair of tokens and
 embedder.substitutes_many([["我", "吃"]]) => TypeError: substitutes_many: places[0] is ['我', '吃'], expected a pair
-embedder.substitutes_many([(["我"], 0, 1)]) => TypeError: substitutes_many: places[0] is (['我'], 0, 1), expected a pair
 embedder.substitutes_many([3]) => TypeError: substitutes_many: places[0] is 3, expected a pair of tokens and a position
 embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果', expected a list of tokens
 embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我', expected the place of a token
-embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x', expected a whole number of 0 or
 embedder.substitutes(["我"], True) => TypeError: substitutes: position is True, expected the place of a token
+embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x', expected a whole number of 0 or
 embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1: the sentence has 1 tokens, expected 0 to 0.
 embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1: the sentence has 1 tokens, expected 0 to 0.
 embedder.substitutes([], 0) => ElmoZhError: position 0: the sentence has 0 tokens, but an empty sentence has no position
@@ -137,20 +123,15 @@ elmo(-word_ids) => ValueError: forward: inputs has -1, expected 1 to 8, or 0 for
 character_elmo(character_ids * 0 + 262) => ValueError: forward: inputs has 262, expected 1 to 261, or 0 for padding
 elmo([["今天"]]) => TypeError: forward: inputs is [['今天']], expected a tensor of word ids, shape (sentences, words)
 elmo(word_ids * 1.0) => TypeError: forward: inputs is torch.float32, expected integers: word ids
-elmo(word_ids[0]) => ValueError: forward: inputs has shape (2,), expected word ids, shape (sentences, words)
 cached_elmo(word_ids, word_ids * 3) => ValueError: forward: word_inputs has 3, expected 1 to 2, or 0 for padding: the
 cached_elmo(word_ids, 3) => TypeError: forward: word_inputs is 3, expected a tensor of the index of each word
 
 align(1, OFFSETS, "x") => ValueError: align_to_characters: num_characters is 'x', expected a whole number of 0 or more
-align(1, OFFSETS, -1) => ValueError: align_to_characters: num_characters is -1, expected a whole number of 0 or more
 align(numbers[None], OFFSETS, 2.5) => ValueError: align_to_characters: num_characters is 2.5, expected a whole number
-align(numbers[None], OFFSETS, True) => ValueError: align_to_characters: num_characters is True, expected a whole number
 align(numbers[None], OFFSETS, 1, "all") => ValueError: align_to_characters: method is 'all', expected spread or first
 elmo_zh.pool_spans(numbers[None], OFFSETS, [], "sum") => ValueError: pool_spans: method is 'sum', expected mean or max
 pool_tokens(numbers[None], "sum") => ValueError: pool_tokens: how is 'sum', expected mean, max or first-last
 index.neighbours("苹果", 1) => TypeError: neighbours: vector is '苹果', expected numbers
-index.neighbours(["苹果", "手机"], 1) => TypeError: neighbours: vector is ['苹果', '手机'], expected numbers
-index.neighbours(None, 1) => TypeError: neighbours: vector is None, expected numbers
 index.neighbours(numbers[:3], 2) => ValueError: neighbours: vector has shape (3,), expected (10)
 index.neighbours(numbers * nan, 2) => ValueError: neighbours: vector has a number that is not finite
 index.neighbours(numbers, 1, top="5") => TypeError: neighbours: top is '5', expected a whole number of 1 or more
@@ -161,7 +142,6 @@ index.neighbours_of_each([numbers], 1, top=-1) => ValueError: neighbours_of_each
 
 index.occurrences(None) => TypeError: ContextIndex: word is None, expected a string
 index.occurrence("苹果") => TypeError: occurrence: number is '苹果', expected a whole number from 0 to
-index.occurrence(True) => TypeError: occurrence: number is True, expected a whole number from 0 to
 index.occurrence(-1) => IndexError: occurrence: number is -1, expected a whole number from 0 to
 index.occurrences_beside(1.0) => TypeError: occurrence: number is 1.0, expected a whole number from 0 to
 index.occurrences_beside(999) => IndexError: occurrence: number is 999, expected a whole number from 0 to
@@ -188,9 +168,7 @@ make(texts=5) => TypeError: build: texts is 5, expected a path or several
 make(texts=["a", None]) => TypeError: build: texts[1] is None, expected the path of a text
 make(path=None) => TypeError: build: path is None, expected the path of a folder
 make(layers="1,3") => ValueError: build: layers is '1,3', expected all, top, or numbers from 0 to 2
-make(layers=[1, 3]) => ValueError: build: layers is [1, 3], expected all, top, or numbers from 0 to 2
 make(layers=[]) => ValueError: build: layers is [], expected all, top, or numbers from 0 to 2
-make(layers=True) => ValueError: build: layers is True, expected all, top, or numbers from 0 to 2
 make(words="苹果") => TypeError: build: words is '苹果', expected a list of strings
 make(words=["苹果", 5]) => TypeError: build: words[1] is 5, expected a string
 make(words=[" "]) => ValueError: build: words has no word in it; leave it out to index all words
@@ -202,7 +180,6 @@ make(segmented=True, split_sentences=True) => ValueError: build: segmented text 
 ElmoVectorizer(model).fit("我吃") => ValueError: fit: X is '我吃', expected a list of strings
 ElmoVectorizer(model).transform("我吃") => ValueError: transform: X is '我吃', expected a list of strings
 ElmoVectorizer(model).transform([["我"]]) => TypeError: transform: X[0] is ['我'], expected a string
-ElmoVectorizer(model).transform(["我", nan]) => TypeError: transform: X[1] is nan, expected a string
 ElmoVectorizer(model).transform(np.zeros((1, 2))) => TypeError: transform: X[0] is array([0., 0.]), expected a string
 ElmoVectorizer(model).transform(7) => TypeError: transform: X is 7, expected a list of strings
 ElmoVectorizer(model).transform(Table()) => TypeError: transform: X is a whole table, expected a list of strings
@@ -211,21 +188,17 @@ ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: po
 ElmoVectorizer(model, pool=None).transform(["我"]) => ValueError: ElmoVectorizer: pool is None, expected mean, max or
 ElmoVectorizer(model, layers="both").fit(["我"]) => ValueError: ElmoVectorizer: layers is 'both', expected all
 ElmoVectorizer(model, layers=3).transform(["我"]) => ValueError: ElmoVectorizer: layers is 3, expected all, average
-ElmoVectorizer(model, layers=True).fit(["我"]) => ValueError: ElmoVectorizer: layers is True, expected all, average
 
 fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x', expected single or merged
 fit(ElmoClassifier, inputs=["elmo", "bert"]) => ValueError: fit: inputs is ['elmo', 'bert'], expected a list of some of
-fit(ElmoClassifier, inputs="elmo") => ValueError: fit: inputs is 'elmo', expected a list of some of word2vec, elmo, char
 fit(ElmoClassifier, inputs=["elmo", "elmo"]) => ValueError: fit: inputs is ['elmo', 'elmo'], expected a list of some of
-fit(ElmoClassifier, inputs=None) => ValueError: fit: inputs is None, expected a list of some of
+fit(ElmoClassifier, inputs="elmo") => ValueError: fit: inputs is 'elmo', expected a list of some of word2vec, elmo, char
 fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0, expected a whole number of 1 or more
-fit(ElmoClassifier, epochs=True) => ValueError: fit: epochs is True, expected a whole number of 1 or more
 fit(ElmoClassifier, patience=-1) => ValueError: fit: patience is -1, expected a whole number of 1 or more
 fit(ElmoClassifier, batch_size=2.5) => ValueError: fit: batch_size is 2.5, expected a whole number of 1 or more
 fit(ElmoClassifier, hidden_dim=0) => ValueError: fit: hidden_dim is 0, expected a whole number from 1 to 4096
 fit(ElmoClassifier, seed=None) => ValueError: fit: seed is None, expected a whole number from 0 to 2147483648
 fit(ElmoClassifier, learning_rate=nan) => ValueError: fit: learning_rate is nan, expected a number above 0, 1 at most
-fit(ElmoClassifier, learning_rate="0.1") => ValueError: fit: learning_rate is '0.1', expected a number above 0, 1 at
 fit(ElmoTagger, learning_rate=-0.1) => ValueError: fit: learning_rate is -0.1, expected a number above 0, 1 at most
 fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm', expected mixture, bilstm or linear
 fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected mixture or bilstm
@@ -242,7 +215,6 @@ fit(ElmoClassifier, 5) => ValueError: fit: y is 5, expected a list of labels, on
 fit(ElmoClassifier, [(1, 2), (3, 4)]) => ValueError: y should be a 1d array, got an array of shape (2, 2) instead.
 fit(ElmoClassifier, [0.5, 1.7]) => ValueError: Unknown label type: continuous.
 fit(ElmoClassifier, [object(), object()]) => ValueError: Unknown label type:
-fit(ElmoTagger, 5) => ValueError: fit: y is 5, expected for each text a list of tags, one for each character
 ElmoClassifier(model).fit(["我"], None) => ValueError: fit: y is None, expected a list of labels
 ElmoTagger(model).fit(["我"], None) => ValueError: fit: y is None, expected for each text a list of tags
 ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels, expected as many

@@ -86,7 +86,7 @@ def pooled_by_hand(vectors: NDArray[np.float32], pool: str) -> NDArray[np.float6
 
 
 @pytest.mark.parametrize("pool", ["mean", "max", "first-last"])
-@pytest.mark.parametrize("layers", ["average", "top", 0, 1, 2, "1", np.int64(2)])
+@pytest.mark.parametrize("layers", ["average", "top", 0, "1", np.int64(2)])
 def test_vectors_are_those_of_the_embedder_pooled(pool: str, layers: Any) -> None:
     found = vectorizer(pool=pool, layers=layers).fit(LINES).transform(LINES)
     assert (found.dtype, found.shape) == (np.dtype("float32"), (len(LINES), 2 * P))
@@ -354,8 +354,8 @@ def test_a_learned_mix_is_the_sum_of_the_layers(labels: list[Any]) -> None:
     assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
 
 
-@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("layer", [0, 1, 2])
+@pytest.mark.parametrize("size", [0.01, 100.0])
+@pytest.mark.parametrize("layer", [0, 2])
 def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) -> None:
     """However large its numbers are; the labels are the sign of a sum in this layer, or the sum."""
     drawn = np.random.default_rng(3).normal(size=(211, 3, 7)).astype(np.float32)

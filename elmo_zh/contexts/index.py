@@ -27,7 +27,7 @@ from elmo_zh.contexts.index_files import (
 from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_word
 from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import Reporter, WarningsOnly
+from elmo_zh.run.reporter import Reporter, WarningReporter
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -143,7 +143,7 @@ class ContextIndex:
             seed=seed,
         )
         settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
-        index_files(embedder, texts, path, settings, force=force, reporter=reporter or WarningsOnly())
+        index_files(embedder, texts, path, settings, force=force, reporter=reporter or WarningReporter())
         return cls.load(path)
 
     def __repr__(self) -> str:

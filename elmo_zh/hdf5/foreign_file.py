@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign import Found, read_foreign
-from elmo_zh.hdf5.readers import describe
+from elmo_zh.hdf5.readers import describe, name_attributes
 
 # Names of one dataset.
 _MOST_NAMES = 2
@@ -84,3 +84,12 @@ class ForeignFile:
                     f"{self.path}: {name} holds numbers that are not finite. Copy or export the file again."
                 )
             yield name, array
+
+
+def has_attributes(path: Path, names: set[str]) -> bool:
+    """Return whether a file is a readable HDF5 file with these root attributes."""
+    try:
+        found = read_foreign(name_attributes, path)
+    except BundleError:
+        return False
+    return names <= set(found.fields["attributes"])

@@ -11,6 +11,7 @@ from elmo_zh.hdf5.foreign import MOST_COMPRESSION
 
 _DEEPEST = 32
 _MOST_OBJECTS = 10_000
+_MOST_ATTRIBUTES = 1000
 _SMALL_BYTES = 1 << 20
 
 Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
@@ -28,6 +29,16 @@ def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
         }
         members = [shown_name(name) for name in file.id]
         yield {"names": names, "members": members, "datasets": datasets}, wanted
+
+
+def name_attributes(path: Path) -> Answer:
+    """Yield the names of the root attributes. The file may have any number of datasets."""
+    with h5py.File(path, "r") as file:
+        if len(file.attrs) > _MOST_ATTRIBUTES:
+            raise ValueError(f"it has more than {_MOST_ATTRIBUTES:,} attributes")
+        # Not as h5py lists them, which fails for names that are not UTF-8.
+        names = [h5py.h5a.open(file.id, index=index).name for index in range(len(file.attrs))]
+        yield {"attributes": [shown_name(name) for name in names]}, {}
 
 
 def _describe(file: Any, name: str) -> dict[str, Any] | None:

@@ -71,15 +71,23 @@ class SilentReporter:
         yield _NoProgress()
 
 
-class WarningsOnly(SilentReporter):
-    """Passes only warnings on: to a function, or as Python warnings."""
+class WarningReporter(SilentReporter):
+    """A `Reporter` that turns warnings into Python warnings and shows nothing else."""
 
-    def __init__(self, warn: Callable[[str], object] = warnings.warn) -> None:
-        self._warn = warn
+    def warn(self, message: str) -> None:
+        """Warn with a UserWarning."""
+        warnings.warn(message, stacklevel=2)
+
+
+class WarningsOnly(SilentReporter):
+    """A `Reporter` that passes on only warnings, to another reporter."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
 
     def warn(self, message: str) -> None:
         """Report a warning."""
-        self._warn(message)
+        self._reporter.warn(message)
 
 
 class Hints:

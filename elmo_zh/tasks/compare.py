@@ -106,7 +106,7 @@ def compare_task(
             vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
             word2vec=word2vec,
             folder=work.path,
-            reporter=WarningsOnly(reporter.warn),
+            reporter=WarningsOnly(reporter),
         )
         runs = study.runs(reporter)
         comparison = study.compared(runs, name=output.name)

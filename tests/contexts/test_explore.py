@@ -260,14 +260,6 @@ def test_collocates_are_counted_around_the_points_of_a_usage(embedder: ElmoEmbed
         assert dict(near) == {word: counts[word] for word, _ in near}
 
 
-def test_usages_have_colours_and_words(data: dict[str, Any]) -> None:
-    usage = data["colourings"]["usage"]
-    for _, _, first, end in data["words"]:
-        own = sorted(set(usage["points"][first:end]))
-        assert [usage["colours"][label] for label in own] == list(range(len(own)))
-    assert len(usage["points"]) == len(data["points"])
-
-
 TEXTS = ("/home/me/a.txt", "/home/me/b/c.txt", "/home/me/b/a.txt")
 
 

@@ -163,12 +163,6 @@ def test_by_slot_the_token_itself_is_not_read(bundle: Path) -> None:
     assert embedder.substitutes(["我们", "吃", "。"], 1, top=2, ranking="slot").best == first.best[:2]
 
 
-def test_no_substitutes_and_a_position_of_numpy(bundle: Path) -> None:
-    embedder = ElmoEmbedder.load(bundle)
-    assert embedder.substitutes(["我们", "苹果"], 1, 0).best == ()
-    assert embedder.substitutes(["我们", "苹果"], np.int64(1)) == embedder.substitutes(["我们", "苹果"], 1)  # type: ignore[arg-type]
-
-
 def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
     options = ("--model", bundle, "--ranking", "slot", "--json")
     by_word = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options).result()

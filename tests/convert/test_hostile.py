@@ -70,7 +70,7 @@ def test_the_sources_are_sound(source: Path, token_source: Path, out: Path) -> N
 
 
 @pytest.fixture
-def _no_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_model_is_built(hdf5_in_its_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Building one, or reading a dataset, would take its memory."""
 
     def fail(*_: object) -> None:
@@ -238,6 +238,7 @@ TOO_MANY = " holds more than 10,000 groups and datasets, which no model needs. I
         (store_virtually, f": {CELL}/B has "),
     ],
 )
+@pytest.mark.usefixtures("hdf5_in_its_process")
 def test_only_plain_datasets_of_the_file_are_read(
     source: Path, out: Path, tmp_path: Path, change: ChangeWeights, told: str
 ) -> None:

@@ -165,6 +165,7 @@ def out(tmp_path: Path) -> Path:
 MODES = {True: "character", False: "token"}
 
 
+@pytest.mark.usefixtures("hdf5_in_its_process")
 @pytest.mark.parametrize("characters", MODES)
 def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, characters: bool) -> None:
     model = Published(characters=characters)

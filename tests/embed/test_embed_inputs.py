@@ -1,7 +1,6 @@
 """`elmo-zh embed` of tables, JSON, archives and paragraphs, and outputs that would replace what is read."""
 
 import json
-import os
 import zipfile
 from pathlib import Path
 
@@ -146,32 +145,3 @@ def test_raw_text_as_segmented_gets_a_hint(sample_run: SampleRun) -> None:
     [line] = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
     assert line.startswith("Warning: raw.txt: 100.0% of the 40 tokens are outside the model's vocabulary")
     assert embed(sample_run, "raw.txt", "--force").stderr.count("Warning: ") == 0
-
-
-def test_an_output_is_never_an_input(sample_run: SampleRun, paragraphs: Path) -> None:
-    content = paragraphs.read_bytes()
-    Path("link").symlink_to(paragraphs)
-    Path("hard").hardlink_to(paragraphs)
-    arguments = ("embed", paragraphs, "--model", sample_run.model, "--force", "--output")
-    for output in (paragraphs, "link", "hard"):
-        told = elmo_zh(*arguments, output).only_error()
-        assert told == (f"{output} is read by this command, so nothing may be written there. Choose another --output.")
-    weights = sample_run.model / "weights.hdf5"
-    assert (
-        elmo_zh(*arguments, weights).only_error().startswith(f"{weights} belongs to {sample_run.model}, which is read")
-    )
-    assert elmo_zh(*arguments, os.devnull).only_error() == (
-        f"{os.devnull} is a device, a pipe or a socket, not a file. Choose another output."
-    )
-    os.mkfifo("pipe")
-    assert elmo_zh(*arguments, "pipe").only_error().startswith("pipe is a device, a pipe or a socket")
-    assert paragraphs.read_bytes() == content
-
-
-def test_a_conversion_replaces_neither_its_source_nor_its_text(sample_run: SampleRun, tmp_path: Path) -> None:
-    model = sample_run.model
-    told = elmo_zh("convert", model, "--output", model, "--force").only_error()
-    assert told == f"{model} is read by this command, so nothing may be written there. Choose another --output."
-    link = tmp_path / "model"
-    link.symlink_to(model, target_is_directory=True)
-    assert "is read by this command" in elmo_zh("convert", model, "--output", link, "--force").only_error()

@@ -389,15 +389,15 @@ def test_characters_beyond_the_basic_plane(bundle: Path, line: str) -> None:
     np.testing.assert_allclose(together, found.vectors, rtol=0, atol=1e-6)
 
 
-def test_a_line_of_ten_thousand_tokens(tmp_path: Path) -> None:
+def test_a_line_of_thousands_of_tokens(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", TOKENS, words=WORDS, text=BY_CHARACTER)
     embedder = ElmoEmbedder.load(folder, "cpu")
     short = ["我吃苹果。", "果", "桃"]
     expected = embedder.embed(short)
-    long = "".join(np.random.default_rng(7).choice([*WORDS, "桃"], 10_000))
+    long = "".join(np.random.default_rng(7).choice([*WORDS, "桃"], 2503))
     first, second, found, third = embedder.embed([*short[:2], long, short[2]])
     assert_all_close([first, second, third], expected)
-    assert found.shape == (L + 1, 10_000, 2 * P)
+    assert found.shape == (L + 1, 2503, 2 * P)
     np.testing.assert_allclose(found, oracle_layers(folder, list(long))[:, 1:-1], rtol=0, atol=1e-5)
 
 

@@ -22,6 +22,8 @@ from elmo_zh.hdf5.foreign import MOST_BYTES, Found, Reader, read_foreign
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.run.files import file_digest
 
+pytestmark = pytest.mark.usefixtures("hdf5_in_its_process")
+
 PATH = Path("some.hdf5")
 CRASHED = (
     "some.hdf5 makes the HDF5 library crash: it is damaged or malicious. Do not use it; get it again from a source"

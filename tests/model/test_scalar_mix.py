@@ -43,12 +43,6 @@ def test_the_mix_is_the_weighted_average_times_gamma(
     assert mix.layer_weights() == pytest.approx([gamma * share for share in shares])
 
 
-def test_three_layers_of_any_shape() -> None:
-    mix = ScalarMix(3, initial_scalar_parameters=[0, math.log(2), math.log(5)])
-    tensors = [torch.full((2, 3, 5, 7), value) for value in (8.0, 16.0, 24.0)]
-    assert_equal(mix(tensors), np.full((2, 3, 5, 7), (8 + 2 * 16 + 5 * 24) / 8))
-
-
 def test_layer_normalisation_is_over_all_numbers_that_count() -> None:
     """Of each layer by itself: 1 to 8 have mean 4.5 and variance 5.25, those of the other layer 1.5 and 31.75."""
     mix = ScalarMix(2, do_layer_norm=True, initial_scalar_parameters=[math.log(3), 0])

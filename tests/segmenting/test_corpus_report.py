@@ -99,7 +99,7 @@ def test_a_hostile_corpus_breaks_nothing(tmp_path: Path) -> None:
         assert any(visible(line) == text for text in shown)
 
 
-@settings(deadline=None, max_examples=503)
+@settings(deadline=None, max_examples=151)
 @given(st.one_of(st.text(st.sampled_from("` |\\<>*_[]a山\u200b\n")), st.text(st.characters())))
 @example("`")
 @example(" ")
@@ -116,7 +116,7 @@ def test_a_code_span_shows_the_text_as_it_is(text: str) -> None:
     assert (rest.type, rest.content) == ("text", " became")
 
 
-@settings(deadline=None, max_examples=211)
+@settings(deadline=None, max_examples=71)
 @given(st.text(st.sampled_from("`|\\<a山 ")))
 def test_a_cell_stays_one(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     folder = tmp_path_factory.mktemp("cell")

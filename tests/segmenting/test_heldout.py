@@ -104,19 +104,6 @@ def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
     assert choose(shuffled, **chosen)[0] == heldout
 
 
-@settings(deadline=None, max_examples=23)
-@given(st.integers(0, 2003), st.integers(1, 17), st.integers(0, 10**6))
-def test_two_thousand_sentences_give_two_hundred_held_out(more: int, longest: int, seed: int) -> None:
-    generator, missing = random.Random(seed), 2000 + more
-    paragraphs = []
-    while missing > 0:
-        paragraphs.append(paragraph(generator.randrange(HASHES), generator.randint(1, longest)))
-        missing -= paragraphs[-1].num_sentences
-    heldout, _ = choose(paragraphs)
-    assert num_sentences(heldout) >= 200
-    assert num_tokens(heldout) <= 200_000
-
-
 @pytest.mark.parametrize("count", [1009, 20_011])
 def test_few_candidates_are_kept_whatever_the_length(count: int) -> None:
     choice = HeldoutChoice(TextConfig(heldout_share=0.0001, heldout_min_sentences=23))

@@ -127,17 +127,6 @@ def test_lines_sources_and_documents(
     assert all(num_bytes >= shard_bytes for num_bytes in writer.sizes[:-1])
 
 
-def test_the_files_of_a_shard_by_hand(tmp_path: Path) -> None:
-    with TextShardWriter(PartWriter(tmp_path, "a"), 100, None) as writer:
-        writer.start_document(2)
-        writer.start_document(3)
-        writer.write("天")
-        writer.write("")
-    shard = TextShard(tmp_path / "a.00000")
-    assert shard.file("txt").read_bytes() == "天\n\n".encode()
-    assert shard.load_runs().tolist() == [[3, 2, 1]]
-
-
 def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
     def fail() -> None:
         with TextShardWriter(PartWriter(tmp_path, "a"), 3, None) as writer:

@@ -188,12 +188,6 @@ def test_tokens_are_read_as_they_were_written(
     assert list(iter_sentences([folder / "out" / "train-00000.txt"])) == sentences
 
 
-def test_a_mark_at_the_start_of_segmented_text_is_a_character_like_others(tmp_path: Path) -> None:
-    """A byte order mark belongs to files that people give, not to those that the stages write."""
-    segment(corpus_of(tmp_path / "c", "\n\ufeff苹果\n"), tmp_path / "out", AS_IT_STANDS)
-    assert list(iter_sentences([tmp_path / "out" / "train-00000.txt"])) == [["\ufeff苹果"]]
-
-
 @settings(deadline=None, max_examples=53)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=23), max_size=7))
 @example(["{|"])

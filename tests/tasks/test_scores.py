@@ -175,12 +175,6 @@ def test_the_interval_is_paired_and_repeats() -> None:
     assert found == bootstrap_difference([first], [second], metric="accuracy", seed=1)
 
 
-def test_trainings_are_averaged() -> None:
-    ones, zeros = np.ones((5, 2)), np.array([[0.0, 1.0]] * 5)
-    found = bootstrap_difference([ones, zeros], [zeros, zeros], metric="accuracy", seed=1)
-    assert (found.value, found.low, found.high) == (0.5, 0.5, 0.5)
-
-
 @pytest.mark.parametrize("of_spans", [False, True])
 def test_intervals_hold_the_truth_nineteen_times_of_twenty(of_spans: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples are drawn from a large population whose difference is known."""

@@ -94,7 +94,7 @@ def test_spans_without_edits_or_characters() -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in UNICODE_FORMS if form != "none"])
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(text=TEXT)
 @example(text="\u1100\u1161\u11a8\u11a8\u1100\u1161")
 @example(text="\u0301\u0316a\u0316\u0301\u0345\u0338")
@@ -192,7 +192,7 @@ def assert_spans_tell_where_text_comes_from(config: TextConfig, raw: str) -> Non
     assert all(normalise(raw[index]) == "" for index in np.flatnonzero(~is_covered))
 
 
-@settings(deadline=None, max_examples=503)
+@settings(deadline=None, max_examples=151)
 @given(st.sampled_from(ALL_SETTINGS), TEXT)
 def test_spans_tell_where_text_comes_from(config: TextConfig, raw: str) -> None:
     assert_spans_tell_where_text_comes_from(config, raw)
@@ -259,7 +259,7 @@ def assert_tokens_come_from_their_places(prepared: TextPreparation, raw: str) ->
 
 
 @pytest.mark.parametrize("segmenter", SEGMENTERS.built_in)
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(form=st.sampled_from(UNICODE_FORMS), is_plain=st.booleans(), raw=TEXT)
 def test_tokens_come_from_their_places(segmenter: str, form: str, is_plain: bool, raw: str) -> None:
     assert_tokens_come_from_their_places(preparation(segmenter, form, is_plain), raw)

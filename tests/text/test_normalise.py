@@ -43,7 +43,7 @@ def test_defaults(raw: str, expected: str) -> None:
     assert normaliser(TextConfig())(raw) == expected
 
 
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(TEXT, st.sampled_from(COMBINATIONS))
 @example("e\n\u200b\u0301", TextConfig())
 @example("\u1100\u200b\u1161", TextConfig())
@@ -53,7 +53,7 @@ def test_twice_is_once(text: str, config: TextConfig) -> None:
     assert normalise(once) == once
 
 
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(TEXT, st.sampled_from(COMBINATIONS))
 def test_what_the_result_may_hold(text: str, config: TextConfig) -> None:
     result = normaliser(config)(text)
@@ -80,7 +80,7 @@ def test_plain_chinese_is_left_alone(text: str) -> None:
 LINE = st.lists(st.one_of(TEXT, st.sampled_from([" ", "。", "今天很好", "１", "…"])), max_size=7)
 
 
-@settings(deadline=None, max_examples=307)
+@settings(deadline=None, max_examples=101)
 @given(LINE, st.sampled_from(COMBINATIONS))
 @example(["e", "\u0301"], TextConfig())
 @example(["今天。", " 很好 ", " 。"], TextConfig())
@@ -98,7 +98,7 @@ def test_sentences_of_a_line_are_each_normalised_alone(texts: list[str], config:
     assert sum(map(len, found)) == sum(map(len, texts)) + difference
 
 
-@settings(deadline=None, max_examples=307)
+@settings(deadline=None, max_examples=101)
 @given(TEXT, st.sampled_from(COMBINATIONS), st.integers(0, 23), st.integers(0, 23))
 def test_what_a_step_leaves_it_leaves_in_pieces_too(text: str, config: TextConfig, start: int, end: int) -> None:
     for step in normaliser(config).steps:

@@ -75,12 +75,6 @@ def test_a_stream_worked_out_by_hand() -> None:
     assert second.keep[:, 0, 0].tolist() == [1, 0, 1]
 
 
-def test_shapes_and_types() -> None:
-    batch = streams(distinct_sentences([2, 5, 3]), batch_size=7, unroll_steps=11).next_batch()
-    assert (batch.inputs.shape, batch.targets.shape, batch.keep.shape) == ((2, 11, 7), (2, 11, 7), (11, 7, 1))
-    assert (batch.inputs.dtype, batch.targets.dtype, batch.keep.dtype) == (torch.int64, torch.int64, torch.float32)
-
-
 @settings(deadline=None, max_examples=71)
 @given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
 def test_every_sentence_of_an_epoch_comes_once(
@@ -129,13 +123,6 @@ def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: p
         pools = [order.pool(epoch, pool).tolist() for pool in range(order.num_pools)]
         assert all(0 < len(pool) <= 6 for pool in pools)
         assert sorted(chain(*pools)) == list(range(num_sentences))
-
-
-def test_the_seed_decides_the_order() -> None:
-    one, again, other = (ShuffledOrder(211, seed).pool(2, 0).tolist() for seed in (3, 3, 7))
-    assert one == again
-    assert one != other
-    assert one != sorted(one)
 
 
 def test_the_order_of_sentences_is_that_of_the_first_version() -> None:

@@ -152,16 +152,6 @@ def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus:
     assert contents_alone(run) == before
 
 
-def test_a_refused_change_leaves_the_settings_of_the_run_alone(run: Path, sample_run: SampleRun) -> None:
-    """Or else the command that worked before would be refused as well."""
-    before = contents_alone(run)
-    arguments = ("pipeline", sample_run.corpus, "--run", run)
-    answer = elmo_zh(*arguments, "--set", "train.learning_rate=0.01")
-    assert_refused(answer, run, "train.learning_rate 0.004 -> 0.01")
-    assert contents_alone(run) == before
-    assert elmo_zh(*arguments).status == 0
-
-
 def test_an_interrupted_training_is_protected_too(untrained_run: Path) -> None:
     run = untrained_run
     with changed_loss(3, sending(signal.SIGINT)):
@@ -330,16 +320,6 @@ def test_the_best_checkpoint_is_kept_and_exported(best_is_step_20: Path, tmp_pat
         assert training.get("heldout_set") == heldout_set
     told = elmo_zh(*arguments, "--checkpoint", "21").only_error()
     assert told == f"There is no checkpoint 21 in {run / 'checkpoints'}. Available: best, last, 20, 90, 100."
-
-
-def test_export_replaces_a_bundle_only_with_force_and_other_files_never(run: Path, tmp_path: Path) -> None:
-    output = shutil.copytree(run / "model", tmp_path / "mine")
-    arguments = ("export", "--run", run, "--output", output)
-    refused = f"{output} exists already. Choose another --output, or replace a model with --force."
-    assert elmo_zh(*arguments).only_error() == refused
-    assert elmo_zh(*arguments, "--force").status == 0
-    (output / "bundle.json").unlink()
-    assert elmo_zh(*arguments, "--force").only_error() == refused
 
 
 def test_a_run_without_heldout_text_is_trained_with_a_warning(sample_run: SampleRun, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Output formats, one writer per module, each turning blocks of lines into a file or folder in bounded memory."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -180,23 +179,14 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
     getattr(choose_writer(form), "check", lambda: None)()
 
 
-# How outputs begin: JSON lines, word2vec, and the formats in which the attributes are near the start or the end.
-_HEADS = re.compile(rb'\{"line": \d+, "tokens": \[|\d+ \d+\n')
-_WITH_ATTRIBUTES, _END_BYTES = (b"\x89HDF", b"PAR1"), 2**16
-
-
 def is_output(path: Path, form: OutputForm) -> bool:
     """Return whether a path may hold an output of embed: of a built-in format, or with the suffix of a plug-in's."""
-    if form.format not in OUTPUT_FORMATS.built_in and path.suffix == output_suffix(form):
+    if path.is_file() and not path.stat().st_size:
         return True
-    if path.is_dir():
-        return (path / "vectors.npy").is_file() and (path / "info.json").is_file()
-    with path.open("rb") as file:
-        head = file.read(_END_BYTES)
-        file.seek(max(0, path.stat().st_size - _END_BYTES))
-        ends = head + file.read()
-    has_attributes = head.startswith(_WITH_ATTRIBUTES) and b"layers" in ends and b"segmenter" in ends
-    return not head or has_attributes or _HEADS.match(head) is not None
+    built_in = [OUTPUT_FORMATS.load(name) for name in OUTPUT_FORMATS.built_in]
+    if any(writer.is_output(path) for writer in built_in):
+        return True
+    return form.format not in OUTPUT_FORMATS.built_in and path.suffix == output_suffix(form)
 
 
 def require_matching_suffix(output: Path, form: OutputForm) -> None:

@@ -11,6 +11,8 @@ from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".jsonl"
 
+# The start of each line.
+_FIRST_BYTES = b'{"line": '
 _DIGITS = 6
 # Measured size of a number with its sign, comma and space.
 _NUMBER_BYTES = 11
@@ -19,6 +21,14 @@ _NUMBER_BYTES = 11
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
     return contents.vector_bytes // np.dtype(contents.dtype).itemsize * _NUMBER_BYTES + contents.num_tokens * 30
+
+
+def is_output(path: Path) -> bool:
+    """Return whether a file was written by this module."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES and b'"tokens": [' in file.read(64)
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

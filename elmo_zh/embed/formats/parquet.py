@@ -20,6 +20,7 @@ from elmo_zh.invocation import install_line
 
 SUFFIX = ".parquet"
 
+_FIRST_BYTES = b"PAR1"
 # Measured sizes, compressed: a token with its text in a row per line, and what a row per token adds.
 _TOKEN_BYTES, _TOKEN_ROW_BYTES = 16, 12
 # Lines repeated in rows of tokens are numbers in a dictionary, which must never become too large to be one.
@@ -38,6 +39,24 @@ def check() -> None:
 def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file."""
     return contents.vector_bytes + contents.num_tokens * (_TOKEN_BYTES + _TOKEN_ROW_BYTES)
+
+
+def is_output(path: Path) -> bool:
+    """Return whether a file was written by this module or, without pyarrow, whether it is any Parquet file."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
+            return False
+    if importlib.util.find_spec("pyarrow") is None:
+        return True
+    import pyarrow.parquet
+
+    try:
+        attributes = pyarrow.parquet.read_schema(path).metadata or {}
+    except (OSError, ValueError):
+        return False
+    return b"layers" in attributes and b"segmenter" in attributes
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

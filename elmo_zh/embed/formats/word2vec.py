@@ -5,6 +5,7 @@ left out and counted.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,14 @@ def estimate_bytes(contents: Contents) -> int:
     """Return the approximate size of the file; the number of distinct words is guessed by Heaps' law (Heaps 1978)."""
     num_words = min(contents.num_tokens, int(_HEAPS_FACTOR * math.pow(contents.num_tokens, _HEAPS_EXPONENT)))
     return num_words * (contents.dimension * _NUMBER_BYTES + _WORD_BYTES)
+
+
+def is_output(path: Path) -> bool:
+    """Return whether a file starts like this format, with the numbers of words and dimensions."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return re.match(rb"\d+ \d+\n", file.read(64)) is not None
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

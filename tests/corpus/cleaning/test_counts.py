@@ -68,7 +68,7 @@ def test_examples_are_the_first_five() -> None:
     assert counts.steps["remove_control"].lines == 7
 
 
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(LINES, st.lists(st.integers(0, 23), max_size=5))
 def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) -> None:
     whole = counts_of(lines)
@@ -82,7 +82,7 @@ def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) 
     assert list(merged.steps) == list(whole.steps)
 
 
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(LINES, st.randoms(use_true_random=False))
 def test_the_order_of_lines_changes_examples_only(lines: list[str], generator: object) -> None:
     shuffled = list(lines)

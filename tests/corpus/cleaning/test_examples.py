@@ -26,7 +26,7 @@ def test_visible(text: str, expected: str) -> None:
     assert visible(text) == expected
 
 
-@settings(deadline=None, max_examples=307)
+@settings(deadline=None, max_examples=101)
 @given(st.text(st.characters(), max_size=43))
 def test_what_is_shown_can_be_seen_and_read_back(text: str) -> None:
     shown = visible(text)

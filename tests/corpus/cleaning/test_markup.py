@@ -92,7 +92,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=997)
+@settings(deadline=None, max_examples=211)
 @given(st.lists(PIECES, max_size=19).map("".join))
 @example("&amp;amp;lt;b&gt;''[[''甲''|''乙'']]''")
 def test_twice_is_once(line: str) -> None:
@@ -101,7 +101,7 @@ def test_twice_is_once(line: str) -> None:
     assert len(once) <= len(line)
 
 
-@settings(deadline=None, max_examples=211)
+@settings(deadline=None, max_examples=71)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="<&[{'=_|"), max_size=43))
 def test_nothing_happens_without_a_sign(line: str) -> None:
     """So that one look for these signs tells which lines to take to pieces."""

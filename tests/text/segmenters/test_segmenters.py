@@ -61,7 +61,7 @@ RULES = st.text(st.sampled_from("abC12+#&._%-的国T恤天气很好𠮷㐂龦 �
 
 
 @pytest.mark.parametrize("segmenter", SEGMENTERS.built_in)
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(text=TEXT, jieba_hmm=st.booleans(), is_normalised=st.booleans())
 def test_no_character_is_lost(segmenter: str, text: str, jieba_hmm: bool, is_normalised: bool) -> None:
     prepared = preparation(segmenter, jieba_hmm, is_normalised)
@@ -85,7 +85,7 @@ def test_no_character_of_a_very_long_run_is_lost(segmenter: str, unit: str) -> N
     assert all(token and " " not in token for token in tokens)
 
 
-@settings(deadline=None, max_examples=307)
+@settings(deadline=None, max_examples=101)
 @given(text=st.one_of(TEXT, RULES), jieba_hmm=st.booleans())
 @example(text=DIFFERENT_ALONE, jieba_hmm=True)
 @example(text=DIFFERENT_ALONE, jieba_hmm=False)
@@ -112,7 +112,7 @@ def segment_with_user_words(segmenter: str) -> Segmenter:
         return segment_with(segmenter, path)
 
 
-@settings(deadline=None, max_examples=151)
+@settings(deadline=None, max_examples=53)
 @given(text=st.text("天气很好国的aB1- 。𠮷", max_size=17))
 def test_a_user_dictionary_does_the_same_to_both(text: str) -> None:
     # 好好 and 好, or 好 and 好好: the two are equally probable, and the last bit of a sum decides.
