@@ -65,7 +65,7 @@ def check_whole_number(
     *,
     kinds: tuple[type[Exception], type[Exception]] = (ValueError, ValueError),
 ) -> int:
-    """Return a whole number from `least` to `most`; `kinds` are the errors for other values and for other numbers."""
+    """Return a whole number from `least` to `most`; `kinds` are the errors for other values and other numbers."""
     if is_whole_number(value) and value >= least and (most is None or value <= most):
         return int(value)
     expected = f"a whole number of {least} or more" if most is None else f"a whole number from {least} to {most}"

@@ -98,7 +98,7 @@ class _Template:
 
 
 class Translator:
-    """Translates finished messages by templates with named gaps, such as {path}, to their translations."""
+    """Translates finished messages with a catalogue of templates, whose gaps are named, such as {path}."""
 
     def __init__(self, messages: Mapping[str, str]) -> None:
         # Those with conversions are click's own; it fills their gaps itself.

@@ -34,7 +34,7 @@ _OTHER_FOLDERS = (
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
-    """Return the folder of a bundle, given as a path or, where there is no such path, as an installed model's name."""
+    """Return the folder of a bundle, given as a path or by the name of an installed model; a path comes first."""
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path

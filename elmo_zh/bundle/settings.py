@@ -19,7 +19,7 @@ from elmo_zh.run.reporter import Reporter
 
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:
-    """Return the settings of section model that fit a bundle's weights, as far as these determine them."""
+    """Return the settings of section model that a bundle's weights determine, by name."""
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
@@ -37,7 +37,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
 def adopt_bundle(
     config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
 ) -> Config:
-    """Return the settings of a run that starts from a bundle: its section model, and room for words of the text."""
+    """Return the settings of a run that starts from a bundle: its section model, and room for new words."""
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(

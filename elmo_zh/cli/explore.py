@@ -119,7 +119,7 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels in a table; for the sample text, or part of it, by default the senses marked in it."""
+    """Return the labels in a table, by default the senses marked in the sample text."""
     from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
 
@@ -134,7 +134,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
-    """Return the choice with its words and those of its file, by count; warn of words that the index lacks."""
+    """Return the choice with the words of its file added; warn of words that the index lacks."""
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
     from elmo_zh.explore.points import by_count

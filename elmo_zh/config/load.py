@@ -27,7 +27,7 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
 
 def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
-    """Return `base` changed by a TOML file, which may be a shipped one's name, and then by assignments."""
+    """Return `base` changed by a TOML file, or the shipped one of that name, and then by assignments."""
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
     kind = ConfigError if problems or any(of_file.problems()) else OptionError
@@ -218,7 +218,7 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens, without later ones at their default."""
+    """Return the settings that decide how a line becomes tokens; those added later only if they are set."""
     settings = result_settings(config, without=(*without, *CORPUS))
     return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
 

@@ -30,7 +30,7 @@ _ARCHIVE_ERRORS = (
 
 @contextmanager
 def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
-    """Yield the folder of a model's files; an archive is unpacked to `unpacked` in the meantime."""
+    """Yield the folder of a model's files; an archive is temporarily unpacked to `unpacked`."""
     if source.is_dir():
         yield source
         return

@@ -33,7 +33,7 @@ _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these 512 bytes is a tar archive: old ones have no mark but a checksum."""
+    """Return whether a file that starts with these 512 bytes is a tar archive, by the checksum in the first header."""
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
     except tarfile.HeaderError:

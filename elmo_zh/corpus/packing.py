@@ -67,7 +67,7 @@ def _damage(name: str, message: str) -> CorpusError:
 
 
 class Allowance:
-    """The number of bytes to which all compressed members of an archive together may unpack."""
+    """Limit on the bytes that all compressed members of one archive unpack to."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -132,7 +132,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, by path, each once; in folders only texts, and no outputs of ours."""
+    """Return the files that paths and globs name, each once; from folders only texts that elmo-zh did not write."""
     found = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
     paths = sorted({path.resolve(): path for path in sorted(found.texts, reverse=True)}.values())
@@ -310,7 +310,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return why an address cannot be fetched, from the system if possible: libraries wrap its reason several times."""
+    """Return why an address cannot be fetched: the system's reason if there is one, which libraries wrap."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:

@@ -11,7 +11,7 @@ from elmo_zh.text.segmenters.registry import split_tokens
 
 
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, perhaps compressed; segmented text may begin with U+FEFF (not `drop_mark`)."""
+    """Yield the lines of a UTF-8 file, unpacked if needed, without the byte order mark unless `drop_mark` is false."""
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)

@@ -92,7 +92,7 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put a marker, () or (C,), around each sentence, (B, T) or (B, T, C); return the values and mask, (B, T + 2)."""
+    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return the values and their mask, (B, T + 2)."""
     batch_size, num_tokens = mask.shape
     lengths = mask.sum(dim=1, keepdim=True)
     begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))

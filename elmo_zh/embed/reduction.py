@@ -27,7 +27,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce activations (L + 1, n, 2P) of a line to (n, 2P), unless all layers stay; pooling drops the axis n."""
+        """Reduce the activations of a line, (L + 1, n, 2P); one layer or a mix has (n, 2P), and pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 

@@ -215,7 +215,7 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return at most `top` rows by falling score, earlier ones first, but none with -inf, int64, shape (n,)."""
+    """Return the `top` rows with the highest scores above -inf, ties in their order, int64, shape (n,)."""
     count = min(top, int(np.count_nonzero(scores > -np.inf)))
     if not count:
         return np.empty(0, np.int64)

@@ -121,7 +121,7 @@ class TextTokens:
         reporter: Reporter,
         longest: int = 0,
     ) -> TokenCounts:
-        """Write missing tokens, in pieces of `longest` if not 0, and return all counts; refuse a changed text."""
+        """Write missing tokens, of lines cut at `longest` characters unless 0, and return all counts."""
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():
             counts.add(TokenCounts(**figures))

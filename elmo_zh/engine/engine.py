@@ -30,7 +30,7 @@ class Engine(Protocol):
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Yield tasks, taken as workers become free, with the results of `work`, which they import, as they finish."""
+        """Yield each task with the result of `work`, in the order in which they finish; tasks are taken one by one."""
 
 
 class ThisProcess:
@@ -149,7 +149,7 @@ class _Processes:
 
 
 def _start_tracker() -> None:
-    """Start Python's semaphore tracker so that a closed terminal does not end it first, which would be a traceback."""
+    """Start Python's semaphore tracker so that closing the terminal does not end it before this process."""
     if not hasattr(signal, "SIGHUP"):
         return
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # which the new process inherits

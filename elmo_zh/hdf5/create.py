@@ -10,6 +10,6 @@ import h5py
 
 @contextmanager
 def create_hdf5(path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new HDF5 file, through a Python file: HDF5's own driver crashes on a full disk, this is an OSError."""
+    """Yield a new HDF5 file that raises OSError on a full disk, where HDF5's own file driver would crash."""
     with path.open("w+b") as raw, h5py.File(raw, "w", **options) as file:
         yield file

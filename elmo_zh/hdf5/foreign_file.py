@@ -44,7 +44,7 @@ class ForeignFile:
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds floats of these shapes, no dataset under many names."""
+        """Raise BundleError unless the file itself holds datasets of these shapes, as floats and under few names."""
         names = Counter[int]()
         for name, shape in shapes.items():
             self._check_array(name, shape)

@@ -1,4 +1,4 @@
-"""Read datasets of untrusted files, and nothing outside a file, with sizes known before memory is allocated."""
+"""Functions that read datasets of untrusted files, touching nothing else, with sizes known before memory is used."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -51,7 +51,7 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Say how much disk space an output needs and how much is free; OutputError if not even half an estimate is."""
+    """Return a text on the disk space needed and free; raise OutputError if not even half of an estimate is free."""
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"

@@ -139,7 +139,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn a full disk's error into one that names the output and its size; name the file that grows too large too."""
+    """Turn a full disk's error into one that names the output and its size; a file too large gets its name too."""
     try:
         yield
     except Exception as error:

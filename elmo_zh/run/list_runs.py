@@ -14,7 +14,7 @@ from elmo_zh.run.reporter import aligned, format_bytes, format_date
 
 
 def list_runs(folder: Path) -> dict[str, Any]:
-    """Return a description of each run in a folder and its subfolders, newest first, also of those still training."""
+    """Return a description of each run in a folder and its subfolders, finished or not, newest first."""
     latest = (folder / LATEST.name).resolve() if (folder / LATEST.name).is_dir() else None
     runs = [_describe(path, is_latest=path.resolve() == latest) for path in iter_runs(folder)]
     runs.sort(key=lambda run: run["finished_at"] or run["started_at"], reverse=True)

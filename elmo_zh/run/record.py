@@ -167,7 +167,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
-    """Return the digest of a file outside the run for a stage's settings; later, the recorded one."""
+    """Return the digest of a file outside the run, or the recorded one if the stage has begun and the file is gone."""
     is_own = run.holds(path)
     if path.is_file() and not is_own:
         return file_digest(path)
@@ -258,7 +258,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return digest, size and time stamp of each file; files with the size and stamp in `known` are not read again."""
+    """Return the digest, size and time stamp of each file, the digest from `known` if the others are the same."""
     described = {}
     for name, path in files.items():
         status = path.stat()
@@ -302,7 +302,7 @@ def later_stages(stage: str) -> tuple[str, ...]:
 
 
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError for changed settings that do not affect a stage, but what other stages have made."""
+    """Raise RunError for changed settings that this stage does not use, but that other stages have used."""
     for other in others:
         if changes := list(_changes(other, stage, run, before, config)):
             command = "segment CORPUS" if other == "segment" else other

@@ -139,7 +139,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rows of a table, a Chinese character two columns wide; columns in `left` are left-aligned."""
+    """Yield the rows of a table, in which a Chinese character is two columns wide; `left` columns are left-aligned."""
     rows = [[*map(translate, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -1,4 +1,4 @@
-"""Second step of the segment stage: find repeated lines by their keys, each task in a part of the range of keys."""
+"""Second step of the segment stage: find repeated lines by their keys, in tasks that divide the range of keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

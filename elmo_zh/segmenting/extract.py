@@ -67,7 +67,7 @@ def _split(task: tuple[NumberedSource, TextConfig, int]) -> list[ByteRange]:
 
 
 def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, engine: Engine) -> Iterator[ExtractTask]:
-    """Yield the extraction tasks of a corpus in order, each one range or several sources of `shard_bytes`."""
+    """Yield the extraction tasks of a corpus in order: parts of a large source, or several small sources."""
     large = [each for each in sources if each.stamp.num_bytes > shard_bytes]
     splits = [(each, config, shard_bytes) for each in large]
     ranges = {each.number: found for (each, *_), found in engine.run(_split, splits)}

@@ -94,7 +94,7 @@ def segment_corpus(
     reporter: Reporter,
     engine_choice: EngineChoice | None = None,
 ) -> SegmentedCorpus:
-    """Segment a corpus into `output`/{train,heldout}-*.txt, beside them .documents, replacing that folder."""
+    """Segment a corpus into `output`/{train,heldout}-*.txt with .documents, replacing that folder at the end."""
     # Raise the error for a missing package or a bad dictionary here, once and by its name, and not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:

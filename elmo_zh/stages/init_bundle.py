@@ -43,7 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings, but for those `named`, with section model and a new run's section text from its bundle."""
+    """Return the settings with those that the bundle determines: section model, in a new run also text."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config

@@ -38,7 +38,7 @@ def vocab(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Build the vocabulary, first adopting the model settings, but for those `named`, of the bundle with the words."""
+    """Build the vocabulary, first adopting the model settings that are not `named` from the bundle with the words."""
     config = with_resolved_init(run, config, ("vocab",))
     text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
     config = adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)

@@ -62,7 +62,7 @@ class Normaliser:
         return self._normalised(text, self._steps_for(text), None)
 
     def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
-        """Return the sentence texts of a line, each normalised separately, unless a check finds nothing to do."""
+        """Return the sentence texts of a line, each normalised separately, after a quick check of the whole line."""
         steps = self._steps_for(line)
         if not steps:
             return list(sentences)
@@ -257,7 +257,7 @@ def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
 
 @cache
 def _may_join(decomposed: str, character: str) -> bool:
-    """Return whether a form may combine or reorder a character with those before it; else nothing moves across it."""
+    """Return whether a Unicode form may combine a character with those before it, or reorder them."""
     first = normalize(decomposed, character)[0]  # type: ignore[arg-type]
     return combining(first) != 0 or first in _later_characters()
 

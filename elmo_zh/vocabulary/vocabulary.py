@@ -36,7 +36,7 @@ class Vocabulary:
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
     def find_subwords(self, word: str) -> list[str]:
-        """Split a word into other words of the vocabulary, the longest first from the left; skip what is in none."""
+        """Split a word into shorter words of the vocabulary, always the longest match from the left."""
         subwords, start = [], 0
         while start < len(word):
             longest = min(len(word) if start else len(word) - 1, start + self._longest)
@@ -130,7 +130,7 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class UnknownWords(Generic[Word]):
-    """Counts of unknown words; with many thousands of distinct ones, a little too low for frequent ones."""
+    """Counts of unknown words, a little too low if there are many thousands of distinct ones."""
 
     def __init__(self) -> None:
         self.counts: Counter[Word] = Counter()

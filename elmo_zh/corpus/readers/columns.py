@@ -75,7 +75,7 @@ def num_han_of(rows: Rows, column: int) -> int:
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
-    """Return the field with a known name, an outermost one first, and about as much text as any other; else None."""
+    """Return the outermost field with a known name and about as much text as any other, or None."""
     known = [path for path in num_han if _last_key(path) in KNOWN_NAMES]
     most_known = max((num_han[path] for path in known), default=0)
     most = max(num_han.values(), default=0)
@@ -111,7 +111,7 @@ def text_column(sample: Rows) -> tuple[int | None, bool]:
 
 
 def has_header(sample: Rows, *, text: int | None = None, label: int | None = None) -> bool:
-    """Return whether the first row certainly names the columns: its label, text or a number differs from all below."""
+    """Return whether the first row certainly names the columns, since it differs from all other rows."""
     first, rest = sample[0], sample[1:]
     if label is not None:
         return _is_no_label(first[label].strip() if label < len(first) else "", cells_of(rest, label))
@@ -151,7 +151,7 @@ class Columns(NamedTuple):
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of texts and label by their names in the first row, and missing ones by content; else None."""
+    """Return the columns of texts and label by their names in the first row, or None; content finds missing ones."""
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
     labels = _named_labels(rows, header, numbers=numbers)

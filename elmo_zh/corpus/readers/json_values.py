@@ -60,7 +60,7 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
 def read_json_records(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield each item of the outermost array, wherever it is, that holds text of the field; also those without text."""
+    """Yield each item, even without text, of the outermost array that holds text of the field."""
     paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
     has_text = False

@@ -1,4 +1,4 @@
-"""The text in records, and the formats CSV, TSV and JSON lines; a field is named by its path of keys, with dots."""
+"""The text in records of CSV, TSV and JSON lines; fields are named by their path of keys, joined by dots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -118,7 +118,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
 def json_records(
     text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
 ) -> Iterator[Any]:
-    """Yield the record of each line that is not blank; without `bad`, which counts the others, they are errors."""
+    """Yield the record of each line that is not blank; lines that are not JSON are counted in `bad`, or an error."""
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
