@@ -130,7 +130,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
 def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
     from elmo_zh.contexts.line_scorer import LineScorer
-    from elmo_zh.contexts.score_pairs import accuracies, iter_pair_scores, parse_pair_columns
+    from elmo_zh.contexts.score_lines import accuracies, iter_pair_scores, parse_pair_columns
 
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:

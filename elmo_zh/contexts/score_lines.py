@@ -1,17 +1,22 @@
-"""Scores of all lines in texts, saved in parts from which an interrupted command resumes."""
+"""Scores of all lines in texts, saved in parts from which an interrupted command resumes; and of minimal pairs."""
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.corpus.readers.formats import Record
+from elmo_zh.corpus.readers.record_texts import parse_fields
 from elmo_zh.engine.engine import Engine, LoadedOnce
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
 from elmo_zh.text.windows import iter_windows
 
@@ -19,6 +24,7 @@ from elmo_zh.text.windows import iter_windows
 # lines of a part are scored once.
 PART_LINES = 2048
 PART_CHARACTERS = 200_000
+_PAIRS = 500
 
 
 class TextLine(NamedTuple):
@@ -120,3 +126,91 @@ def iter_finished_lines(scores: LineScores, work: WorkFolder) -> Iterator[Scored
 
 def _path(work: WorkFolder, number: int) -> Path:
     return work.path / f"{part_name(number)}.scores"
+
+
+# Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScore:
+    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words."""
+
+    first: str  # the sentence that should be more probable
+    second: str
+    group: str  # the kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds
+    first_nats: float
+    second_nats: float
+    first_perplexity: float  # ignores length and the spelling of unknown words
+    second_perplexity: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first sentence is strictly more probable."""
+        return self.first_nats < self.second_nats
+
+    @property
+    def is_right_by_perplexity(self) -> bool:
+        """Whether the first sentence has the lower perplexity, the measure that SLING compares."""
+        return self.first_perplexity < self.second_perplexity
+
+
+def parse_pair_columns(given: str) -> tuple[str, ...]:
+    """Return the columns named in FIRST,SECOND or FIRST,SECOND,GROUP, as names or numbers from 1."""
+    names = parse_fields(given)
+    if len(names) not in (2, 3):
+        raise ConfigError(
+            f"--pairs {given!r} names {counted(len(names), 'column')}. Give FIRST,SECOND or FIRST,SECOND,GROUP."
+        )
+    return names
+
+
+def iter_pair_scores(
+    scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
+) -> Iterator[PairScore]:
+    """Yield the score of each record in texts whose text field is the first of these columns."""
+    pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
+    with reporter.progress("pairs", unit="pairs") as progress:
+        for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
+            scores = scorer.score([sentence for first, second, _ in window for sentence in (first, second)])
+            for (first, second, group), own, other in zip(window, scores[::2], scores[1::2], strict=True):
+                yield PairScore(
+                    first=first,
+                    second=second,
+                    group=group,
+                    first_nats=own.mean_nats + own.spelling_nats,
+                    second_nats=other.mean_nats + other.spelling_nats,
+                    first_perplexity=own.perplexity or math.inf,
+                    second_perplexity=other.perplexity or math.inf,
+                )
+            progress.update(len(window))
+
+
+def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> Iterator[tuple[str, str, str]]:
+    for number, record in enumerate(text.records_if_text(reporter)):
+        second, *group = (_cell(record, name, text, number) for name in names[1:])
+        if not record.line.strip() or not second.strip():
+            source, line = text.place(number)
+            raise CorpusError(f"{source}: record {line + 1} lacks a sentence. Complete or remove it.")
+        yield record.line, second, "".join(group)
+
+
+def _cell(record: Record, name: str, text: InputText, number: int) -> str:
+    own = record.columns.get(name, record.columns.get(f"column {name}"))
+    if own is None:
+        source, line = text.place(number)
+        raise CorpusError(
+            f"{source}: record {line + 1} has no column {name} besides the first sentence; it has"
+            f" {', '.join(record.columns) or 'none'}. Name the columns: --pairs FIRST,SECOND"
+        )
+    return own
+
+
+def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
+    """Return the number of pairs and of correct judgements in each group, in order of first appearance."""
+    totals = Counter(each.group for each in scores)
+    right = Counter(each.group for each in scores if each.is_right)
+    by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)
+    return {
+        group: {"pairs": total, "right": right[group], "right_by_perplexity": by_perplexity[group]}
+        for group, total in totals.items()
+    }

@@ -18,7 +18,7 @@ from elmo_zh.inspection.segmented_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_C
 from elmo_zh.invocation import program
 from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import can_draw, name_corpus, save_picture
-from elmo_zh.pictures.coverage import coverage_figure
+from elmo_zh.pictures.runs import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names, finished_stages

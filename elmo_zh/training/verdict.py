@@ -16,7 +16,7 @@ from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import program, train_command, train_option
 from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
-from elmo_zh.pictures.training import training_figure
+from elmo_zh.pictures.runs import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names
 from elmo_zh.run.reporter import Reporter, counted, format_seconds

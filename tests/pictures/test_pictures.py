@@ -30,9 +30,8 @@ from elmo_zh.pictures.canvas import (
     spread,
     ticks_of_logarithms,
 )
-from elmo_zh.pictures.coverage import coverage_figure
+from elmo_zh.pictures.runs import coverage_figure, training_figure
 from elmo_zh.pictures.tasks import confusion_figure
-from elmo_zh.pictures.training import training_figure
 from elmo_zh.pictures.usages import usages_figure
 
 BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
