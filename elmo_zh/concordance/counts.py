@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from elmo_zh.concordance.lines import Concordance
 from elmo_zh.concordance.token_table import TokenTable
@@ -97,9 +98,8 @@ def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Float
     expected = rows * columns / total
     rest = first - observed, second - observed, total - first - second + observed
     found = np.stack([np.stack([observed, rest[0]]), np.stack([rest[1], rest[2]])])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(found > 0, found * np.log(found / expected), 0.0)
-    return np.asarray(np.copysign(2 * terms.sum(axis=(0, 1)).clip(0), observed - expected[0, 0]))
+    likelihood = 2 * rel_entr(found, expected).sum(axis=(0, 1)).clip(0)
+    return np.asarray(np.copysign(likelihood, observed - expected[0, 0]))
 
 
 @dataclass(frozen=True, kw_only=True)

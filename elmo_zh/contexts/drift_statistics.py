@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 Vectors = NDArray[np.float64]
 # By name the distances of two groups, and the spread within each: an array of one number for each division.
@@ -98,14 +99,10 @@ class _Groups(NamedTuple):
             "apd": apd,
             "excess": apd - (self.spreads + other.spreads) / 2,
             "prt": 1 - product / np.where(norms > 0, norms, 1),
-            "jsd": _entropy((first + second) / 2) - (_entropy(first) + _entropy(second)) / 2,
+            "jsd": (entr((first + second) / 2) - (entr(first) + entr(second)) / 2).sum(axis=1) / np.log(2),
             "old_spread": self.spreads,
             "new_spread": other.spreads,
         }
-
-
-def _entropy(shares: Vectors) -> Vectors:
-    return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1))
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:

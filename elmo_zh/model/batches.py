@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.token_encoder import TokenInputs
@@ -44,13 +45,9 @@ def iter_length_sorted(lengths: Sequence[int], batch_tokens: int) -> Iterator[li
 
 def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
     """Return ids (int64) and mask (bool), both of shape (B, T), for sentences marked with <S> and </S>."""
-    length = max(len(sentence) for sentence in sentences)
-    ids = np.zeros((len(sentences), length), np.int64)
-    mask = np.zeros((len(sentences), length), np.bool_)
-    for row, sentence in enumerate(sentences):
-        ids[row, : len(sentence)] = sentence
-        mask[row, : len(sentence)] = True
-    return torch.from_numpy(ids), torch.from_numpy(mask)
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    ids = pad_sequence([torch.from_numpy(sentence) for sentence in sentences], batch_first=True)
+    return ids, torch.arange(ids.shape[1]) < lengths[:, None]
 
 
 def build_lexicon(bilm: BiLM, vocabulary: Vocabulary | None, alphabet: Alphabet) -> Lexicon:

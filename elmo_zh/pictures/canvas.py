@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from elmo_zh.language import chosen_language, translate
 from elmo_zh.run.files import atomic_path
 
@@ -190,21 +192,10 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
 
 def spread(places: Sequence[float], distance: float) -> list[float]:
     """Move ascending positions apart to a minimum distance; those too close spread around their common centre."""
-    groups: list[list[float]] = []
-    for place in places:
-        groups.append([place])
-        while len(groups) > 1 and _start(groups[-1], distance) < _end(groups[-2], distance) + distance:
-            last = groups.pop()
-            groups[-1] += last
-    return [_start(group, distance) + number * distance for group in groups for number in range(len(group))]
+    from scipy.optimize import isotonic_regression
 
-
-def _start(group: Sequence[float], distance: float) -> float:
-    return sum(group) / len(group) - (len(group) - 1) / 2 * distance
-
-
-def _end(group: Sequence[float], distance: float) -> float:
-    return _start(group, distance) + (len(group) - 1) * distance
+    steps = distance * np.arange(len(places))
+    return [float(place) for place in isotonic_regression(places - steps).x + steps] if places else []
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
