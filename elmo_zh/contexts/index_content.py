@@ -166,15 +166,12 @@ class _TextWriter:
 def _spans(block: TextBlock) -> NDArray[np.int32]:
     """Return the start and end of each token within its line, int32, shape (N, 2)."""
     if block.character_offsets is None:
-        return np.concatenate([np.empty((0, 2), np.int32), *_segmented_spans(block)])
+        lines = zip(block.iter_lines(), block.texts, strict=True)
+        spans = (find_tokens(text.decode(), [each.decode() for each in block.tokens[own]]) for (_, own), text in lines)
+        return np.concatenate([np.empty((0, 2), np.int32), *spans])
     if block.starts is None:
         return block.character_offsets
     return np.asarray(block.character_offsets - block.starts.repeat(np.diff(block.line_offsets))[:, None])
-
-
-def _segmented_spans(block: TextBlock) -> Iterator[NDArray[np.int32]]:
-    for (_, own), text in zip(block.iter_lines(), block.texts, strict=True):
-        yield find_tokens(text.decode(), [token.decode() for token in block.tokens[own]])
 
 
 class _Task(NamedTuple):

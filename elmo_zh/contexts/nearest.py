@@ -38,7 +38,12 @@ def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
     """Return the rows among `numbers` most similar to a vector by cosine, as `nearest` does."""
-    return _largest(numbers, _cosines_of(numbers, vectors, query), top)
+    [unit], cosines = unit_rows(query[None]), np.empty(len(numbers))
+    for start in range(0, len(numbers), _BLOCK):
+        own = slice(start, start + _BLOCK)
+        cosines[own] = _cosines(vectors[numbers[own]], unit)
+    order = np.lexsort((numbers, -cosines))[:top]
+    return numbers[order], cosines[order]
 
 
 def nearest_of_each(
@@ -55,7 +60,7 @@ def _nearest_of_some(
     """Return the nearest rows for each query, using float32 products with one block of rows at a time."""
     import torch
 
-    units = torch.from_numpy(np.array([_unit(query) for query in queries], np.float32)).T
+    units = torch.from_numpy(unit_rows(queries).astype(np.float32)).T
     candidates = [np.empty(0, np.int64) for _ in queries]
     estimates = [np.empty(0, np.float32) for _ in queries]
     least = np.full(len(queries), -np.inf, np.float32)
@@ -78,27 +83,8 @@ def _nearest_of_some(
     return [nearest_among(found, vectors, query, top) for found, query in zip(candidates, queries, strict=True)]
 
 
-def _largest(numbers: Numbers, cosines: Cosines, top: int) -> tuple[Numbers, Cosines]:
-    order = np.lexsort((numbers, -cosines))[:top]
-    return numbers[order], cosines[order]
-
-
-def _cosines_of(numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32]) -> Cosines:
-    unit = _unit(query)
-    cosines = np.empty(len(numbers))
-    for start in range(0, len(numbers), _BLOCK):
-        own = slice(start, start + _BLOCK)
-        cosines[own] = _cosines(vectors[numbers[own]], unit)
-    return cosines
-
-
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:
     """Return the cosines of rows; a row's position in its block does not affect the result."""
     rows = vectors.astype(np.float64)
     norms = np.sqrt((rows * rows).sum(axis=1))
     return np.asarray((rows * unit).sum(axis=1) / np.where(norms == 0, 1, norms))
-
-
-def _unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
-    wide = query.astype(np.float64)
-    return np.asarray(wide / (np.sqrt((wide * wide).sum()) or 1.0))

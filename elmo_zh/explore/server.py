@@ -45,13 +45,6 @@ _WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-eq
 <p>正在计算页面，请稍候；进度见终端。<p lang="en">The page is being computed; the terminal shows how far it is."""
 
 
-def _unusable(port: int, error: OSError) -> OutputError:
-    return OutputError(
-        f"Port {port} of {HOST} cannot be used: {error.strerror}."
-        " Choose another one with --port, or 0 for any free one."
-    )
-
-
 class LiveSentences:
     """Answers questions about sentences, one at a time; a sentence without spaces is segmented first."""
 
@@ -121,7 +114,10 @@ class ExploreServer(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Answers)
         except OSError as error:
-            raise _unusable(port, error) from None
+            raise OutputError(
+                f"Port {port} of {HOST} cannot be used: {error.strerror}."
+                " Choose another one with --port, or 0 for any free one."
+            ) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report a failure, unless the browser simply disconnected."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -202,7 +202,9 @@ def ticks_of_logarithms(low: float, high: float) -> list[float]:
     """Return about four to ten round values between `low` and `high` as ticks for a logarithmic axis."""
     from matplotlib.ticker import MaxNLocator
 
-    found = [[tick for tick in _powers(mantissas) if low <= tick <= high] for mantissas in _MANTISSAS]
+    powers = [10.0**power for power in range(-6, 19)]
+    ticks_of = [[mantissa * power for power in powers for mantissa in mantissas] for mantissas in _MANTISSAS]
+    found = [[tick for tick in ticks if low <= tick <= high] for ticks in ticks_of]
     fitting = [ticks for ticks in found if _LEAST_TICKS <= len(ticks) <= _MOST_TICKS]
     if fitting:
         return fitting[-1]
@@ -210,10 +212,6 @@ def ticks_of_logarithms(low: float, high: float) -> list[float]:
         return found[0][:: -(-len(found[0]) // _MOST_TICKS)]
     # Less than a factor of about three: the axis is nearly linear.
     return [tick for tick in map(float, MaxNLocator(5).tick_values(low, high)) if low <= tick <= high]
-
-
-def _powers(mantissas: Sequence[float]) -> Iterator[float]:
-    yield from (mantissa * 10.0**power for power in range(-6, 19) for mantissa in mantissas)
 
 
 def format_count(count: float) -> str:

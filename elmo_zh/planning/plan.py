@@ -143,6 +143,8 @@ def make_plan(
         checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
         figures |= {"seconds.train": this["seconds"], "bytes.checkpoints": checkpoints}
         figures["bytes.model"], memory["train"] = this["bundle_bytes"], this["memory_bytes"]
+    layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
+    token_bytes = layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
     return {
         "format": PLAN_FORMAT,
         "elmo_zh": __version__,
@@ -153,7 +155,7 @@ def make_plan(
         **words.described(),
         "memory_bytes": {stage: round(num_bytes) for stage, num_bytes in memory.items()},
         "training": training,
-        "embedding_bytes": {"value": round(figures["tokens"] * _vector_bytes(config))},
+        "embedding_bytes": {"value": round(figures["tokens"] * token_bytes)},
         "passed_over": sample.passed_over.described(),
     }
 
@@ -208,11 +210,6 @@ def _training(config: Config, figures: Mapping[str, float], words: Words) -> dic
     configs = {THIS_CONFIG: config} if config.vocab.init else {THIS_CONFIG: config, **shipped_configs()}
     num_words = round(figures["rows"]) - len(SPECIALS) if config.vocab.init else round(words.frequent)
     return forecast_training(configs, predictions, round(figures["tokens"] * heldout), num_words)
-
-
-def _vector_bytes(config: Config) -> int:
-    layers = config.model.num_layers + 1 if config.embed.layers == "all" else 1
-    return layers * 2 * config.model.projection_dim * (2 if config.embed.dtype == "float16" else 4)
 
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:

@@ -271,7 +271,7 @@ class _Study:
         elif model in _MIXED:
             predictions, trained["seconds"] = self._linear.predict(_MIXED[model], dataset)
         else:
-            predictions = self._predict_majority(dataset)
+            predictions = predict_majority(dataset.train, dataset.test, self.job.fit.settings, dataset.scheme)
         rows = example_rows(
             dataset.test,
             predictions,
@@ -315,10 +315,6 @@ class _Study:
             for example, own in zip(examples, texts[part], strict=True)
         }
         return {part: [texts_of[id(example)] for example in examples] for part, examples in dataset.parts().items()}
-
-    def _predict_majority(self, dataset: Dataset) -> list[Prediction]:
-        regression = self.job.fit.settings.regression
-        return predict_majority(dataset.train, dataset.test, regression=regression, marks_spans=bool(dataset.scheme))
 
     @cached_property
     def _linear(self) -> linear.LinearModels:

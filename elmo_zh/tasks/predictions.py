@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.config.task_settings import PredictionForm
+from elmo_zh.config.task_settings import HeadSettings, PredictionForm
 from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of, tags_of
 
 
@@ -94,20 +94,18 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
 
 
 def predict_majority(
-    train: Sequence[Example], test: Sequence[Example], *, regression: bool, marks_spans: bool
+    train: Sequence[Example], test: Sequence[Example], settings: HeadSettings, scheme: str
 ) -> list[Prediction]:
     """Predict the most frequent training label for all; for numbers their mean, for spans no spans."""
-    if regression:
+    if settings.regression:
         mean = float(np.mean([float(example.labels[0]) for example in train]))
         return [NumberPrediction(mean) for _ in test]
     counts = Counter(label for example in train for label in example.labels)
-    label = OUTSIDE if marks_spans else max(sorted(counts), key=lambda each: counts[each])
+    label = OUTSIDE if scheme else max(sorted(counts), key=lambda each: counts[each])
     return [
         ClassPrediction(label, {label: 1.0})
         if example.units is None
-        else tag_prediction(
-            example.texts[0], example.units, [label] * len(example.labels), "BIOES" if marks_spans else ""
-        )
+        else tag_prediction(example.texts[0], example.units, [label] * len(example.labels), scheme and "BIOES")
         for example in test
     ]
 
