@@ -35,15 +35,10 @@ class Frequency:
     dispersion: float | None = None
 
 
-def part_sizes(table: TokenTable, column: Column) -> Counts:
-    """Return the number of tokens for each value of a column, int64, shape (values,)."""
-    tokens = np.diff(table.ends, prepend=0)
-    return np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
-
-
 def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
     """Return frequencies in all parts together and in each part with tokens; `lines` is each occurrence's line."""
-    sizes = part_sizes(table, column)
+    tokens = np.diff(table.ends, prepend=0)
+    sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
     total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
     parts = zip(column.values, counts.tolist(), sizes.tolist(), strict=True) if by_part else ()
@@ -114,9 +109,7 @@ class Collocate:
     log_dice: float  # 14 plus the binary logarithm of Dice's coefficient; at most 14
 
 
-def collocates(
-    found: Concordance, window: tuple[int, int], *, least: int = 1, words_only: bool = True
-) -> list[Collocate]:
+def collocates(found: Concordance, window: tuple[int, int], *, least: int = 1) -> list[Collocate]:
     """Return the words within a window of tokens around the matches, on the same line, by descending G2."""
     table = found.table
     inside = window_tokens(found, window)
@@ -127,8 +120,7 @@ def collocates(
     # A collocate cannot stand in the match itself.
     possible = counts - np.bincount(table.words[nodes], minlength=size)
     kept = np.flatnonzero(together >= max(1, least))
-    if words_only:
-        kept = kept[[is_word(table.spellings[number]) for number in kept.tolist()]]
+    kept = kept[[is_word(table.spellings[number]) for number in kept.tolist()]]
     total = float(len(table.words) - len(nodes))
     observed, second = together[kept].astype(float), possible[kept].astype(float)
     first = np.full(len(kept), float(len(inside)))

@@ -237,23 +237,16 @@ class LineScorer:
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
         """Return the sentences of a line that have tokens, with token offsets if needed."""
-        if self.reading.by_token:
-            found = list(self._aligned_sentences(line))
-        else:
-            found = [TokenisedLine(tokens, _NO_OFFSETS) for tokens in self._token_lists(line)]
-        return [sentence for sentence in found if sentence.tokens]
-
-    def _token_lists(self, line: str) -> list[list[str]]:
-        if self._preparation is None:
-            return [split_tokens(line)]
-        return self._preparation.sentences(line) if self.reading.split_sentences else [self._preparation.tokens(line)]
-
-    def _aligned_sentences(self, line: str) -> Iterator[TokenisedLine]:
-        if self._preparation is None:
+        preparation, split = self._preparation, self.reading.split_sentences
+        if preparation is None:
             tokens = split_tokens(line)
-            yield TokenisedLine(tokens, find_tokens(line, tokens))
-            return
-        yield from align_sentences(line, self._preparation.prepare, split=self.reading.split_sentences)
+            found = [TokenisedLine(tokens, find_tokens(line, tokens) if self.reading.by_token else _NO_OFFSETS)]
+        elif self.reading.by_token:
+            found = list(align_sentences(line, preparation.prepare, split=split))
+        else:
+            token_lists = preparation.sentences(line) if split else [preparation.tokens(line)]
+            found = [TokenisedLine(tokens, _NO_OFFSETS) for tokens in token_lists]
+        return [sentence for sentence in found if sentence.tokens]
 
     def _line_score(
         self, sentences: Sequence[TokenisedLine], costs: Sequence[NDArray[np.float64]], lexicon: Lexicon

@@ -67,7 +67,8 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
     folder = files.data
     if not folder.is_dir():
         return files
-    inside = sorted(path for path in folder.iterdir() if _may_be_data(path))
+    names = {path: PurePosixPath(path.name) for path in sorted(folder.iterdir()) if path.is_file()}
+    inside = [path for path, name in names.items() if not is_hidden(name) and not is_other_name(path.name)]
     given = {"dev": files.dev, "test": files.test}
     train, dev, test = (given.get(part) or _part_of_folder(folder, inside, part) for part in PART_WORDS)
     if not (train or dev or test) and len(inside) == 1:
@@ -82,10 +83,6 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
     if others:
         reporter.note(f"Files not read in {folder}: {_listed(others)}")
     return replace(files, data=train, dev=dev, test=test, has_found_test=files.test is None)
-
-
-def _may_be_data(path: Path) -> bool:
-    return path.is_file() and not is_hidden(PurePosixPath(path.name)) and not is_other_name(path.name)
 
 
 def _listed(files: Sequence[Path]) -> str:

@@ -282,7 +282,12 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     reporter.note(model_line(bundle))
     require_same_model(config.model, bundle)
     require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
-    _warn_about_state(bundle, config, reporter)
+    if bundle.info["carry_state"] != config.train.carry_state:
+        there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
+        reporter.warn(
+            f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
+            " adapt to the other initial state of sentences; until then its perplexity means little."
+        )
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
         raise RunError(f"{path} knows no word of {run.vocab}. Do both have the same language, script and segmenter?")
@@ -291,15 +296,6 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     is_new[list(moves.kept)] = False
     calibrate_bias(model, store, counts, is_new)
     return _save_start(run, model, bundle, vocabulary, moves)
-
-
-def _warn_about_state(bundle: Bundle, config: Config, reporter: Reporter) -> None:
-    if bundle.info["carry_state"] != config.train.carry_state:
-        there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
-        reporter.warn(
-            f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
-            " adapt to the other initial state of sentences; until then its perplexity means little."
-        )
 
 
 def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, moves: RowMoves) -> Start:

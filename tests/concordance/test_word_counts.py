@@ -70,7 +70,7 @@ def test_collocates_worked_by_hand() -> None:
     )
     assert red.log_dice == pytest.approx(14 + np.log2(2 * 2 / (3 + 3)))
     assert [each.word for each in collocates(find(table, "苹果"), (1, 1), least=2)] == ["红"]
-    assert {each.word for each in collocates(find(table, "苹果"), (2, 0), words_only=False)} == {"吃", "个", "红"}
+    assert {each.word for each in collocates(find(table, "苹果"), (2, 0))} == {"吃", "个", "红"}
 
 
 def test_a_token_in_two_windows_counts_once() -> None:
