@@ -34,51 +34,28 @@ _NUM_USAGES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between a word's uses in two periods.
+    """The distance between a word's uses in two periods."""
 
-    Attributes:
-        old: Name of the earlier period.
-        new: Name of the later one.
-        old_count: How often the word occurs in the earlier period.
-        new_count: How often it occurs in the later one.
-        old_compared: Number of distinct sentences compared in the earlier period.
-        new_compared: Number of distinct sentences compared in the later one.
-        old_documents: Number of documents with these sentences in the earlier period.
-        new_documents: Number of documents with these sentences in the later one.
-        apd: Average pairwise cosine distance between old and new occurrences.
-        old_spread: Average pairwise cosine distance among the old occurrences: how varied the uses are.
-        new_spread: The same among the new occurrences.
-        excess: apd minus the mean of the spreads; 0 on average if nothing has changed.
-        prt: Cosine distance between the mean old and the mean new unit vector.
-        jsd: Jensen-Shannon divergence of the shares of its usages, in bits; None unless chosen.
-        by: The measure that the following figures describe.
-        low: Lower end of its 95% interval.
-        high: Upper end.
-        baseline: Its mean over random divisions of the documents: the distance to expect without change.
-        p: Share of random divisions of the documents whose groups are at least as far apart.
-        q: False discovery rate among the words whose p is not larger (Benjamini and Hochberg).
-    """
-
-    old: str
-    new: str
-    old_count: int
-    new_count: int
-    old_compared: int
-    new_compared: int
-    old_documents: int
-    new_documents: int
-    apd: float
-    old_spread: float
-    new_spread: float
-    excess: float
-    prt: float
-    jsd: float | None
-    by: str
-    low: float
-    high: float
-    baseline: float
-    p: float
-    q: float = 1.0
+    old: str  # name of the earlier period
+    new: str  # name of the later one
+    old_count: int  # how often the word occurs in the earlier period
+    new_count: int  # how often it occurs in the later one
+    old_compared: int  # number of distinct sentences compared in the earlier period
+    new_compared: int  # number of distinct sentences compared in the later one
+    old_documents: int  # number of documents with these sentences in the earlier period
+    new_documents: int  # number of documents with these sentences in the later one
+    apd: float  # average pairwise cosine distance between old and new occurrences
+    old_spread: float  # average pairwise cosine distance among the old occurrences: how varied the uses are
+    new_spread: float  # the same among the new occurrences
+    excess: float  # apd minus the mean of the spreads; 0 on average if nothing has changed
+    prt: float  # cosine distance between the mean old and the mean new unit vector
+    jsd: float | None  # Jensen-Shannon divergence of the shares of its usages, in bits; None unless chosen
+    by: str  # the measure that the following figures describe
+    low: float  # lower end of its 95% interval
+    high: float  # upper end
+    baseline: float  # its mean over random divisions of the documents: the distance to expect without change
+    p: float  # share of random divisions of the documents whose groups are at least as far apart
+    q: float = 1.0  # false discovery rate among the words whose p is not larger (Benjamini and Hochberg)
 
     @property
     def distance(self) -> float:
@@ -93,16 +70,11 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class WordDrift(Comparison):
-    """A word in two or more periods; the first is compared with the last, and each one with the next.
-
-    Attributes:
-        word: The word.
-        steps: The comparisons of consecutive periods; a single one for two periods.
-        fragment: The word with the token that nearly always stands beside it, such as 卢 拉 for 拉; else None.
-    """
+    """A word in two or more periods; the first is compared with the last, and each one with the next."""
 
     word: str
-    steps: tuple[Comparison, ...]
+    steps: tuple[Comparison, ...]  # the comparisons of consecutive periods; a single one for two periods
+    # The word with the token that nearly always stands beside it, such as 卢 拉 for 拉; else None
     fragment: str | None = None
 
     @property
@@ -118,22 +90,15 @@ class WordDrift(Comparison):
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The words of two or more periods, with comparisons.
+    """The words of two or more periods, with comparisons."""
 
-    Attributes:
-        words: The compared words; those that changed most from the first to the last period come first.
-        layer: The layer whose vectors were compared.
-        by: The measure used for testing and sorting: excess, apd, prt or jsd.
-        num_shared: Number of words that all periods have.
-        periods: The periods.
-        fragments: The words left out as fragments, each with the longer string.
-    """
-
+    # The compared words; those that changed most from the first to the last period come first
     words: tuple[WordDrift, ...]
-    layer: int
-    by: str
-    num_shared: int
+    layer: int  # the layer whose vectors were compared
+    by: str  # the measure used for testing and sorting: excess, apd, prt or jsd
+    num_shared: int  # number of words that all periods have
     periods: tuple[Period, ...] = field(default=(), compare=False)
+    # The words left out as fragments, each with the longer string
     fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:

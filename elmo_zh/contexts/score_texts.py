@@ -233,8 +233,7 @@ def write_kept(
     """Write the kept lines in order, and return their number.
 
     If all texts are plain, compressed or not, and share an encoding other than UTF-16 or UTF-32, lines are written byte
-    for byte; else in UTF-8. Each line ends with LF, and byte order marks are left out. `scratch` takes eight bytes a
-    line.
+    for byte; else in UTF-8. Each line ends with LF, without byte order marks. `scratch` takes eight bytes a line.
     """
     num_scored = _write_keys(lines, scratch)
     if not scratch.stat().st_size:

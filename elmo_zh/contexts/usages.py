@@ -1,17 +1,14 @@
-"""Usages of a word: clusters of its occurrences' vectors, and the words that distinguish them.
+"""Usages of a word: clusters of its occurrences' vectors, and the words that tell these apart.
 
-The number of clusters is chosen automatically, and may be one. The vectors are scaled to length 1 and reduced to the
-eight principal components with the most variance, because distances in hundreds of dimensions hardly differ. k-means is
-run there for two to six clusters, and the number with the largest mean silhouette (Rousseeuw 1987) is a candidate.
-k-means splits any cloud, so this silhouette is compared with the silhouettes of k-means on 20 samples from a normal
-distribution with the same variances. With more than 60 vectors, a random sample is tested.
+The vectors are scaled to length 1 and reduced to their eight principal components, because distances in hundreds of
+dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
+(Rousseeuw 1987) is a candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of
+k-means on 20 samples from a normal distribution with the same variances. Of more than 60 vectors, a random sample is
+tested.
 
-- If it is not more than two standard deviations above their mean, there is one cluster.
-- If it is, and also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the
-  candidate is taken.
-- Otherwise there are two clusters: more than one, but too blurred to be counted.
-
-For blurred clouds, the largest silhouette is nearly always at five or six. benchmarks/usages.py measures the choice.
+If it is not more than two standard deviations above their mean, there is one cluster. If it is, and also above 0.5, "a
+reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the candidate is taken; otherwise two
+clusters, since the largest silhouette of blurred clouds is nearly always at five or six (benchmarks/usages.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -31,8 +31,7 @@ _Key = tuple[str | None, int | None, int | None, str | None]
 class PointLabels:
     """A table of occurrences with their labels, by column name.
 
-    `rows` maps (file, line, first character in the line, word), None for a missing column, to the label in each column,
-    empty where rows disagree.
+    `rows` maps (file, line, first character, word), None for a missing column, to labels, empty where rows disagree.
     """
 
     path: Path
@@ -164,8 +163,7 @@ class Colouring:
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
         """Return the colouring of points with the given labels.
 
-        Labels that occur with the same word have different colours; the most frequent choose first, the last ones are
-        grey.
+        Labels that occur with the same word have different colours; the most frequent choose first, the last are grey.
         """
         counts = Counter(label for label in labels if label is not None)
         ranked = sorted(counts, key=lambda label: (-counts[label], label))

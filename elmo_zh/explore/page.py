@@ -37,8 +37,7 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
 def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     """Return the HTML of a page; if `live`, it can ask its server about sentences.
 
-    Its content security policy allows only this page's scripts, by digest, so that markup from a corpus could do
-    nothing.
+    Its content security policy allows only this page's scripts, by digest, so that a corpus could not bring its own.
     """
     scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
     policy = {

@@ -193,8 +193,7 @@ def reversal(mask: Tensor) -> Tensor:
 def drop(values: Tensor, fraction: float) -> Tensor:
     """Return the values with a fraction of them set to zero and the rest scaled up to keep the mean.
 
-    On a processor torch draws its masks one number at a time; here 16 bits of a fast generator, seeded from torch's,
-    decide on each value.
+    On a processor torch draws masks number by number; here 16 bits of a fast generator, seeded from torch's, decide.
     """
     if fraction == 0:
         return values

@@ -138,8 +138,7 @@ def probe_senses(
 ) -> ProbeReport:
     """Predict each occurrence's sense from the word's most similar other occurrence, for each layer separately.
 
-    Words with one sense or one occurrence are left out. For word2vec, the vectors of the surrounding words are
-    averaged.
+    Words with one sense or one occurrence are left out. For word2vec, the vectors of surrounding words are averaged.
     """
     reporter = reporter or SilentReporter()
     read = [path, *([texts] if texts else []), embedder.bundle.path]

@@ -130,8 +130,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 class Tagger(nn.Module):
     """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit -> CRF.
 
-    For characters, x is the character's vector, its place in the word, and the word's vectors, which exact offsets map
-    to all characters of the word.
+    For characters, x is the character's vector, its place in the word, and the word's vectors by exact offsets.
     """
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:

@@ -21,8 +21,7 @@ from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 class _CountedSentences:
     """Sentences for gensim that can be restarted and report progress.
 
-    gensim reads them in its own thread, and would wait forever if reading failed. So on an error they end early, and
-    the error is kept.
+    gensim would wait forever if reading failed in its thread, so they end early on an error, which is kept.
     """
 
     files: Sequence[Path]
@@ -104,8 +103,7 @@ def train_word2vec(
 ) -> WordVectors:
     """Train vectors for the words in the vocabulary on segmented files, deterministically with one worker or torch.
 
-    `counts` says how often each row occurs in the text; for <S> the number of sentences. Words without a count get
-    none.
+    `counts` says how often each row occurs in the text; for <S> the number of sentences. A word without one gets none.
     """
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":

@@ -2,18 +2,15 @@
 
 It follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words, random
 window widths, noise distribution and linear decay of the learning rate. Unlike gensim, it changes the tables once per
-batch of words, and the words of a block share their negative samples.
+batch.
 
 A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
-negative / M, so that the expected gradient equals `negative` samples for each prediction (after Ji et al. 2016,
-"Parallelizing Word2Vec in Shared and Distributed Memory"). A band matrix for each block says which words are context of
-which: K words by their X = K + 2 * window neighbours, 0 across the ends of sentences. So a table's row is read and
-written once per word, not once per pair of words.
+negative / M, so that the expected gradient stays (after Ji et al. 2016, "Parallelizing Word2Vec in Shared and
+Distributed Memory"). A band matrix for each block says which words are context of which: K words by their X = K + 2 *
+window neighbours, 0 across the ends of sentences. So a table's row is read and written once per word.
 
-All steps of a batch come from the tables as they were before it, so that threads can compute its parts side by side.
-Every operation runs on one thread; neither its size nor the result depends on the number of threads.
-
-Memory: two tables of V x dimension float32, and buffers for one chunk of text. The same machine gives the same vectors.
+Threads compute the parts of a batch side by side, each operation on one thread, so the result does not depend on their
+number. Memory: two tables of V x dimension float32, and buffers for one chunk of text.
 """
 
 import operator

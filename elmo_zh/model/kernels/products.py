@@ -1,13 +1,10 @@
-"""Products of many rows with one matrix, either prepared once for use at every time step or used as it is.
+"""Products of many rows with one matrix, prepared once for use at every time step, or used as is.
 
 On a processor, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
-step, in float32 and in bfloat16 (`kernels.torch_internals`). Both sum in float32.
-
-A processor without instructions for bfloat16 multiplies bfloat16 numbers as float32 (`precision.computed_dtype`).
-
-Inference also has int8, by dynamic quantisation: each matrix column has a scale, determined once, and each input row
-has its own, determined on the fly, so that neighbouring rows have no effect. Sums are integers and exact; results are
-float32.
+step (`kernels.torch_internals`). Without instructions for bfloat16, such numbers are multiplied as float32
+(`precision.computed_dtype`). Inference also has int8, by dynamic quantisation: each matrix column has a scale,
+determined once, and each input row its own, so that neighbouring rows have no effect. Sums are integers and exact;
+results are float32.
 """
 
 from typing import Any, NamedTuple
@@ -47,8 +44,7 @@ def unpacked(matrix: Tensor) -> Tensor:
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
     """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; TorchScript-compatible.
 
-    `rows` have the dtype that the matrix had before `pack` or `unpacked` prepared it; the bias is float32, shape (...,
-    O).
+    `rows` have the dtype that the matrix had before `pack` or `unpacked`; the bias is float32, shape (..., O).
     """
     rows = rows.to(matrix.dtype)
     if is_packed:

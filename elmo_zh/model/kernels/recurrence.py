@@ -1,12 +1,10 @@
-"""The recurrence of one LSTM layer over time, as a single operation with a gradient.
+"""The recurrence of one LSTM layer over time, as one operation with a gradient.
 
-With z = [x, h_before] W + b, split into i, j, f, o:
-    c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)),  m = sigmoid(o) tanh(c),  h = clip(m W_p).
-Writing the gradient by hand lets each weight's gradient be one product over all steps. On a processor the two
-directions run side by side, each on its own cores with packed matrices; elsewhere every operation computes both. Input
-and previous output go through one product per step: batching the input products over time is no faster once matrices
-are packed, and its result would leave the cache in between. Products run in one dtype (float32 or bfloat16), cells,
-gates and sums in the dtype of the bias.
+With z = [x, h_before] W + b, split into i, j, f, o: c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)), m =
+sigmoid(o) tanh(c), h = clip(m W_p). Writing the gradient by hand lets each weight's gradient be one product over all
+steps. On a processor the two directions run side by side, each on its own cores with packed matrices; elsewhere every
+operation computes both. Products run in one dtype (float32 or bfloat16), cells, gates and sums in the dtype of the
+bias.
 """
 
 from collections.abc import Callable, Sequence
