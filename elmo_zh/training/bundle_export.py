@@ -92,7 +92,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     model.load_named_tensors(checkpoint.model)
     if config.train.carry_state and form.layout == "bundle":
         _warm_up(model, run, config, reporter)
-    start = load_start(run)
+    start, trained = load_start(run), load_record(run.stage_record("train"), damaged_is_none=True)
     counts = load_counts(run.vocab_counts, vocabulary)
     training = _training_figures(checkpoint.state, counts)
     train_config = choose_dropout(config.train, _epoch_tokens(counts))
@@ -107,7 +107,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
         carry_state=config.train.carry_state,
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
-        history=_history(run),
+        history=History.of(run.name, corpus_names(run), ended_at(trained) if trained.get("started_at") else ""),
         word2vec=_word2vec(run, vocabulary, start) if form.with_word2vec and form.layout == "bundle" else None,
     )
 
@@ -124,12 +124,6 @@ def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArr
     if run.word2vec.is_file():
         return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
-
-
-def _history(run: RunDir) -> History:
-    trained = load_record(run.stage_record("train"), damaged_is_none=True)
-    trained_at = ended_at(trained) if trained.get("started_at") else ""
-    return History.of(run.name, corpus_names(run), trained_at)
 
 
 def _epoch_tokens(counts: Sequence[int]) -> int:
