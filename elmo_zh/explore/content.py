@@ -25,7 +25,6 @@ from elmo_zh.contexts.usages import usage_layer
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.explore.colourings import PointLabels, colour_points
 from elmo_zh.explore.points import (
-    METHODS,
     WordPoints,
     choose_points,
     compute_maps,
@@ -140,7 +139,7 @@ class PageContent:
         maps = {}
         for layer in self._index.layers:
             computed = compute_maps(unit_rows(self._index.vectors_of(numbers, layer)), self._seed)
-            maps[str(layer)] = {method: getattr(computed, method).tolist() for method in METHODS}
+            maps[str(layer)] = {method: places.tolist() for method, places in computed.items()}
         return {"maps": maps, "tokens": [token_records(line) for line in lines], "substitutes": substitutes}
 
     def whole(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,6 @@ MOST_CANDIDATES = 40
 _LOOKED_AT_PER_POINT = 2
 # Words used alike that name a usage; usages that share half of them are one.
 _NUM_NAMES = 8
-METHODS = ("pca", "tsne")
 # The largest coordinate of a map. Whole numbers keep the page small.
 SCALE = 1000
 # Below this t-SNE has no neighbourhood to keep.
@@ -184,30 +182,24 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
     return by_count(index, found)
 
 
-class WordMaps(NamedTuple):
-    """The first two principal components and a t-SNE map started from them; int64, shape (n, 2), within SCALE."""
+def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[np.int64]]:
+    """Return `pca`, two principal components, and `tsne`, a t-SNE map started from them; int64, (n, 2), within SCALE.
 
-    pca: NDArray[np.int64]
-    tsne: NDArray[np.int64]
-
-
-def compute_maps(vectors: NDArray[np.float64], seed: int) -> WordMaps:
-    """Return the maps of vectors, always the same on one machine; if all vectors are equal, all are at the origin."""
+    They are always the same on one machine; if all vectors are equal, all points are at the origin.
+    """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
-    centred = vectors - vectors.mean(axis=0)
-    if np.abs(centred).max() < _SAME:
-        origin = np.zeros((len(vectors), 2), np.int64)
-        return WordMaps(origin, origin)
-    components = PCA(2, svd_solver="full").fit_transform(vectors)
-    if len(vectors) < _LEAST_FOR_TSNE:
-        return WordMaps(_scaled(components), _scaled(components))
-    # t-SNE wants a start that is small; scikit-learn scales its own start by PCA so.
-    start = components / components[:, 0].std() * 1e-4
-    perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=seed, max_iter=_STEPS)
-    return WordMaps(_scaled(components), _scaled(tsne.fit_transform(vectors)))
+    if np.abs(vectors - vectors.mean(axis=0)).max() < _SAME:
+        return dict.fromkeys(("pca", "tsne"), np.zeros((len(vectors), 2), np.int64))
+    components = map_of_neighbours = PCA(2, svd_solver="full").fit_transform(vectors)
+    if len(vectors) >= _LEAST_FOR_TSNE:
+        # t-SNE wants a start that is small; scikit-learn scales its own start by PCA so.
+        start = (components / components[:, 0].std() * 1e-4).astype(np.float32)
+        perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
+        tsne = TSNE(perplexity=perplexity, init=start, random_state=seed, max_iter=_STEPS)
+        map_of_neighbours = tsne.fit_transform(vectors)
+    return {"pca": _scaled(components), "tsne": _scaled(map_of_neighbours)}
 
 
 def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:

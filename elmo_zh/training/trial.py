@@ -49,11 +49,8 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
     num_rows = len(lexicon.vocabulary)
     model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
     store = draw_store(lexicon, num_tokens=_TEXT_STEPS * step_tokens(config.train))
-
-    def initialise(new: LanguageModel) -> None:
-        new.initialise(config.train.seed)
-
-    return Learner(model, store, config.train, device, initialise, SINGLE_PROCESS, precision)
+    seed = config.train.seed
+    return Learner(model, store, config.train, device, lambda new: new.initialise(seed), SINGLE_PROCESS, precision)
 
 
 def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:

@@ -152,7 +152,7 @@ def test_maps() -> None:
     vectors = np.concatenate([group + 0.05 * generator.standard_normal((17, 11)) for group in groups])
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     maps = compute_maps(vectors, 1)
-    for places in maps:
+    for places in maps.values():
         assert places.shape == (34, 2)
         assert np.abs(places).max() == SCALE
         first, second = places[:17], places[17:]
@@ -161,22 +161,22 @@ def test_maps() -> None:
     centred = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)
     expected = centred @ axes[:, [-1, -2]]
-    correlations = np.corrcoef(expected.T, maps.pca.T)
+    correlations = np.corrcoef(expected.T, maps["pca"].T)
     assert abs(correlations[0, 2]) > 0.9999
     assert abs(correlations[1, 3]) > 0.9999
     again = compute_maps(vectors, 1)
-    assert all((one == other).all() for one, other in zip(maps, again, strict=True))
+    assert all((one == other).all() for one, other in zip(maps.values(), again.values(), strict=True))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7])
 def test_maps_of_few_points(count: int) -> None:
     vectors = np.eye(count, 7, dtype=np.float32)
-    for places in compute_maps(vectors, 1):
+    for places in compute_maps(vectors, 1).values():
         assert places.shape == (count, 2)
         assert np.abs(places).max() <= SCALE
     same = compute_maps(np.repeat(vectors[:1], count, axis=0), 1)
-    assert not same.pca.any()
-    assert not same.tsne.any()
+    assert not same["pca"].any()
+    assert not same["tsne"].any()
 
 
 def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
