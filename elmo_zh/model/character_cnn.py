@@ -157,12 +157,12 @@ class CharacterCNN(nn.Module):
 
     def _respond_to_chunk(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         with torch.autocast(self.embedding.device.type, enabled=False):
-            characters = functional.embedding(character_ids, self.embedding)
-            responses = [
-                self._largest_response(characters, kernel, bias, dtype)
-                for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True)
-            ]
-            return torch.cat(responses, dim=1)
+            characters, largest = functional.embedding(character_ids, self.embedding), []
+            for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
+                windows = characters.unfold(1, len(kernel), 1).transpose(2, 3).flatten(2)  # (W, windows, width * c)
+                responses = multiply_once(windows.to(dtype), kernel.flatten(0, 1).to(dtype))
+                largest.append(responses.max(dim=1).values.to(bias.dtype) + bias)
+            return torch.cat(largest, dim=1)
 
     def _combine(self, responses: Tensor, words: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Return token vectors, shape (W, P), computed from the filters' responses, shape (W, N)."""
@@ -177,12 +177,3 @@ class CharacterCNN(nn.Module):
             if self.projection_weight is None or self.projection_bias is None:
                 return x
             return affine(x, self.projection_weight, self.projection_bias, dtype)
-
-    @staticmethod
-    def _largest_response(characters: Tensor, kernel: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return each filter's largest response, shape (W, n), over characters of shape (W, C, c)."""
-        width, dimension, count = kernel.shape
-        windows = characters.unfold(1, width, 1).transpose(2, 3)  # (W, windows, width, c)
-        windows = windows.flatten(2)
-        responses = multiply_once(windows.to(dtype), kernel.view(width * dimension, count).to(dtype))
-        return responses.max(dim=1).values.to(bias.dtype) + bias

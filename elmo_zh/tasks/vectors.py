@@ -5,7 +5,7 @@ its start and the vectors of each window of sentences are parts, so an interrupt
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,24 @@ Sentence = tuple[str, ...]
 _VECTORS = "vectors.npy"
 
 
+class _SentenceRows:
+    """The first token's row for each sentence."""
+
+    first_rows: dict[Sentence, int]
+
+    def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
+        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
+        ranges = [np.arange(len(tokens)) + self.first_rows[tokens] for tokens in sentences]
+        return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
-class VectorCache:
+class VectorCache(_SentenceRows):
     """Vectors of sentences."""
 
     first_rows: dict[Sentence, int]  # row of the first token of each sentence
     # All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token
     vectors: NDArray[np.float16]
-
-    def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
-        return rows_of(sentences, self.first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
         """Return the vectors in rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
@@ -109,18 +116,12 @@ def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
     return rows
 
 
-def rows_of(sentences: Iterable[Sentence], first_rows: Mapping[Sentence, int]) -> NDArray[np.int64]:
-    """Return the rows of all tokens in the sentences, concatenated, int64, shape (m,)."""
-    ranges = [np.arange(len(tokens)) + first_rows[tokens] for tokens in sentences]
-    return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
-
-
 def _to_float16(layers: NDArray[Any]) -> NDArray[np.float16]:
     """Return the layers (L + 1, n, 2P) arranged by token, float16, shape (n, L + 1, 2P)."""
     return np.ascontiguousarray(layers.transpose(1, 0, 2)).astype(np.float16)
 
 
-class LiveVectors:
+class LiveVectors(_SentenceRows):
     """Computes sentence vectors for each batch, with gradients for thawed layers.
 
     One layer thaws per epoch, from the top down (Howard and Ruder 2018, gradual unfreezing): in the first epoch only
@@ -137,9 +138,9 @@ class LiveVectors:
         self._original = {name: value.clone() for name, value in self.bilm.state_dict().items()}
         lexicon = bundle.build_lexicon()
         self._lexicon = lexicon
-        self._first_rows = number_rows(sentences)
-        self._starts = np.array(list(self._first_rows.values()), np.int64)
-        self._ids = [mark_sentence(lexicon.encode(tokens)) for tokens in self._first_rows]
+        self.first_rows = number_rows(sentences)
+        self._starts = np.array(list(self.first_rows.values()), np.int64)
+        self._ids = [mark_sentence(lexicon.encode(tokens)) for tokens in self.first_rows]
 
     def reset(self) -> None:
         """Restore the bundle's weights."""
@@ -150,10 +151,6 @@ class LiveVectors:
         layers: list[nn.Module] = [*reversed(self.bilm.lstm_layers()), self.bilm.token_layer]
         for number, layer in enumerate(layers):
             layer.requires_grad_(number < epoch - 1)
-
-    def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
-        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
-        return rows_of(sentences, self._first_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
         """Return the vectors in rows of shape (B, T), float32, shape (L + 1, B, T, 2P); row 0 is zero."""

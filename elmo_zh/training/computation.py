@@ -56,16 +56,13 @@ def predict_memory(
 ) -> int:
     """Return the predicted peak memory of a process in bytes, in training or while counting the baseline's bigrams."""
     shape = build_shape(model, num_tokens)
-    needed = _parameters(model, train, shape, num_tokens) + _evaluation(model, num_tokens)
+    network, tables, states = count_numbers(model, train, shape, num_tokens)
+    # Weights, gradients, the optimiser's state, and two copies of the word2vec vectors.
+    needed = _FLOAT * (2 * network + tables + states + 2 * num_tokens * model.projection_dim)
+    needed += _evaluation(model, num_tokens)
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
     counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
     return _PROCESS_BYTES + max(int(_FRAGMENTATION * needed), counting) + _OTHER_WORD_BYTES * num_other_words
-
-
-def _parameters(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> int:
-    """Return the bytes taken by weights, gradients, optimiser state, and two copies of the word2vec vectors."""
-    network, tables, states = count_numbers(model, train, shape, num_tokens)
-    return _FLOAT * (2 * network + tables + states + 2 * num_tokens * model.projection_dim)
 
 
 def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:

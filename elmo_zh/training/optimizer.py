@@ -23,30 +23,25 @@ class Schedule:
 
     num_steps: int  # Number of steps in all
     warmup_steps: int  # Steps in which the learning rate rises linearly to its peak
-    kind: str  # Shape of the decay after that: constant, linear or cosine
-    final_fraction: float  # Fraction of the peak learning rate that a decay ends at
+    config: TrainConfig
 
     @classmethod
     def build(cls, config: TrainConfig, epoch_tokens: int) -> "Schedule":
         """Return the schedule for a training text with `epoch_tokens` predictions in one direction."""
         num_steps = max(1, math.ceil(planned_tokens(config, epoch_tokens) / step_tokens(config)))
         warmup_steps = min(math.ceil(config.warmup_tokens / step_tokens(config)), num_steps // 10)
-        return cls(
-            num_steps=num_steps,
-            warmup_steps=warmup_steps,
-            kind=config.schedule,
-            final_fraction=config.final_learning_rate_share,
-        )
+        return cls(num_steps=num_steps, warmup_steps=warmup_steps, config=config)
 
     def learning_rate_factor(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0, as a fraction of the peak."""
         if step < self.warmup_steps:
             return (step + 1) / (self.warmup_steps + 1)
-        if self.kind == "constant":
+        config = self.config
+        if config.schedule == "constant":
             return 1.0
         done = (step - self.warmup_steps) / max(1, self.num_steps - self.warmup_steps)
-        decayed = 1 - done if self.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
-        return self.final_fraction + (1 - self.final_fraction) * decayed
+        decayed = 1 - done if config.schedule == "linear" else (1 + math.cos(math.pi * done)) / 2
+        return config.final_learning_rate_share + (1 - config.final_learning_rate_share) * decayed
 
 
 def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
