@@ -99,14 +99,16 @@ class PageContent:
         points = [point for word in words for point in word.occurrences]
         lines = {number: index.line(number) for number in dict.fromkeys(point.line for point in points)}
         names, places = short_names(index.sources), {number: place for place, number in enumerate(lines)}
+        ends = np.cumsum([0, *(len(word.occurrences) for word in words)]).tolist()
+        is_of_run = index.path.name == RunDir(index.path.parent).index.name
         data = {
-            "index": _name_of_index(index.path),
+            "index": _short_name(index.path) if is_of_run else index.path.name,
             "model": _short_name(Path(index.model["path"])),
             "segmented": index.is_segmented,
             "layers": list(index.layers),
             "usage_layer": usage_layer(index),
             "has_softmax": has_probabilities(self._embedder),
-            "words": _word_records(index, words),
+            "words": [[each.word, index.count(each.word), *ends[n : n + 2]] for n, each in enumerate(words)],
             "points": [[places[point.line], point.start, point.end] for point in points],
             "lines": [[line.text, names[line.source], line.number, line.start] for line in lines.values()],
             "colourings": colour_points(index, words, names, labels, self._reporter),
@@ -165,18 +167,6 @@ def _folder(
     }
     digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
     return WorkFolder(index.path / "pages" / digits) if os.access(index.path, os.W_OK) else None
-
-
-def _word_records(index: ContextIndex, words: Sequence[WordPoints]) -> list[list[Any]]:
-    ends = np.cumsum([len(word.occurrences) for word in words]).tolist()
-    return [
-        [word.word, index.count(word.word), end - len(word.occurrences), end]
-        for word, end in zip(words, ends, strict=True)
-    ]
-
-
-def _name_of_index(path: Path) -> str:
-    return _short_name(path) if path.name == RunDir(path.parent).index.name else path.name
 
 
 def _short_name(path: Path) -> str:

@@ -1,7 +1,7 @@
 """The index that `explore` builds from a model's own text: the text of its run, or the sample."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -201,14 +201,10 @@ def _texts_of(subject: Subject) -> Iterator[_OwnText]:
         shown = tuple(map(path_from_here, corpus))
         yield _OwnText(shown, config, False, f"the corpus of {run.path} ({counted(len(corpus), 'file')})")
     files = [*run.heldout_files(), *run.train_files()]
-    if segmented := _first_files(files):
+    starts = accumulate((path.stat().st_size for path in files), initial=0)
+    if segmented := tuple(path for path, start in zip(files, starts, strict=False) if start < MOST_TEXT_BYTES):
         part = "" if len(segmented) == len(files) else f"the first {counted(len(segmented), 'file')} of "
         yield _OwnText(segmented, Config().text, True, f"{part}the segmented text of {run.path}")
-
-
-def _first_files(paths: Sequence[Path]) -> tuple[Path, ...]:
-    starts = accumulate((path.stat().st_size for path in paths), initial=0)
-    return tuple(path for path, start in zip(paths, starts, strict=False) if start < MOST_TEXT_BYTES)
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:

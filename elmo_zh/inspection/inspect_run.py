@@ -44,6 +44,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
     curve = _coverage_curve(run, survey)
     sizes = [size for size in (100, *ROUND_SIZES, len(curve) - 1) if 0 < size < len(curve)]
     coverage = finished.get("vocab", {}).get("counts", {}).get("coverage")
+    is_full = run.vocab.exists() and 0 < run.load_config(None, []).vocab.size <= len(load_vocabulary(run.vocab))
     return {
         "run": str(run.path),
         "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
@@ -52,9 +53,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
         "text": _describe(survey, shown.num_tokens) if survey else {},
         "coverage_curve": [{"words": size, "share": round(float(curve[size]), 6)} for size in sorted(set(sizes))],
         "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
-        "oddities": find_oddities(
-            survey, sources, segmented.get("counts", {}), coverage, is_vocabulary_full=_is_vocabulary_full(run)
-        ),
+        "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage, is_vocabulary_full=is_full),
         "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
     }
 
@@ -71,11 +70,6 @@ def _curve_of_text(survey: TextSurvey | None) -> NDArray[np.float64]:
     return (
         coverage_of([count for _, count in survey.tokens.most_common()], survey.num_tokens) if survey else np.zeros(1)
     )
-
-
-def _is_vocabulary_full(run: RunDir) -> bool:
-    size = run.load_config(None, []).vocab.size
-    return run.vocab.exists() and 0 < size <= len(load_vocabulary(run.vocab))
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tu
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
         notes.append("tokens are characters with their place in a word, which was dropped")
-    by_words = sentences[0][0].is_conllu or _are_words(sentences)
+    lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
+    by_words = sentences[0][0].is_conllu or lengths[True] < _CHARACTER_FRACTION * lengths.total()
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
 
 
@@ -168,11 +169,6 @@ def _are_numbered(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
 def _without_place(token: str) -> str:
     match = _NUMBERED.fullmatch(token)
     return match[1] if match else token.rstrip("0123456789") or token
-
-
-def _are_words(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
-    lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
-    return lengths[True] < _CHARACTER_FRACTION * lengths.total()
 
 
 def _example(rows: Sequence[TaggedToken], *, by_words: bool) -> Example:
