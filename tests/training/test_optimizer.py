@@ -89,12 +89,14 @@ def test_dropout_by_the_epochs_planned() -> None:
     ],
 )
 def test_course_of_the_learning_rate(kind: str, expected: list[float]) -> None:
-    schedule = Schedule(num_steps=6, warmup_steps=2, kind=kind, final_fraction=0.2)
+    schedule = Schedule(num_steps=6, warmup_steps=2, config=TrainConfig(schedule=kind, final_learning_rate_share=0.2))
     assert [schedule.learning_rate_factor(step) for step in range(6)] == pytest.approx(expected)
 
 
 def test_the_only_step_has_the_highest_rate() -> None:
-    schedule = Schedule(num_steps=1, warmup_steps=0, kind="linear", final_fraction=0.1)
+    schedule = Schedule(
+        num_steps=1, warmup_steps=0, config=TrainConfig(schedule="linear", final_learning_rate_share=0.1)
+    )
     assert schedule.learning_rate_factor(0) == 1.0
 
 
