@@ -60,9 +60,10 @@ test-processors: set-up-test  ## Run the test suite as on older processors, thre
 	@$(AVX512) $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 	@$(OLDEST) $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-check: set-up-dev  ## Check format, lint, types, wheels for each Python, and the kernels as on an older processor
+check: set-up-dev  ## Check format, lint, spelling, types, wheels for each Python, and the kernels as on an older processor
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/codespell *.md docs/*.md docs/*.py elmo_zh/[a-z]*.py elmo_zh/[!l]*/ tests make benchmarks
 	@$(BIN)/mypy
 	@$(BIN)/python .ci/wheels.py
 	@$(AVX2) $(BIN)/python -m pytest -q --no-header tests/model/kernels

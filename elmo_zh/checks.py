@@ -112,7 +112,7 @@ def check_path(value: object, call: str, name: str, what: str) -> Path:
 
 
 def check_paths(values: object, call: str, name: str) -> list[str]:
-    """Return one path, or several, as strings; raise ValueError if there are none."""
+    """Return one path, or several, as strings; raise ValueError for an empty list."""
     given = [values] if isinstance(values, str | PathLike) else check_list(values, call, name, "a path or several")
     paths = [str(check_path(value, call, f"{name}[{place}]", "a text")) for place, value in enumerate(given)]
     if not paths:

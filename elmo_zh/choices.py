@@ -37,7 +37,7 @@ class Registry:
         return name in self.also or name in self.built_in or name in self._plug_ins()
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that have code: first the built-in ones, then those of installed plug-ins."""
+        """Return the names that have code: first the built-in ones, then the ones from installed plug-ins."""
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def package_of(self, name: str) -> tuple[str, str] | None:

@@ -109,8 +109,8 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all: the pooled
                 vectors of all layers one after the other, (L + 1) * 2P features; mix: their sum with the weights that
                 `fit` learns from labels, as in Peters et al. (2018), equation 1.
-            segmented: Tokens are split at U+0020 and looked up as they are; else strings are normalised and segmented
-                as in the model's training.
+            segmented: Tokens are split at U+0020 and looked up as they are; otherwise strings are normalised and
+                segmented as in the model's training.
             precision: Precision of the matrix products: float32, bfloat16 or int8.
             device: auto (a GPU if there is one), cpu or cuda.
         """

@@ -1,4 +1,4 @@
-"""Find a bundle by its folder or by the name of an installed model; if there is none, explain what is there instead."""
+"""Find a bundle by its folder or by the name of an installed model; otherwise, explain what is there instead."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with those of a run that starts from it."""
+"""Compare the settings of a bundle's model with a run that starts from it."""
 
 import json
 import shlex
@@ -54,7 +54,7 @@ def adopt_bundle(
 
 
 def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabConfig:
-    """Return section vocab with room for words besides those of the bundle, if it leaves none."""
+    """Return section vocab with room for words besides the bundle's, if it leaves none."""
     if not 0 < config.size <= num_rows:
         return config
     size = num_rows + config.size

@@ -35,7 +35,7 @@ _PORT = 8337
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
 @takes(PageChoice, "choice")
-@shared_options("model", help=model_help(f"the model of INDEX or RUN, else {DEFAULT}"))
+@shared_options("model", help=model_help(f"the model of INDEX or RUN, otherwise {DEFAULT}"))
 @shared_options("device")
 @common_options
 def explore(
@@ -49,7 +49,7 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX it shows the latest run, or else the installed model starter, and makes the index itself: from the
+    Without INDEX it shows the latest run, otherwise the installed model starter, and makes the index itself: from the
     run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS begin the model's
     digest. RUN or --model chooses another run or model. INDEX is a folder that the command index wrote.
 

@@ -30,7 +30,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Parameters that name what a command writes; all other paths are read.
 _OUTPUTS = ("output", "picture", "run_path")
 # The model that commands use by default.
-DEFAULT = f"$ELMO_ZH_MODEL, else {DEFAULT_MODEL}, else {STARTER}"
+DEFAULT = f"$ELMO_ZH_MODEL, otherwise {DEFAULT_MODEL}, otherwise {STARTER}"
 
 
 def model_help(default: str) -> str:
@@ -57,7 +57,7 @@ class Common:
 
     config_path: Path | None = option(
         None,
-        "TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, else built-in.",
+        "TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, or built-in.",
         names=("--config",),
         metavar="FILE",
     )

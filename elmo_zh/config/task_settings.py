@@ -84,7 +84,7 @@ class Reading:
         return 2 if self.kind == "pairs" else 1
 
     def columns(self, *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the requested columns: those of the texts, then that of the label; "" if it has to be found."""
+        """Return the requested columns, texts first, then the label; "" for one that has to be found."""
         texts = (*self.text_columns, "", "")[: self.num_texts]
         return (*texts, self.label_column) if with_label else texts
 

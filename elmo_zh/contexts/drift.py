@@ -84,7 +84,7 @@ class WordDrift(Comparison):
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of consecutive periods and, if there are several, that of the first with the last."""
+        """Return comparisons of consecutive periods and, if there are several, of the first with the last."""
         return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 

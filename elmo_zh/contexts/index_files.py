@@ -39,7 +39,7 @@ class Column:
     codes: NDArray[np.int32]
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return each value's rank, shape (V,): by number, empty ones first, if all are numbers, else by spelling."""
+        """Return each value's rank, shape (V,): by spelling, or by number, empty first, if all are numbers."""
         numbers = {value: as_number(value) for value in self.values if value}
         if numbers and None not in numbers.values():
             return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)

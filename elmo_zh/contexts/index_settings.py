@@ -129,7 +129,7 @@ class Sampler:
         return np.asarray(self._is_whole[numbers] | is_sampled)
 
     def _keys(self, running: NDArray[np.int64], numbers: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Return a number for each occurrence, given its running number among those of its word."""
+        """Return a number for each occurrence, given its running number among its word's."""
         return running * len(self._seen) + numbers
 
 

@@ -1,4 +1,4 @@
-"""Models in the published layout: those of bilm-tf, AllenNLP, simple_elmo and NLPL."""
+"""Models in the published layout, as written by bilm-tf, AllenNLP, simple_elmo and NLPL."""
 
 from dataclasses import dataclass
 from pathlib import Path

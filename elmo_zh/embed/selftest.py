@@ -47,7 +47,7 @@ class Neighbours:
 
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
-    """Run all checks on a bundle, except those of file digests, which loading does."""
+    """Run all checks on a bundle, except on file digests, which loading checks."""
     embedder = ElmoEmbedder(bundle, device, unknown="unk")
     golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences

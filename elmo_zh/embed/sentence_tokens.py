@@ -50,7 +50,7 @@ class SentenceTokens:
 
         Args:
             line: One sentence.
-            segmented: Split it at U+0020; else it is normalised and segmented as in the model's training.
+            segmented: Split it at U+0020; otherwise it is normalised and segmented as in the model's training.
             keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:

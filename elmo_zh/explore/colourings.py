@@ -85,7 +85,7 @@ class PointLabels:
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
     def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels in Chinese, or unchanged if there is none; empty if the column has no Chinese names."""
+        """Return labels in Chinese, or unchanged if that is missing; empty if the column has no Chinese names."""
         if (other := f"{name}{_CHINESE}") not in self.names:
             return ()
         places = self.names.index(name), self.names.index(other)

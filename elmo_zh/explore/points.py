@@ -71,7 +71,7 @@ def choose_points(
     """Return the words on the page with their occurrences and usages.
 
     Without given words, the words are chosen whose usages have the least similar names, among the frequent labelled
-    words if there are any, else among the frequent content words.
+    words if there are any, otherwise among the frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []

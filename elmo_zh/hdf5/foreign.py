@@ -48,7 +48,7 @@ _UNSAFE = "Do not use it; get it again from a source that you trust."
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a reader found in a file: values that JSON can represent, and arrays by name."""
+    """The results of reading a file: values that JSON can represent, and arrays by name."""
 
     fields: dict[str, Any]
     _path: Path

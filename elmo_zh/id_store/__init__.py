@@ -3,7 +3,8 @@
 A folder of raw little-endian arrays, and `store.json` with their lengths and the vocabulary's digest. Each segmented
 file becomes one shard; shards are numbered from 0 in the order of the files. The files of shard 00000:
 
-- `train-00000.ids`, `heldout-00000.ids`: input ids of the words without <S> and </S>, uint16 if they fit, else uint32.
+- `train-00000.ids`, `heldout-00000.ids`: input ids of the words without <S> and </S>, uint16 if they fit, otherwise
+  uint32.
 - `train-00000.offsets`, `heldout-00000.offsets`: uint64, one more than there are sentences; sentence s of the shard is
   ids[offsets[s]:offsets[s+1]].
 - `train-00000.documents`: uint64, one more than there are documents; document d of the shard consists of the sentences

@@ -107,9 +107,9 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], State]:
         """Run both LMs over streams of tokens, given ids of shape (2, T, B) in each LM's reading order.
 
-        `keep` is 0 where a sentence starts from zero state, else 1, float32, shape (T, B, 1); None keeps all. `lengths`
-        are the numbers of real steps, int64, shape (B,); None counts all. Return the outputs of the token layer and
-        each LSTM layer, each (2, T, B, P), and the state after the last step.
+        `keep` is 0 where a sentence starts from zero state, otherwise 1, float32, shape (T, B, 1); None keeps all.
+        `lengths` are the numbers of real steps, int64, shape (B,); None counts all. Return the outputs of the token
+        layer and each LSTM layer, each (2, T, B, P), and the state after the last step.
         """
         return self.run_layers(self.encode_tokens(inputs, precision), state, keep, dropout, lengths, precision)
 

@@ -59,8 +59,8 @@ class ProjectedLSTM(nn.Module):
         """Return the outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
 
         `inputs` have shape (2, T, B, I), float32, the backward LM's already reversed. `keep` is 0 where a sentence
-        starts, so that no state reaches that step, else 1; shape (T, B, 1), None keeps all. `lengths` counts the real
-        steps of each stream, at least 1, shape (B,); None counts all.
+        starts, so that no state reaches that step, otherwise 1; shape (T, B, 1), None keeps all. `lengths` counts the
+        real steps of each stream, at least 1, shape (B,); None counts all.
         """
         read = inputs.to(precision.product_dtype(self.bias))
         # Without a gradient only some steps are computed at a time, and memory stays bounded.

@@ -54,7 +54,7 @@ class ScalarMix(nn.Module):
         Args:
             tensors: One for each layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such
                 as the array (L + 1, n, 2P) that `ElmoEmbedder.embed` returns for a sentence.
-            mask: True where there is a token, shape (..., T); needed for layer normalisation, else ignored.
+            mask: True where there is a token, shape (..., T); needed for layer normalisation, otherwise ignored.
 
         Returns:
             The shape of one layer.

@@ -1,4 +1,4 @@
-"""What all pictures share: title, fonts, ticks, labels at the ends of lines, and saving."""
+"""The parts that all pictures share: title, fonts, ticks, labels at the ends of lines, and saving."""
 
 from __future__ import annotations
 

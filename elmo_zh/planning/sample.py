@@ -195,7 +195,7 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What the stages report: counts; seconds, bytes and start-up seconds of each; and the words in the text."""
+    """Figures from the stages: counts; seconds, bytes and start-up seconds of each; and the words in the text."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]

@@ -27,7 +27,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> None:
 
 
 def save_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write an .npy file in C order; for an array in C order, the bytes are those of `np.save`."""
+    """Write an .npy file in C order; for an array in C order, the bytes are as from `np.save`."""
     with path.open("wb") as file:
         write_header(file, array.dtype, array.shape)
         file.write(np.ascontiguousarray(array).data)

@@ -38,7 +38,7 @@ def iter_runs(folder: Path) -> Iterator[Path]:
 
 
 def closest_run(path: Path, runs: list[Path]) -> Path | None:
-    """Return the run whose name is most similar to that of a path, if any is similar."""
+    """Return the run whose name is most similar to the path's, if any is similar."""
     names = {run.name: run for run in runs}
     matches = get_close_matches(path.name, names, n=1, cutoff=0.6)
     return names[matches[0]] if matches else None

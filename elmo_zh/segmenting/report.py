@@ -149,7 +149,7 @@ written as escapes such as `\\u200b`; there are at most five examples of each ki
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
-    """Return the report as Markdown; `names` are those of the sources, in order."""
+    """Return the report as Markdown; `names` are the sources' names, in order."""
     dropped_items = sum((tally.dropped_items for tally in result.tallies), Counter())
     paragraphs = [
         _INTRODUCTION,

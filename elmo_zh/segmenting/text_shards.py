@@ -63,7 +63,7 @@ class TextShard:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Which lines have a key: those of at least `least_characters` (lowest bit 1), and with `has_short` all others."""
+    """Decides which lines have a key: from `least_characters` on (lowest bit 1), with `has_short` all others too."""
 
     least_characters: int
     has_short: bool

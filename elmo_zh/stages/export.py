@@ -63,7 +63,7 @@ def export(
 
 
 def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
-    """Raise RunError unless the text settings, which the bundle records, match those of the training text."""
+    """Raise RunError unless the text settings, which the bundle records, match the training text."""
     made_with = with_defaults(load_record(run.stage_record("segment")).get("settings", {}))
     if not made_with:
         return

@@ -43,8 +43,8 @@ class TaggedToken:
 def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
     """Return the sentences of a CoNLL file, notes on how it was read, and whether its units are words.
 
-    Columns are separated by tabs, else by spaces, and numbered from 1. By default the token is in the first column and
-    the tag in the last; in CoNLL-U, in the second and the fourth.
+    Columns are separated by tabs, otherwise by spaces, and numbered from 1. By default the token is in the first column
+    and the tag in the last; in CoNLL-U, in the second and the fourth.
     """
     sentences = list(_sentences(text, text_column, label_column))
     if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:

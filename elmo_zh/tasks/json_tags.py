@@ -211,7 +211,7 @@ def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> b
 
 
 def _fields(record: dict[str, Any], text_column: str, label_column: str) -> tuple[str, str] | None:
-    """Return the fields with the tokens and the tags, or None if there are none, as in data with spans."""
+    """Return the fields with the tokens and the tags, or None if they are missing, as in data with spans."""
     tags = next((name for name in ([label_column] if label_column else _TAG_NAMES) if _is_list(record.get(name))), "")
     names = [text_column] if text_column else _TOKEN_NAMES
     tokens = next((name for name in names if name != tags and isinstance(record.get(name), list | str)), "")

@@ -227,7 +227,7 @@ class _State:
         return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Write the state, atomically replacing that of the previous epoch."""
+        """Write the state, atomically replacing the previous epoch's."""
         states = optimizer.state_dict()["state"]
         flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:

@@ -148,8 +148,8 @@ def choose_computation(
 ) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
-    Settings left open follow `previous`, the description of the run's computation so far, or else suit the machine,
-    measured on products of the model's shapes; `note` receives a line about the choice.
+    Settings left open follow `previous`, the description of the run's computation so far, or otherwise suit the
+    machine, measured on products of the model's shapes; `note` receives a line about the choice.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)

@@ -1,4 +1,4 @@
-"""The weights that training starts from: random ones with word vectors, or those of a bundle (adaptation).
+"""The weights that training starts from: random ones with word vectors, or a bundle's (adaptation).
 
 From a bundle, rows of the token table and of the softmax are copied by word, never by position; all other weights are
 copied as they are, and then the softmax's bias is fitted to the new text. The initial weights are kept in the run

@@ -12,7 +12,7 @@ MOST_EXAMPLES = 5
 
 @dataclass
 class StepCounts:
-    """What a step has changed: lines, characters of these texts before and after, and the first examples."""
+    """Changes made by one step: lines, characters of these texts before and after, and the first examples."""
 
     lines: int = 0
     characters_in: int = 0

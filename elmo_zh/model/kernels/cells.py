@@ -4,7 +4,7 @@ Shapes are for one direction; for both at once, each begins with 2.
 
 The cell follows TensorFlow 1's LSTMCell with num_proj, as the published biLM uses it: gates in the order input,
 candidate, forget, output; 1 added to the forget gate (here by the caller, with the bias); the cell state clipped before
-it is read. Steps compute everything in the dtype of the state; shapes end in (B, 4D) for gates, else (B, D).
+it is read. Steps compute everything in the dtype of the state; shapes end in (B, 4D) for gates, otherwise in (B, D).
 """
 
 from typing import NamedTuple

@@ -7,7 +7,7 @@ distinct characters are multiplied, and windows look up the resulting rows. The 
     m(x) = max(r(x), m(x without its first character)),    m(nothing) = -infinity,
 
 which starts from the last character. Words share endings (Chinese characters of three bytes, empty slots), and each
-distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, else to the shorter ending;
+distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, otherwise to the shorter ending;
 T_k[c] gets the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
 results depend neither on threads nor on the rest of the batch.
 
@@ -64,7 +64,7 @@ def _end_table(kernels: Sequence[Tensor], like: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Endings:
-    """The distinct endings of some words: the empty one, then those of one character, of two, and so on."""
+    """The distinct endings of some words: the empty one, then all of one character, of two, and so on."""
 
     characters: Tensor  # The distinct characters of the words, ascending, int64, shape (A,)
     # The first characters of each ending, as indexes of `characters`, A after its end, int64, shape (E, K).
