@@ -21,7 +21,7 @@ TIMES = (
     "memory", "vectors_seconds",
 )  # fmt: skip
 TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json")
-_TIMED_LINES = re.compile(rb"(?m)^\| (time|date) \|.*$|(?s:^\| minutes of a training.*?once for all training runs\.$)")
+_TIMED = re.compile(rb"(?m)^\| (time|date) \|.*$|\d+\.\d+ minutes|(?<=\| )\d+\.\d\d \|$")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
 # Names drawn at random: of files that several workers may write at a time, and of those of safetensors.
@@ -60,7 +60,7 @@ def _without_times(path: Path) -> bytes:
             return b"\n".join(json.dumps(_strip(json.loads(line))).encode() for line in data.splitlines())
     except ValueError:
         pass
-    return _TIMED_LINES.sub(b"", data) if path.suffix == ".md" else data
+    return _TIMED.sub(b"", data) if path.suffix == ".md" else data
 
 
 def _strip(value: Any) -> Any:
