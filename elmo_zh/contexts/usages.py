@@ -3,7 +3,7 @@
 The vectors are scaled to length 1 and reduced to their eight principal components, because distances in hundreds of
 dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
 (Rousseeuw 1987) is a candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of
-k-means on 20 samples from a normal distribution with the same variances. Of more than 60 vectors, a random sample is
+k-means on 20 samples from a normal distribution with the same variances. With more than 60 vectors, a random sample is
 tested.
 
 If it is not more than two standard deviations above their mean, there is one cluster. If it is, and also above 0.5, "a
