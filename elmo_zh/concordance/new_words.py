@@ -17,6 +17,7 @@ from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.text.han import HAN_RUN
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.segmenters.registry import build_segmenter
+from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 LENGTHS = (2, 3, 4)
 # Distinct strings that are counted; the rare ones go when there are more.
@@ -78,29 +79,16 @@ def find_new_words(
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
     """Count each character and each string as long as a candidate; beyond MOST_STRINGS, drop the rarest."""
-    counts: Counter[str] = Counter()
+    characters, strings = Counter[str](), BoundedCounts[str](MOST_STRINGS)
     for run in runs:
-        counts.update(run)
+        characters.update(run)
         for length in LENGTHS:
-            counts.update(_strings(run, length))
-        if len(counts) > MOST_STRINGS:
-            _prune(counts, MOST_STRINGS // 2)
-    for text in [text for text, count in counts.items() if count < least and len(text) > 1]:
-        del counts[text]
-    return counts
+            strings.add(_strings(run, length))
+    return characters + Counter({text: count for text, count in strings.counts.items() if count >= least})
 
 
 def _strings(run: str, length: int) -> list[str]:
     return [run[start : start + length] for start in range(len(run) - length + 1)]
-
-
-def _prune(counts: Counter[str], most: int) -> None:
-    """Drop the rarest strings until at most `most` are left; single characters stay."""
-    least = 1
-    while len(counts) > most and least < max(counts.values()):
-        for text in [text for text, count in counts.items() if count <= least and len(text) > 1]:
-            del counts[text]
-        least += 1
 
 
 def split_information(text: str, counts: Mapping[str, int], total: int) -> float:

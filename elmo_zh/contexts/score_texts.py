@@ -24,7 +24,7 @@ from elmo_zh.run.files import TSV_ESCAPES, atomic_path, claimed_output, file_dig
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
-from elmo_zh.vocabulary.vocabulary import UnknownWords
+from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 _DIGITS = 6
 _CHUNK_LINES = 2**18
@@ -49,7 +49,7 @@ class ScoreCounts:
     backward_nats: float = 0.0
     spelling_nats: float = 0.0
     cut_words: int = 0
-    unknown_words: UnknownWords[str] = field(default_factory=UnknownWords)
+    unknown_words: BoundedCounts[str] = field(default_factory=BoundedCounts)
 
     def add(self, score: LineScore) -> None:
         """Add a line."""

@@ -30,7 +30,7 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest, written_once
 from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
 from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
-from elmo_zh.vocabulary.vocabulary import UnknownWords
+from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 _REPORTED_WORDS = 10
 
@@ -277,7 +277,7 @@ class LineVectors(ArrayWork):
 
 def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
     """Count the unknown words in a text; if there are very many, return only the more frequent half."""
-    unknown = UnknownWords[bytes]()
+    unknown = BoundedCounts[bytes]()
     for block in blocks:
         unknown.add(compress(block.tokens, block.unknown))
     return Counter({word.decode(): count for word, count in unknown.counts.items()})

@@ -68,8 +68,12 @@ def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> NDArray[np.float6
 
 def _curve_of_text(survey: TextSurvey | None) -> NDArray[np.float64]:
     return (
-        coverage_of([count for _, count in survey.tokens.most_common()], survey.num_tokens) if survey else np.zeros(1)
+        coverage_of(sorted(survey.tokens.counts.values(), reverse=True), survey.num_tokens) if survey else np.zeros(1)
     )
+
+
+def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"most_frequent": {}, "longest": [], "samples": []}
     if not is_private():
         shown = {
-            "most_frequent": dict(survey.tokens.most_common(num_tokens)),
+            "most_frequent": dict(_ranked(survey.tokens.counts)[:num_tokens]),
             "longest": list(survey.longest),
             "samples": list(survey.sentences),
         }
@@ -270,7 +274,7 @@ def _of_text(survey: TextSurvey) -> _Found:
     for kind in (kind for kind in _ADVICE if survey.odd.counts[kind]):
         yield kind, survey.odd.counts[kind], survey.odd.examples[kind]
     least = max(_MANY_COPIES, _MANY_COPIES_FRACTION * survey.num_sentences)
-    if repeated := [(line, count) for line, count in survey.repeated.most_common(1000) if count >= least]:
+    if repeated := [(line, count) for line, count in _ranked(survey.repeated.counts)[:1000] if count >= least]:
         line, most = repeated[0]
         yield _REPEATED, sum(count for _, count in repeated), f"{most:,} times: {shortened(line)}"
     example = shortened("".join(survey.sentences[:1]))

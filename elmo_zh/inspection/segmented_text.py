@@ -4,7 +4,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -16,9 +16,10 @@ from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.inspection import Shown
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import HAN
+from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 KINDS = ("Han", "Latin", "digits", "punctuation", "other")
-_MOST_TOKENS, _MOST_SENTENCES = 200_000, 50_000
+_MOST_TOKENS, _MOST_SENTENCES = 400_000, 100_000
 # Shorter sentences are repeated in any text: 好的。
 _REPEATED_FROM_TOKENS, _LONGEST_KEPT_CHARACTERS = 6, 400
 _LONGEST_COUNTED = 5000
@@ -35,28 +36,6 @@ _SIGNS = {
     ),
     "sentences with private characters": re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]"),
 }
-
-
-class BoundedCounts:
-    """A Counter that drops its rarest entries when there are too many (Manku and Motwani 2002); never too high."""
-
-    def __init__(self, most: int, on_drop: Callable[[str, int], None] = lambda _thing, _count: None) -> None:
-        """Keep the `most` frequent things, at times twice as many; call `on_drop` with the counts of all others."""
-        self._most, self._on_drop = most, on_drop
-        self._counts: Counter[str] = Counter()
-
-    def update(self, things: Iterable[str]) -> None:
-        """Count things."""
-        self._counts.update(things)
-        if len(self._counts) > 2 * self._most:
-            ranked = self._counts.most_common()
-            self._counts = Counter(dict(ranked[: self._most]))
-            for thing, count in ranked[self._most :]:
-                self._on_drop(thing, count)
-
-    def most_common(self, number: int | None = None) -> list[tuple[str, int]]:
-        """Return the most frequent things kept, with their counts."""
-        return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 @lru_cache(maxsize=2**16)
@@ -126,12 +105,12 @@ class TextSurvey:
     num_sentences: int = 0
     num_tokens: int = 0
     single_han_tokens: int = 0
-    tokens: BoundedCounts
+    tokens: BoundedCounts[str]
     kinds: KindCounts
     lengths: Counter[int] = field(default_factory=Counter)
     longest: Sequence[str] = ()
     sentences: list[str] = field(default_factory=list)
-    repeated: BoundedCounts = field(default_factory=lambda: BoundedCounts(_MOST_SENTENCES))
+    repeated: BoundedCounts[str] = field(default_factory=lambda: BoundedCounts(_MOST_SENTENCES))
     odd: OddCounts = field(default_factory=OddCounts)
 
     def length_quantiles(self) -> dict[str, int]:
@@ -151,13 +130,13 @@ def survey_segmented(
     longest: set[str] = set()
     with reporter.progress("inspect", unit="tokens") as progress:
         for sentence in iter_sentences(files):
-            survey.tokens.update(sentence)
+            survey.tokens.add(sentence)
             _count_sentence(survey, sentence, random, shown.num_samples)
             longest.add(max(sentence, key=len, default=""))
             if len(longest) > 1000 + shown.num_tokens:
                 longest = set(_longest_first(longest)[: shown.num_tokens])
             progress.update(len(sentence))
-    for token, count in survey.tokens.most_common():
+    for token, count in survey.tokens.counts.items():
         kinds.add(token, count)
     survey.longest = _longest_first(longest - {""})[: shown.num_tokens]
     return survey
@@ -173,7 +152,7 @@ def _count_sentence(survey: TextSurvey, sentence: Sequence[str], random: Random,
     survey.num_tokens += len(sentence)
     survey.lengths[min(len(sentence), _LONGEST_COUNTED)] += 1
     if len(sentence) >= _REPEATED_FROM_TOKENS and len(line) <= _LONGEST_KEPT_CHARACTERS:
-        survey.repeated.update((line,))
+        survey.repeated.add((line,))
     # Vitter (1985), algorithm R: each sentence is kept with the same chance.
     if len(survey.sentences) < num_samples:
         survey.sentences.append(line)

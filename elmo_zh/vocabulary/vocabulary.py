@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -123,20 +123,25 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     return counts
 
 
-# Distinct words that are counted; when there are more, the rarer half is forgotten.
+# Distinct unknown words that are counted.
 MAX_WORDS = 100_000
 
 Word = TypeVar("Word", bound=Hashable)
 
 
-class UnknownWords(Generic[Word]):
-    """Counts of unknown words, a little too low if there are many thousands of distinct ones."""
+class BoundedCounts(Generic[Word]):
+    """Counts of frequent words, never too high: the rarer half of too many is dropped (Manku and Motwani 2002)."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 0, on_drop: Callable[[Word, int], object] = lambda _word, _count: None) -> None:
+        """Count at most so many distinct words, by default MAX_WORDS; call `on_drop` with the counts of the others."""
+        self._most, self._on_drop = most or MAX_WORDS, on_drop
         self.counts: Counter[Word] = Counter()
 
     def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:
-        """Count more unknown words, or add existing counts of them."""
+        """Count more words, or add existing counts of them."""
         self.counts.update(words)
-        if len(self.counts) > MAX_WORDS:
-            self.counts = Counter(dict(self.counts.most_common(MAX_WORDS // 2)))
+        if len(self.counts) > self._most:
+            ranked = self.counts.most_common()
+            self.counts = Counter(dict(ranked[: self._most // 2]))
+            for word, count in ranked[self._most // 2 :]:
+                self._on_drop(word, count)

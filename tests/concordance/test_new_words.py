@@ -40,8 +40,8 @@ def test_candidates_are_unknown_strings_that_stick_together() -> None:
 
 def test_memory_is_bounded_by_dropping_rare_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_words, "MOST_STRINGS", 40)
-    rare = [chr(0x4E00 + number) * 2 for number in range(100)]
-    counts = count_strings(["高质量发展", *rare, "高质量发展", "高质量发展", *rare], least=3)
+    rare = [chr(0x4E00 + number) * 2 for number in range(200)]
+    counts = count_strings([*rare[:100], "高质量发展", *rare[100:], "高质量发展", "高质量发展"], least=3)
     assert {text: count for text, count in counts.items() if len(text) > 1} == Counter()  # 1 before, 2 after
     monkeypatch.setattr(new_words, "MOST_STRINGS", 4000)
     counts = count_strings(["高质量发展", *rare, "高质量发展", "高质量发展"], least=3)

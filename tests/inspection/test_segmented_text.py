@@ -13,7 +13,6 @@ from elmo_zh.inspection import Shown
 from elmo_zh.inspection.inspect_run import find_oddities
 from elmo_zh.inspection.segmented_text import (
     KINDS,
-    BoundedCounts,
     KindCounts,
     OddCounts,
     TextSurvey,
@@ -22,6 +21,7 @@ from elmo_zh.inspection.segmented_text import (
     survey_segmented,
 )
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 LINES = ["我 爱 北京 。", "他 也 爱 北京 。", "hello 12 。", ""]
 
@@ -35,7 +35,7 @@ def survey(tmp_path: Path, lines: list[str], *, samples: int = 2, seed: int = 1,
 def test_by_hand(tmp_path: Path) -> None:
     found = survey(tmp_path, LINES)
     assert (found.num_sentences, found.num_tokens) == (4, 12)
-    assert found.tokens.most_common(3) == [("。", 3), ("北京", 2), ("爱", 2)]
+    assert dict(found.tokens.counts.most_common(3)) == {"。": 3, "北京": 2, "爱": 2}
     assert found.longest == ["hello", "北京", "12"][:2] + found.longest[2:]
     assert found.single_han_tokens == 5
     assert found.kinds.tokens == Counter({"Han": 7, "punctuation": 3, "Latin": 1, "digits": 1})
@@ -48,7 +48,7 @@ def test_by_hand(tmp_path: Path) -> None:
 def test_bounded_memory_changes_no_share(tmp_path: Path) -> None:
     lines = [f"词{number} 的 {number}" for number in range(200)]
     assert survey(tmp_path, lines, most=5).kinds.fractions() == survey(tmp_path, lines).kinds.fractions()
-    assert survey(tmp_path, lines, most=5).tokens.most_common(1) == [("的", 200)]
+    assert survey(tmp_path, lines, most=10).tokens.counts.most_common(1) == [("的", 200)]
 
 
 def test_samples_are_chosen_by_the_seed_and_fairly(tmp_path: Path) -> None:
@@ -165,21 +165,21 @@ def test_shares_by_hand_add_up_to_one() -> None:
 
 def test_the_rarest_are_dropped_and_reported() -> None:
     gone: Counter[str] = Counter()
-    counts = BoundedCounts(2, lambda thing, count: gone.update({thing: count}))
-    counts.update("aaabbcd")
+    counts = BoundedCounts[str](4, lambda thing, count: gone.update({thing: count}))
+    counts.add("aaabbcd")
     assert not gone
-    counts.update("e")
-    assert [thing for thing, _ in counts.most_common()] == ["a", "b"]
+    counts.add("e")
+    assert [*counts.counts] == ["a", "b"]
     assert gone == {"c": 1, "d": 1, "e": 1}
 
 
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=2), max_size=200), st.integers(1, 5))
 def test_nothing_is_lost_on_the_whole_and_nothing_counted_too_high(things: list[str], most: int) -> None:
     gone: Counter[str] = Counter()
-    counts = BoundedCounts(most, lambda thing, count: gone.update({thing: count}))
+    counts = BoundedCounts[str](2 * most, lambda thing, count: gone.update({thing: count}))
     for thing in things:
-        counts.update([thing])
-    kept = dict(counts.most_common())
+        counts.add([thing])
+    kept = dict(counts.counts)
     truth = Counter(things)
     assert len(kept) <= 2 * most
     assert Counter(kept) + gone == truth
@@ -188,9 +188,9 @@ def test_nothing_is_lost_on_the_whole_and_nothing_counted_too_high(things: list[
 
 def test_the_frequent_stay_exact_among_many() -> None:
     chance = random.Random(5)
-    counts = BoundedCounts(100)
+    counts = BoundedCounts[str](200)
     for _ in range(20_000):
-        counts.update([f"frequent {chance.randrange(10)}", f"rare {chance.randrange(10**9)}"])
-    found = counts.most_common(10)
+        counts.add([f"frequent {chance.randrange(10)}", f"rare {chance.randrange(10**9)}"])
+    found = counts.counts.most_common(10)
     assert all(thing.startswith("frequent") for thing, _ in found)
     assert sum(count for _, count in found) == 20_000

@@ -20,7 +20,7 @@ from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
     SPECIALS,
     UNKNOWN_ID,
-    UnknownWords,
+    BoundedCounts,
     Vocabulary,
     load_counts,
     load_vocabulary,
@@ -184,7 +184,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
 
 def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elmo_zh.vocabulary.vocabulary.MAX_WORDS", 10)
-    unknown = UnknownWords[str]()
+    unknown = BoundedCounts[str]()
     unknown.add(["花", "花", *"abcdefghi"])
     assert unknown.counts == {"花": 2, **dict.fromkeys("abcdefghi", 1)}
     unknown.add(["花", "j"])
@@ -193,7 +193,7 @@ def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_words_are_counted_exactly() -> None:
-    unknown = UnknownWords[bytes]()
+    unknown = BoundedCounts[bytes]()
     for _ in range(3):
         unknown.add([b"a", b"b", b"b"])
     unknown.add({b"b": 5, b"c": 1})
