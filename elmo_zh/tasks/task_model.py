@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from shutil import copytree
@@ -30,6 +29,7 @@ from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_train
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.text.windows import iter_windows
 
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
@@ -154,18 +154,10 @@ class TaskModel:
         """Yield the same as `predict`, in order and in bounded memory: up to 2,000 texts are read ahead."""
         if probabilities and self.description.settings.kind != "tag":
             raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
-        waiting = iter(check_list(texts, "predict", "texts", "a list of texts"))
-        while window := list(self._window(waiting)):
+        checked = map(self._check, check_list(texts, "predict", "texts", "a list of texts"))
+        for window in iter_windows(checked, lambda each: sum(map(len, each)), most_size=_WINDOW_CHARACTERS):
             read = [[self._reader.read(text) for text in each] for each in window]
             yield from self._predict(read, with_probabilities=probabilities)
-
-    def _window(self, texts: Iterator[Any]) -> Iterator[tuple[str, ...]]:
-        num_characters = 0
-        for given in islice(texts, _WINDOW_TEXTS):
-            yield self._check(given)
-            num_characters += sum(map(len, given))
-            if num_characters >= _WINDOW_CHARACTERS:
-                return
 
     def _check(self, given: object) -> tuple[str, ...]:
         if self.description.settings.kind != "pairs":
