@@ -284,42 +284,26 @@ def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One occurrence of a word.
+    """One occurrence of a word."""
 
-    Attributes:
-        number: Its number in the index, from 0, in the order of the texts.
-        word: The word as the model reads it.
-        line: Number of its line in the index, for `ContextIndex.line`.
-        token: Its place among the tokens of that line.
-        start: Its first character in the text of that line.
-        end: The character after its last one.
-    """
-
-    number: int
-    word: str
-    line: int
-    token: int
-    start: int
-    end: int
+    number: int  # its number in the index, from 0, in the order of the texts
+    word: str  # the word as the model reads it
+    line: int  # number of its line in the index, for `ContextIndex.line`
+    token: int  # its place among the tokens of that line
+    start: int  # its first character in the text of that line
+    end: int  # the character after its last one
 
 
 @dataclass(frozen=True)
 class IndexedLine:
-    """One line of an index.
+    """One line of an index."""
 
-    Attributes:
-        text: The raw line, or one of its sentences if lines were split.
-        source: Name of its text; for an archive, archive and member, such as texts.zip/old/1.txt.
-        number: Number of the line in that text, from 0.
-        archive: Name of the archive; empty if the text is not in one.
-        start: The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the
-            offsets of an `Occurrence` to get offsets in the raw line.
-    """
-
-    text: str
-    source: str
-    number: int
-    archive: str = ""
+    text: str  # the raw line, or one of its sentences if lines were split
+    source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
+    number: int  # number of the line in that text, from 0
+    archive: str = ""  # name of the archive; empty if the text is not in one
+    # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
+    # `Occurrence` to get offsets in the raw line.
     start: int = 0
 
 
@@ -354,12 +338,7 @@ class IndexedTexts:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An occurrence that is similar to a given vector.
-
-    Attributes:
-        occurrence: The occurrence.
-        cosine: Cosine between its vector and the given one.
-    """
+    """An occurrence that is similar to a given vector."""
 
     occurrence: Occurrence
-    cosine: float
+    cosine: float  # cosine between its vector and the given one
