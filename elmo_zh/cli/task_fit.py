@@ -69,9 +69,9 @@ def fit(
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
     and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
-    or JSON with spans of characters for tag. The vectors of the model are computed once. A classifier is
-    a mixture of linear models with the network, if both earn their place (--head). TASK is a folder with the model, its
-    scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
+    or JSON with spans of characters for tag. The vectors of the model are computed once. A model for classes
+    is a mixture of linear models with the network, if both earn their place (--head). TASK is a folder with the
+    model, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
     networks and files.
 
     \b

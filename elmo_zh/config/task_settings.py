@@ -102,9 +102,9 @@ class HeadSettings:
     kind: str = ""  # One of `KINDS`
     head: str = option(
         "mixture",
-        "Model for classify: a mixture of linear models, on characters and on the inputs, with the BiLSTM where that"
-        " adds something; the BiLSTM alone; or a linear network on the mean of the inputs. With --regression or"
-        " --fine-tune, mixture means bilstm.",
+        "Model for classify and pairs: a mixture of linear models, on characters and on the inputs, with the BiLSTM"
+        " network where that adds something; the network alone; or, for classify, a linear network on the mean of the"
+        " inputs. With --regression or --fine-tune, mixture means bilstm.",
         choices=("mixture", "bilstm", "linear"),
     )
     encoder: str = option(
@@ -127,7 +127,7 @@ class HeadSettings:
         " over the classes, for labels where one class is far more frequent.",
         choices=("accuracy", "macro_f1"),
     )
-    hidden_dim: int = option(200, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
+    hidden_dim: int = option(100, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
     character_dim: int = 50  # Length of the vectors of characters; the place in the word has a fifth of it
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
@@ -139,11 +139,11 @@ class TrainSettings:
 
     epochs: int = option(30, "Maximum number of epochs.", least=1)
     patience: int = option(
-        5, "Stop after this many epochs without a better score on the development examples.", least=1
+        3, "Stop after this many epochs without a better score on the development examples.", least=1
     )
     batch_size: int = option(32, "Texts, or pairs of texts, in each training step.", least=1)
     learning_rate: float = option(
-        0.001,
+        0.003,
         "Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",
         above=0,
         most=1,

@@ -226,11 +226,15 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield model, share, seed and fold of each training, networks last; folds take turns with the seeds."""
-        settings, seeds = self.job.fit.settings, self.job.fit.seeds()
+        """Yield model, share, seed and fold of each training, networks last; folds take turns with the seeds.
+
+        Classifiers are trained as networks on the largest share only, because the linear models learn more from little.
+        """
+        settings, seeds, shares = self.job.fit.settings, self.job.fit.seeds(), self.job.shares
         has_classes = settings.kind == "classify" and not settings.regression
         simple = [MAJORITY, *(_MIXED if has_classes else ())]
-        for models, share in product((simple, list(self.vectors)), self.job.shares):
+        networks = product([list(self.vectors)], shares[:1] if has_classes else shares)
+        for models, share in chain(product([simple], shares), networks):
             for model in models:
                 if len(self.folds) > 1:
                     yield from ((model, share, seeds[fold % len(seeds)], fold) for fold in range(len(self.folds)))

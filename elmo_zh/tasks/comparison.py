@@ -75,14 +75,17 @@ class Comparison:
     def differences(self) -> dict[str, dict[float, Difference]]:
         """How much higher models with ELMo score than word2vec, by model and share of the labels."""
         models = [model for model in (ELMO, BOTH, ANCESTOR) if model in self.models]
-        return {model: {share: self._difference(model, WORD2VEC, share) for share in self.shares} for model in models}
+        return {
+            model: {share: self._difference(model, WORD2VEC, share) for share in self._shares_of(model)}
+            for model in models
+        }
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
         """How much higher `challenger` scores than each alternative, by rival and share of the labels."""
         others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
-            rival: {share: self._difference(self.challenger(rival), rival, share) for share in self.shares}
+            rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}
             for rival in others
         }
 
@@ -94,6 +97,10 @@ class Comparison:
     def shares(self) -> list[float]:
         """The shares of the labels, in descending order."""
         return sorted({run.share for run in self.runs}, reverse=True)
+
+    def _shares_of(self, model: str) -> list[float]:
+        """Return the shares of the labels that a model was trained on, largest first."""
+        return [share for share in self.shares if self.of_setting(model, share)]
 
     @property
     def models(self) -> list[str]:
@@ -122,7 +129,7 @@ class Comparison:
         return f"{judgement}: {self._outcomes(best)}{'' if is_same else f' {self._outcomes(plain)}'}"
 
     def _best_rival(self, share: float) -> str:
-        others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if model in self.models]
+        others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if self.of_setting(model, share)]
         return max(others, key=lambda model: self._mean(model, share))
 
     def _mean(self, model: str, share: float) -> float:
@@ -187,7 +194,7 @@ class Comparison:
         if ANCESTOR in self.models:
             adds = any(each.low > 0 for each in self.rivals[ANCESTOR].values())
             judgement = "The adaptation helps" if adds else "It is not certain that the adaptation helps"
-            yield f"{judgement}: {self._outcomes(dict.fromkeys(self.shares, ANCESTOR))}"
+            yield f"{judgement}: {self._outcomes(dict.fromkeys(self.rivals[ANCESTOR], ANCESTOR))}"
         networks = [run for run in self.runs if run.dev_score is not None]
         if unfinished := sum(run.is_unfinished for run in networks):
             epochs = self.facts["training"]["epochs"]
@@ -210,13 +217,13 @@ class Comparison:
         scores = [[model, *(self._scores(model, share) for share in self.shares)] for model in self.models]
         yield [f"{self.metric} on the test examples", *counts], scores
         differences = [
-            [model, *(_points(by_share[share]) for share in self.shares)]
+            [model, *(_points(by_share.get(share)) for share in self.shares)]
             for model, by_share in self.differences.items()
         ]
         yield ["points above word2vec", *of_labels], differences
         if TFIDF_ELMO in self.models:
             rivals = [
-                [rival, *(_points(by_share[share]) for share in self.shares)]
+                [rival, *(_points(by_share.get(share)) for share in self.shares)]
                 for rival, by_share in self.rivals.items()
                 if rival != ANCESTOR
             ]
@@ -297,7 +304,7 @@ class Comparison:
         return {
             model: [
                 (self._num_examples(share), [run.score for run in self.of_setting(model, share)])
-                for share in reversed(self.shares)
+                for share in reversed(self._shares_of(model))
             ]
             for model in self.models
         }
@@ -307,10 +314,14 @@ class Comparison:
 
     def _scores(self, model: str, share: float) -> str:
         scores = [run.score for run in self.of_setting(model, share)]
+        if not scores:
+            return ""
         spread = f" ({min(scores):.4f} to {max(scores):.4f})" if len(scores) > 1 else ""
         return f"{self._mean(model, share):.4f}{spread}"
 
 
-def _points(difference: Difference) -> str:
+def _points(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
     value, low, high = (100 * each for each in (difference.value, difference.low, difference.high))
     return f"{value:+.2f} ({low:+.2f} to {high:+.2f})"

@@ -96,8 +96,8 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
-    # Only classes of single texts are mixed.
-    is_mixture = settings.head == "mixture" and settings.kind == "classify" and not settings.regression
+    # Only classes are mixed.
+    is_mixture = settings.head == "mixture" and settings.kind != "tag" and not settings.regression
     head = "bilstm" if settings.head == "mixture" and not is_mixture else settings.head
     return replace(settings, inputs=inputs, head=head)
 

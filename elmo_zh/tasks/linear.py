@@ -1,6 +1,7 @@
 """Linear classifiers: logistic regression on character n-grams weighted by TF-IDF, or on pooled vectors.
 
-Vectors are pooled into their mean and standard deviation over the tokens of a text.
+Vectors are pooled into their mean and standard deviation over the tokens of a text. A pair is described by how the
+features of its texts differ and what they share.
 """
 
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags, issparse
+from scipy.sparse import csr_matrix, diags, hstack, issparse
 from scipy.special import log_softmax
 from torch import Tensor
 
@@ -200,22 +201,33 @@ def _product(matrix: Features, right: Tensor) -> Tensor:
     return (torch.from_numpy(matrix) @ right.float()).double()
 
 
-def text_features(
+def example_features(
+    name: str,
+    examples: Sequence[Sequence[UnitText]],
+    numbers: Mapping[str, int],
+    cache: VectorCache | None,
+    word2vec: Word2Vec | None,
+) -> Features:
+    """Return the features of examples for a model on `CHARACTERS`, `WORD2VEC` or `ELMO`, float32, shape (N, D).
+
+    Args:
+        name: Kind of features.
+        examples: One text each; or two, whose features are then compared, which takes twice the columns.
+        numbers: The character n-grams to read, with their numbers.
+        cache: The ELMo vectors of the texts; None for other features.
+        word2vec: The word2vec vectors of their tokens; None for other features.
+    """
+    found = [_text_features(name, texts, numbers, cache, word2vec) for texts in zip(*examples, strict=True)]
+    return found[0] if len(found) == 1 else _compared(*found)
+
+
+def _text_features(
     name: str,
     texts: Sequence[UnitText],
     numbers: Mapping[str, int],
     cache: VectorCache | None,
     word2vec: Word2Vec | None,
 ) -> Features:
-    """Return the features of texts for a model on `CHARACTERS`, `WORD2VEC` or `ELMO`, float32, shape (N, D).
-
-    Args:
-        name: Kind of features.
-        texts: The texts.
-        numbers: The character n-grams to read, with their numbers.
-        cache: The ELMo vectors of the texts; None for other features.
-        word2vec: The word2vec vectors of their tokens; None for other features.
-    """
     if name == CHARACTERS:
         return gram_features([text.text for text in texts], numbers)
     if name == ELMO:
@@ -224,6 +236,13 @@ def text_features(
     assert word2vec is not None
     tokens = [list(chain.from_iterable(text.sentences)) for text in texts]
     return np.stack([_pooled(word2vec.table[word2vec.rows(each)]) for each in tokens])
+
+
+def _compared(first: Features, second: Features) -> Features:
+    """Return the absolute differences, followed by what both have in common, in the same form."""
+    if issparse(first):
+        return hstack([abs(first - second), first.minimum(second)], format="csr")
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def _pooled(vectors: NDArray[Any]) -> Features:
@@ -248,7 +267,7 @@ class LinearModels:
         # Examples have no equality of their own, so each is one of its own.
         examples = chain.from_iterable(dataset.parts().values())
         self._rows = {id(example): row for row, example in enumerate(examples)}
-        self._texts = [text for [text] in chain.from_iterable(texts.values())]
+        self._texts = list(chain.from_iterable(texts.values()))
         self._cache, self._word2vec, self._seed = cache, word2vec, seed
         self._features: dict[str, Features] = {}
         self._fitted: dict[tuple[Any, ...], FittedLinear] = {}
@@ -256,7 +275,7 @@ class LinearModels:
     @cached_property
     def grams(self) -> dict[str, int]:
         """The character n-grams that occur in at least two texts, with their column numbers."""
-        return known_grams(text.text for text in self._texts)
+        return known_grams(text.text for each in self._texts for text in each)
 
     def predict(self, names: Sequence[str], data: Dataset) -> tuple[list[Prediction], float]:
         """Return the test predictions of a mixture of models on `CHARACTERS`, `WORD2VEC` or `ELMO`.
@@ -287,7 +306,7 @@ class LinearModels:
         if name not in self._features:
             cache = self._cache() if name == ELMO else None
             grams = self.grams if name == CHARACTERS else {}
-            self._features[name] = text_features(name, self._texts, grams, cache, self._word2vec)
+            self._features[name] = example_features(name, self._texts, grams, cache, self._word2vec)
         return self._features[name][[self._rows[id(example)] for example in examples]]
 
 

@@ -25,7 +25,7 @@ from elmo_zh.tasks.linear import (
     LinearModel,
     LinearModels,
     class_numbers,
-    text_features,
+    example_features,
 )
 from elmo_zh.tasks.mixture import Floats, choose_weights, log_loss, mix
 from elmo_zh.tasks.vectors import VectorCache
@@ -48,20 +48,35 @@ class LinearMember:
     grams: Sequence[str]
 
     @classmethod
-    def of(cls, name: str, model: LinearModel, grams: Sequence[str]) -> "LinearMember":
-        """Return a model reduced to the columns it reads; `grams` has the n-grams of all `CHARACTERS` columns."""
-        own = [grams[column] for column in model.columns] if name == CHARACTERS else []
-        return cls(name, replace(model, columns=np.arange(len(model.columns))), own)
+    def of(cls, name: str, model: LinearModel, grams: Sequence[str], num_texts: int) -> "LinearMember":
+        """Return a model reduced to the n-grams that it reads; `grams` has all that `CHARACTERS` columns stand for.
+
+        A pair has two columns for each n-gram, and both are kept if the model reads one of them.
+        """
+        if name != CHARACTERS:
+            return cls(name, model, [])
+        halves, numbers = np.divmod(model.columns, len(grams))
+        used, places = np.unique(numbers, return_inverse=True)
+        places = places + halves * len(used)
+        width = num_texts * len(used)
+
+        def spread(values: NDArray[np.float32]) -> NDArray[np.float32]:
+            found = np.zeros((width, *values.shape[1:]), np.float32)
+            found[places] = values
+            return found
+
+        arrays = {each: spread(getattr(model, each)) for each in ("shift", "scale", "weights")}
+        return cls(name, replace(model, columns=np.arange(width), **arrays), [grams[number] for number in used])
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {gram: number for number, gram in enumerate(self.grams)}
 
     def log_probabilities(
-        self, texts: Sequence[UnitText], cache: VectorCache | None, word2vec: Word2Vec | None
+        self, examples: Sequence[Sequence[UnitText]], cache: VectorCache | None, word2vec: Word2Vec | None
     ) -> Floats:
         """Return log probabilities of the classes, float64, shape (N, K)."""
-        return self.model.log_probabilities(text_features(self.name, texts, self._numbers, cache, word2vec))
+        return self.model.log_probabilities(example_features(self.name, examples, self._numbers, cache, word2vec))
 
 
 def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
@@ -199,7 +214,11 @@ def fit_mixture(
     grams = list(models.grams)
     return Mixture(
         weights,
-        {name: LinearMember.of(name, fitted[name].model, grams) for name in weights if name != NETWORK},
+        {
+            name: LinearMember.of(name, fitted[name].model, grams, len(known[0].texts))
+            for name in weights
+            if name != NETWORK
+        },
         mixture.judged(),
         {part: mix([logs[name][part] for name in weights], list(weights.values())) for part in network},
     )
@@ -219,8 +238,8 @@ def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
     save_file(tensors, path)
 
 
-def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, LinearMember]:
-    """Read linear models; raise ValueError or KeyError if the file does not match task.json.
+def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int) -> dict[str, LinearMember]:
+    """Read linear models of single texts or pairs; raise ValueError or KeyError if the file does not match task.json.
 
     Shapes are checked before memory is allocated for them; the file is memory-mapped.
     """
@@ -229,7 +248,7 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes) -> dict[str, Li
     found = {}
     for name in names:
         grams = tensors[f"{name}.grams"] if name == CHARACTERS else torch.zeros(0, LONGEST_GRAM, dtype=torch.int32)
-        width, num_classes = widths.get(name, len(grams)), sizes.num_outputs
+        width, num_classes = num_texts * widths.get(name, len(grams)), sizes.num_outputs
         shapes = dict(zip(_ARRAYS, [(width,), (width,), (width, num_classes), (num_classes,)], strict=True))
         arrays = {each: tensors[f"{name}.{each}"] for each in _ARRAYS}
         wrong = [each for each, shape in shapes.items() if arrays[each].shape != shape]

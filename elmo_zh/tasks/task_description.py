@@ -131,7 +131,7 @@ def _require_types(description: TaskDescription) -> None:
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": isinstance(description.alphabet, str),
         "labels": settings.regression or len(description.labels) == sizes.num_outputs,
-        "members": set(description.members) <= set(MEMBERS if settings.kind == "classify" else ())
+        "members": set(description.members) <= set(() if settings.kind == "tag" else MEMBERS)
         and all(isinstance(weight, float) and 0 < weight <= 1 for weight in description.members.values()),
         "model": all(isinstance(model[name], str) for name in ("path", "digest")),
         "unknown": model.get("unknown", "unk") in ("unk", "backoff"),

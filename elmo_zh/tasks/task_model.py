@@ -185,8 +185,7 @@ class TaskModel:
             items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
             found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
         if weights := self.description.members:
-            firsts = [text for text, *_ in texts]
-            logs = {name: member.log_probabilities(firsts, cache, word2vec) for name, member in self._linear.items()}
+            logs = {name: member.log_probabilities(texts, cache, word2vec) for name, member in self._linear.items()}
             logs |= {NETWORK: network_logs(found)} if found else {}
             found = list(np.exp(mix([logs[name] for name in weights], [*weights.values()])).tolist())
         return [as_prediction(self.description, given, each) for given, each in zip(texts, found, strict=True)]
@@ -266,8 +265,9 @@ def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, 
     if not names:
         return {}
     _require_weights(layout.linear, description)
+    num_texts = 2 if description.settings.kind == "pairs" else 1
     try:
-        return load_members(layout.linear, names, description.sizes)
+        return load_members(layout.linear, names, description.sizes, num_texts)
     except (SafetensorError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:100]
         raise RunError(

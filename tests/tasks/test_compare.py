@@ -146,8 +146,8 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
     found = json.loads((tmp_path / "found" / "comparison.json").read_text(encoding="utf-8"))
     counts = {run["share"]: run["num_examples"] for run in found["runs"]}
     assert counts[0.5] == round(0.5 * counts[1.0])
-    # Networks and shares of the labels are drawn for each seed; the other rows are not.
-    assert len(found["runs"]) == 6 * 1 + 6 * 2 + 3 * 2 * 2
+    # Networks, on all labels only, and shares of the labels are drawn for each seed; the other rows are not.
+    assert len(found["runs"]) == 6 * 1 + 6 * 2 + 3 * 2
 
 
 @pytest.mark.usefixtures("no_pictures")

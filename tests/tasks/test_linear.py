@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
 from tasks.labelled import drawn_texts
 
-from elmo_zh.tasks.linear import Features, fit_linear, gram_features, known_grams
+from elmo_zh.tasks.encode_texts import UnitText
+from elmo_zh.tasks.linear import CHARACTERS, Features, example_features, fit_linear, gram_features, known_grams
 from elmo_zh.tasks.mixture import choose_weights, log_loss, mix
 
 NUM_CLASSES = 3
@@ -84,3 +85,15 @@ def test_no_mixture_is_worse_on_its_labels_than_the_best_classifier(count: int) 
         assert sum(weights) == pytest.approx(1)
         assert min(weights) >= 0
         assert log_loss(mix(logs, weights), classes) <= min(log_loss(each, classes) for each in logs) + 1e-12
+
+
+def test_a_pair_is_what_differs_and_what_both_have_by_hand() -> None:
+    first, second = (
+        UnitText(text, np.zeros((0, 2), np.int32), (), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        for text in ("我我来", "我他")
+    )
+    numbers = {"他": 0, "我": 1, "来": 2}
+    found = [example_features(CHARACTERS, [pair], numbers, None, None) for pair in ((first, second), (second, first))]
+    # A text that has a character twice has 1 + log 2 of it.
+    assert found[0].toarray() == pytest.approx(np.array([[1, np.log(2), 1, 0, 1, 0]]))
+    assert np.array_equal(found[0].toarray(), found[1].toarray())

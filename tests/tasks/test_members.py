@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from contract.command_line import contents_alone
 from messages import message_of
-from tasks.labelled import drawn_texts, lines, written
+from tasks.labelled import drawn_texts, lines, load, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
@@ -20,6 +20,7 @@ from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.members import GrowingMixture
 from elmo_zh.tasks.mixture import mix
 from elmo_zh.tasks.predictions import ClassPrediction
+from elmo_zh.tasks.scores import score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 
 
@@ -91,11 +92,11 @@ def write_task(folder: Path) -> Path:
     return written(folder, "data.jsonl", lines(*rows))
 
 
-def job_of(path: Path) -> FitJob:
+def job_of(path: Path, kind: str = "classify") -> FitJob:
     return FitJob(
         files=DataFiles(data=path),
-        reading=Reading(kind="classify"),
-        settings=HeadSettings(kind="classify", inputs=(), hidden_dim=7),
+        reading=Reading(kind=kind),
+        settings=HeadSettings(kind=kind, inputs=(), hidden_dim=7),
         training=TrainSettings(epochs=1, batch_size=16),
     )
 
@@ -152,6 +153,27 @@ def test_a_network_that_is_kept_is_saved_and_mixed(
         logs.append(np.log(probabilities(TaskModel.load(path, device="cpu"), texts)))
     expected = np.exp(mix(logs, [*report.description.members.values()]))
     assert probabilities(mixture, texts) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_mixture_of_pairs_is_scored_as_it_predicts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    texts = drawn_texts(150)
+    rows = [
+        {"text1": text, "text2": other, "label": "same" if ("我" in text) == ("我" in other) else "different"}
+        for text, other in zip(texts, reversed(texts), strict=True)
+    ]
+    job = job_of(written(tmp_path, "pairs.jsonl", lines(*rows)), "pairs")
+    report = fit_task(job, embedder, tmp_path / "task")
+    assert "characters" in report.description.members
+    assert "bilstm" not in report.description.members
+    model = TaskModel.load(tmp_path / "task", device="cpu")
+    assert report.description.scores["test"]["accuracy"] > 0.9
+    examples = load(job.files, job.reading).test
+    again = score_predictions(examples, model.predict_examples(examples), marks_spans=False)
+    assert again == report.description.scores["test"]
+    # Linear models read what the texts share and how they differ, so their order does not matter.
+    [one], [other] = model.predict([("我来", "他吃")]), model.predict([("他吃", "我来")])
+    assert one == other
 
 
 def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:
