@@ -12,7 +12,6 @@ import numpy as np
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.corpus.input_texts import InputText, Members
-from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
@@ -20,7 +19,7 @@ from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.run.files import written_once
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 from elmo_zh.run.work_folder import Region, WorkFolder
-from elmo_zh.text.sentences import LONGEST_SENTENCE, pieces, split_sentences
+from elmo_zh.text.sentences import LONGEST_SENTENCE, iter_pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -44,30 +43,16 @@ class _Row(NamedTuple):
     columns: Mapping[str, str]
     is_rest: bool = False  # Whether it is a piece of a long sentence, but not the first
 
-    def cut(self, longest: int, *, segmented: bool) -> "Iterator[_Row]":
-        """Yield the row in pieces of at most `longest` characters."""
-        start = self.start
-        for piece in pieces(self.text, longest, segmented=segmented):
-            yield self._replace(text=piece, start=start, is_rest=start > self.start)
-            start += len(piece)
 
-
-def _iter_rows(text: InputText, *, split: bool, reporter: Reporter) -> Iterator[_Row]:
-    """Yield the lines of a text or, with `split`, their sentences; a line without sentences is one row."""
+def _iter_rows(text: InputText, *, split: bool, segmented: bool, longest: int, reporter: Reporter) -> Iterator[_Row]:
+    """Yield the lines of a text or, with `split`, their sentences, in pieces; a line without sentences is one row."""
     for number, record in enumerate(text.records(reporter)):
-        if split:
-            yield from _sentence_rows(record, number)
-        else:
-            yield _Row(record.line, number, 0, record.columns)
-
-
-def _sentence_rows(record: Record, number: int) -> list[_Row]:
-    rows, start = [], 0
-    for sentence in split_sentences(record.line):
-        if sentence.strip():  # white space between sentences is no sentence
-            rows.append(_Row(sentence, number, start, record.columns))
-        start += len(sentence)
-    return rows or [_Row(record.line, number, 0, record.columns)]
+        cut = iter_pieces(record.line, split=split, longest=longest, segmented=segmented)
+        # White space between sentences is no sentence.
+        rows = [
+            _Row(piece, number, start, record.columns, rest) for start, piece, rest in cut if not split or piece.strip()
+        ]
+        yield from rows or [_Row(record.line, number, 0, record.columns)]
 
 
 def _reads_sentences(bundle: Bundle) -> bool:
@@ -132,9 +117,7 @@ class TextTokens:
         if counts.lines:
             reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
         may_split = _reads_sentences(embedder.bundle) and not (segmented or split)
-        rows = _iter_rows(text, split=split, reporter=reporter)
-        if longest:
-            rows = chain.from_iterable(row.cut(longest, segmented=segmented) for row in rows)
+        rows = _iter_rows(text, split=split, segmented=segmented, longest=longest, reporter=reporter)
         rows = islice(rows, counts.lines, None)
         try:
             with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:

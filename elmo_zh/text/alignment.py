@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.text.sentences import pieces, split_sentences
+from elmo_zh.text.sentences import iter_pieces
 
 
 class Edit(NamedTuple):
@@ -70,12 +69,9 @@ def align_sentences(
     text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0
 ) -> Iterator[TokenisedLine]:
     """Yield the tokens of each sentence, in pieces of at most `longest` characters, with offsets in the text."""
-    start = 0
-    sentences = split_sentences(text) if split else [text]
-    for sentence in chain.from_iterable(pieces(each, longest or len(each)) for each in sentences):
+    for start, sentence, _ in iter_pieces(text, split=split, longest=longest):
         found = prepare(sentence)
         yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
-        start += len(sentence)
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:

@@ -51,6 +51,17 @@ def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
     return [*found, text[start:]]
 
 
+def iter_pieces(
+    text: str, *, split: bool, longest: int = 0, segmented: bool = False
+) -> Iterator[tuple[int, str, bool]]:
+    """Yield start and content of each sentence, or of the text without `split`, in pieces; True for a later piece."""
+    start = 0
+    for sentence in split_sentences(text) if split else [text]:
+        for number, piece in enumerate(pieces(sentence, longest or len(sentence), segmented=segmented)):
+            yield start, piece, number > 0
+            start += len(piece)
+
+
 def _iter_sentences(paragraph: str) -> Iterator[str]:
     start = 0
     for match in _END.finditer(paragraph):
