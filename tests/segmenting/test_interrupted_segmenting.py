@@ -8,25 +8,32 @@ import sys
 from pathlib import Path
 
 import pytest
+from contract.command_line import Answer, elmo_zh, settings
 from waiting import wait_until
 
 from elmo_zh.run.work_folder import Region, WorkFolder, part_name
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 FIRST_PART = Path("segmented.parts", "segmented", f"{part_name(0)}.json")
-SETTINGS = ("text.num_workers=2", "text.drop_duplicates=false", "text.shard_bytes=100000")
+SETTINGS = ("text.num_workers=2", "text.drop_duplicates=false", "text.shard_bytes=65536")
 
 
 def command(corpus: Path, run: Path) -> list[str]:
-    changes = [word for setting in SETTINGS for word in ("--set", setting)]
-    return [sys.executable, "-m", "elmo_zh", "segment", str(corpus), "--run", str(run), *changes]
+    return [sys.executable, "-m", "elmo_zh", "segment", str(corpus), "--run", str(run), *settings(*SETTINGS)]
+
+
+def segmented_here(corpus: Path, run: Path) -> Answer:
+    """One worker makes the same files as two."""
+    answer = elmo_zh("segment", corpus, "--run", run, *settings(*SETTINGS, "text.num_workers=1"))
+    assert answer.status == 0, answer.stderr
+    return answer
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "corpus.txt"
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(SAMPLE.glob("*.txt")))
-    path.write_text(text * 5, encoding="utf-8")
+    path.write_text(text * 3, encoding="utf-8")
     return path
 
 
@@ -55,7 +62,7 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     work = WorkFolder(done.parent)
     files = map(Region.whole, sorted(path for path in done.parent.glob("*0.*") if path.suffix != ".json"))
     work.finish(done.stem, work.whole_figures(done.stem), files)
-    continued = subprocess.run(command(corpus, run), check=True, capture_output=True, text=True)
+    continued = segmented_here(corpus, run)
     (resuming,) = re.findall(r"^Resuming: .*", continued.stderr, re.MULTILINE)
     assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are segmented\.", resuming)
     train = (run / "segmented" / "train-00000.txt").read_text(encoding="utf-8")
@@ -70,7 +77,7 @@ def test_a_worker_that_is_killed_has_its_shard_done_again(tmp_path: Path, corpus
         os.kill(_worker_of(process.pid), signal.SIGKILL)
         _, told = process.communicate()
     assert process.returncode == 0, told
-    subprocess.run(command(corpus, other), check=True, capture_output=True)
+    segmented_here(corpus, other)
     assert files_of(run / "segmented") == files_of(other / "segmented")
 
 
