@@ -50,11 +50,11 @@ def test_a_classifier(model: Path) -> None:
 
 def test_a_search_over_networks(model: Path) -> None:
     labels = ["我" in text for text in TEXTS]
-    search = GridSearchCV(ElmoClassifier(model, **SETTINGS, metric="macro_f1"), {"head": ["linear", "bilstm"]}, cv=2)
+    search = GridSearchCV(ElmoClassifier(model, **QUICK, metric="macro_f1"), {"head": ["linear", "bilstm"]}, cv=2)
     search.fit(TEXTS, labels)
     best = search.best_estimator_.task_.description.settings
     assert (best.head, best.metric) == (search.best_params_["head"], "macro_f1")
-    merged = ElmoClassifier(model, **SETTINGS, encoder="merged").fit(TEXTS, labels)
+    merged = ElmoClassifier(model, **QUICK, encoder="merged").fit(TEXTS, labels)
     assert merged.task_.description.settings.encoder == "merged"
 
 
