@@ -25,7 +25,7 @@ from elmo_zh.contexts.index_files import (
     load_info,
 )
 from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_word
-from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, WarningReporter
 
@@ -321,7 +321,7 @@ class ContextIndex:
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self._vectors(layer), self._norms(layer)
         if word is None:
-            numbers, cosines = nearest(vectors, norms, query, top)
+            [(numbers, cosines)] = nearest_of_each(vectors, norms, query[None], top)
         else:
             numbers, cosines = nearest_among(self.occurrences(word), vectors, query, top)
         return self._neighbours(numbers, cosines)

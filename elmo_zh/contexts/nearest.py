@@ -26,18 +26,10 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return np.asarray(wide / np.where(norms == 0, 1, norms))
 
 
-def nearest(
-    vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
-) -> tuple[Numbers, Cosines]:
-    """Return the rows of (N, D) most similar by cosine to a vector (D,), and the cosines; ties go to the first."""
-    [found] = nearest_of_each(vectors, norms, query[None], top)
-    return found
-
-
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows among `numbers` most similar to a vector by cosine, as `nearest` does."""
+    """Return the rows among `numbers` most similar to a vector by cosine, as `nearest_of_each` does."""
     [unit], cosines = unit_rows(query[None]), np.empty(len(numbers))
     for start in range(0, len(numbers), _BLOCK):
         own = slice(start, start + _BLOCK)
@@ -49,7 +41,7 @@ def nearest_among(
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield the result of `nearest` for each query, shape (Q, D), reading the rows once per few hundred queries."""
+    """Yield for each query, shape (Q, D), the most similar rows by cosine, and the cosines; ties go to the first."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 

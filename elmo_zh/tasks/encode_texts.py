@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -178,33 +177,30 @@ class TextEncoder:
         """Return texts as a padded batch."""
         shape = (len(texts), max(1, *map(len, texts)))
         mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
-
-        def padded(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-            found = np.zeros(shape, np.int64)
-            for place, each in enumerate(rows):
-                found[place, : len(each)] = each
-            return found
-
         elmo = word2vec = torch.zeros(0)
+        characters = np.zeros(0, np.int64)
         if self.cache is not None:
-            elmo = self.cache.take(padded([text.elmo_rows for text in texts]))
+            elmo = self.cache.take(_padded([text.elmo_rows for text in texts], shape))
         if self.word2vec is not None:
-            word2vec = torch.from_numpy(self.word2vec.table[padded([text.word2vec_rows for text in texts])]).float()
+            rows = _padded([text.word2vec_rows for text in texts], shape)
+            word2vec = torch.from_numpy(self.word2vec.table[rows]).float()
+        if self.characters is not None:
+            width = max(text.characters.shape[1] for text in texts)
+            characters = _padded([text.characters for text in texts], (*shape, width))
         return Batch(
             mask=torch.from_numpy(mask),
             elmo=elmo,
             word2vec=word2vec,
-            characters=self._characters(texts, shape),
-            places=torch.from_numpy(padded([text.places for text in texts])),
+            characters=torch.from_numpy(characters),
+            places=torch.from_numpy(_padded([text.places for text in texts], shape)),
         )
 
-    def _characters(self, texts: Sequence[EncodedText], shape: tuple[int, int]) -> Tensor:
-        if self.characters is None:
-            return torch.zeros(0, dtype=torch.int64)
-        found = np.zeros((*shape, max(text.characters.shape[1] for text in texts)), np.int64)
-        for place, text in enumerate(texts):
-            found[place, : len(text), : text.characters.shape[1]] = text.characters
-        return torch.from_numpy(found)
+
+def _padded(arrays: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    found = np.zeros(shape, np.int64)
+    for place, each in enumerate(arrays):
+        found[place][tuple(slice(size) for size in each.shape)] = each
+    return found
 
 
 def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:

@@ -87,8 +87,13 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
         return StageResult(outputs=[])
+    tokens = trainer.step * step_tokens(config.train)
     counts: dict[str, Any] = {
-        **_describe_training(context, trainer),
+        "steps": trainer.step,
+        "tokens": tokens,
+        "epochs": round(tokens / store.train.num_predictions, 3),
+        "training_seconds": round(trainer.elapsed_seconds, 3),
+        "computation": trainer.computation.describe(),
         "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **(start.counts() if start else {}),
@@ -270,17 +275,6 @@ def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None
     trainer.append_figures(figures, "full", step=best)
     checkpoints.update_state(best, {"heldout_full": asdict(figures)})
     return {"step": best, **asdict(figures)}
-
-
-def _describe_training(context: _Context, trainer: Trainer) -> dict[str, Any]:
-    tokens = trainer.step * step_tokens(context.config.train)
-    return {
-        "steps": trainer.step,
-        "tokens": tokens,
-        "epochs": round(tokens / context.store.train.num_predictions, 3),
-        "training_seconds": round(trainer.elapsed_seconds, 3),
-        "computation": trainer.computation.describe(),
-    }
 
 
 def _report_result(context: _Context, trainer: Trainer, start: Start | None, counts: dict[str, Any]) -> StageResult:

@@ -29,14 +29,6 @@ _MAX_ROLLBACKS = 8
 
 
 @dataclass
-class _Pace:
-    """Steps and seconds since the last training line in metrics.jsonl, excluding evaluations and checkpoints."""
-
-    steps: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
 class _Position:
     """The state of training, apart from the position in the streams and the weights."""
 
@@ -66,7 +58,9 @@ class Trainer:
         self.schedule = Schedule.build(self.config, self.store.train.num_predictions)
         self._stop_signals = StopSignals(self.group)
         self._sample = sample_sentences(self.store.heldout, self.config.evaluate_sample_tokens)
-        self._position, self._unlogged = _Position(), _Pace()
+        self._position = _Position()
+        # Since the last training line in metrics.jsonl; the seconds without evaluations and checkpoints.
+        self._unlogged_steps, self._unlogged_seconds = 0, 0.0
         # The time at which training would have started if it had never been interrupted.
         self._clock = time.monotonic()
         self._learner = Learner(
@@ -153,8 +147,8 @@ class Trainer:
         factor = self.schedule.learning_rate_factor(position.step) * position.learning_rate_scale
         loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
         position.step += 1
-        self._unlogged.steps += 1
-        self._unlogged.seconds += time.monotonic() - started_at
+        self._unlogged_steps += 1
+        self._unlogged_seconds += time.monotonic() - started_at
         self._log(loss, norm)
         figures = None
         is_last = self.step == self.schedule.num_steps
@@ -207,10 +201,10 @@ class Trainer:
                 train_loss=loss,
                 learning_rate=factor * config.learning_rate,
                 grad_norm=norm,
-                tokens_per_second=round(self._unlogged.steps * step_tokens(config) / self._unlogged.seconds, 1),
+                tokens_per_second=round(self._unlogged_steps * step_tokens(config) / self._unlogged_seconds, 1),
                 elapsed_seconds=round(time.monotonic() - self._clock, 3),
             )
-            self._unlogged = _Pace()
+            self._unlogged_steps, self._unlogged_seconds = 0, 0.0
 
     def _evaluate_sample(self) -> Figures | None:
         if not len(self._sample):

@@ -13,7 +13,7 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
-from elmo_zh.contexts.nearest import nearest, nearest_among, nearest_of_each
+from elmo_zh.contexts.nearest import Cosines, Numbers, nearest_among, nearest_of_each
 from elmo_zh.contexts.occurrences import (
     TokenInSentence,
     best_occurrence,
@@ -25,6 +25,11 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def nearest(vectors: np.ndarray, norms: np.ndarray, query: np.ndarray, top: int) -> tuple[Numbers, Cosines]:
+    [found] = nearest_of_each(vectors, norms, query[None], top)
+    return found
 
 
 def drawn(num_rows: int, dimension: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
