@@ -209,7 +209,8 @@ def write_vectors(
             written = []
             for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
                 written.append(vector_file.write(part.first_occurrence, layer_vectors))
-                written.append(norm_file.write(part.first_occurrence, _norms(layer_vectors)))
+                norms = np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM)
+                written.append(norm_file.write(part.first_occurrence, norms))
             work.finish_lines(part.first_line, part.num_lines, written)
             progress.update(part.num_lines)
 
@@ -229,11 +230,6 @@ def _iter_tasks(
             kept=_Part(first_line, len(lines), first),
         )
         first_line += len(lines)
-
-
-def _norms(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Return the norms of the stored vectors, float32, shape (n,)."""
-    return np.asarray(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1)), NORM)
 
 
 class _OccurrenceVectors(ArrayWork):

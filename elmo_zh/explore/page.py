@@ -40,9 +40,10 @@ def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     Its content security policy allows only this page's scripts, by digest, so that a corpus could not bring its own.
     """
     scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     policy = {
         "default-src": "'none'",
-        "script-src": " ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        "script-src": " ".join(f"'sha256-{digest}'" for digest in digests),
         "style-src": "'unsafe-inline'",
         "img-src": "data:",
         "connect-src": "'self'" if live else "'none'",
@@ -76,10 +77,6 @@ def _bokeh_scripts() -> list[str]:
     found: list[str] = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
     # The parser of HTML ends lines with \n alone, before the browser computes a digest.
     return [script.replace("\r\n", "\n").replace("\r", "\n") for script in found]
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _read(name: str) -> str:

@@ -138,7 +138,10 @@ class _TaskEstimator(StringEstimator):
             elif each.type is int:
                 value = check_whole_number(value, "fit", each.name, each.metadata["least"], each.metadata["most"])
             else:
-                value = _checked_rate(value, each.name)
+                is_number = isinstance(value, float | int | np.floating) and not isinstance(value, bool)
+                if not is_number or not 0 < value <= 1:
+                    raise refusal(ValueError, "fit", each.name, value, "a number above 0, 1 at most")
+                value = float(value)
             found[each.name] = value
         return found
 
@@ -280,10 +283,3 @@ def _require_two(texts: Sized) -> None:
 def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
     if len(texts) != len(labels):
         raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected as many")
-
-
-def _checked_rate(value: Any, name: str) -> float:
-    is_number = isinstance(value, float | int | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 1:
-        raise refusal(ValueError, "fit", name, value, "a number above 0, 1 at most")
-    return float(value)

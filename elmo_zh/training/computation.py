@@ -13,7 +13,6 @@ import torch
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.language_model import build_shape
@@ -37,13 +36,6 @@ _BASELINE_BYTES_PER_TOKEN = 53
 def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
     """Return whether training uses the full softmax, because the settings say so or sampling would save nothing."""
     return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
-
-
-def _character_values(shape: CharacterShape) -> int:
-    """Return how many numbers the character CNN keeps for a typical word, one as long as the widest filter."""
-    # For each ending that the word shares with no other word: the maximal responses and their gradient.
-    endings = min(shape.num_slots, max(width for width, _ in shape.filters))
-    return (2 * endings + 4 * shape.num_highways) * shape.num_filters
 
 
 def predict_memory(
@@ -84,8 +76,12 @@ def _activations(model: ModelConfig, train: TrainConfig, shape: BiLMShape, produ
     kept = predictions * (_FLOAT * (6 * D + 3 * P) + product_bytes * 3 * P)
     # The gradient of the gates; a layer's joined weight matrix itself, transposed, packed, and its gradient.
     passing = predictions * product_bytes * 4 * D + 4 * product_bytes * 2 * 2 * P * 4 * D
-    # For each distinct word, including the gradient.
-    words = predictions * _character_values(shape.characters) if shape.characters else 0
+    words = 0
+    if cnn := shape.characters:
+        # A typical word is as long as the widest filter. For each ending that it shares with no other word, the CNN
+        # keeps the maximal responses and their gradient.
+        endings = min(cnn.num_slots, max(width for width, _ in cnn.filters))
+        words = predictions * (2 * endings + 4 * cnn.num_highways) * cnn.num_filters
     return kept * model.num_layers + passing + _FLOAT * words
 
 
