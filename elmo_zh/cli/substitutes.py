@@ -11,7 +11,8 @@ from elmo_zh.cli.options import Common, common_options_of_readers, input_options
 from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.run.reporter import aligned, counted
+from elmo_zh.run.reporter import Hints, aligned, counted
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, pieces
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.occurrences import TokenInSentence
@@ -101,13 +102,16 @@ def _occurrences_in_file(
 ) -> "Iterator[TokenInSentence]":
     from elmo_zh.contexts.occurrences import find_occurrences
 
-    word, is_empty = options.word or "", True
+    word, is_empty, hints = options.word or "", True, Hints(common.console)
     with common.opened_texts([options.file or ""]) as texts:
         for text in texts:
             for number, line in enumerate(text.lines_if_text(common.console)):
-                if word in line:
+                parts = pieces(line, LONGEST_SENTENCE, segmented=common.segmented)
+                if len(parts) > 1:
+                    hints.give("cut lines", describe_cuts(text.name, len(parts) - 1))
+                for part in filter(lambda part: word in part, parts):
                     place = text.place(number)
-                    for found in find_occurrences(embedder, line, word, segmented=common.segmented, place=place):
+                    for found in find_occurrences(embedder, part, word, segmented=common.segmented, place=place):
                         is_empty = False
                         yield found
     if is_empty:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Column, ColumnBuilder, IndexedLine
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.readers.formats import Record
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Hints, Reporter, SilentReporter
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 # Marks the end of a line among tokens; no token contains it.
 LINE_END = "\n"
@@ -69,14 +69,24 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Segment the selected lines, normalised and without spaces, and return the table, all in memory."""
+        """Segment the selected lines, normalised and without spaces, and return the table, all in memory.
+
+        Long lines are cut as in an index, so that the context of a match is never a whole text.
+        """
         kept, reporter = _Lines(), reporter or SilentReporter()
+        hints = Hints(reporter)
         with reporter.progress("lines", unit="lines") as progress:
             for text in texts:
+                num_cuts = 0
                 for number, record in enumerate(text.records_if_text(reporter)):
-                    if wanted(preparation.normalise(record.line).replace(" ", "")):
-                        kept.add(preparation.prepare(record.line), record, text.place(number))
+                    for start, piece, is_rest in iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE):
+                        if wanted(preparation.normalise(piece).replace(" ", "")):
+                            line = IndexedLine(piece, *text.place(number), start=start)
+                            kept.add(preparation.prepare(piece), line, record.columns)
+                        num_cuts += is_rest
                     progress.update(1)
+                if num_cuts:
+                    hints.give("cut lines", describe_cuts(text.name, num_cuts))
         return kept.table()
 
 
@@ -87,13 +97,13 @@ class _Lines:
         self._columns = ColumnBuilder()
         self._lines: list[IndexedLine] = []
 
-    def add(self, line: TokenisedLine, record: Record, place: tuple[str, int]) -> None:
+    def add(self, tokenised: TokenisedLine, line: IndexedLine, columns: Mapping[str, str]) -> None:
         """Add a line."""
-        self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in line.tokens])
-        self._spans.append(line.offsets)
+        self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
+        self._spans.append(tokenised.offsets)
         self._ends.append(len(self._words))
-        self._columns.add({"source": place[0], **record.columns})
-        self._lines.append(IndexedLine(record.line, *place))
+        self._columns.add({"source": line.source, **columns})
+        self._lines.append(line)
 
     def table(self) -> TokenTable:
         """Return the table of all lines."""

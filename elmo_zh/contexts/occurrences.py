@@ -44,6 +44,8 @@ class TokenInSentence:
         """Return how the sentence was cut to contain the word, for use in messages; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
+        if len(self.segmented_as) > _SHOWN_CHARACTERS:
+            return f"{self.word} is not a token of this long sentence, so the sentence was cut before and after it."
         return (
             f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was cut to"
             f" {' '.join(self.tokens)}."

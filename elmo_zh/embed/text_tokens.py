@@ -19,7 +19,7 @@ from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.run.files import written_once
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 from elmo_zh.run.work_folder import Region, WorkFolder
-from elmo_zh.text.sentences import LONGEST_SENTENCE, iter_pieces, split_sentences
+from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
 # A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
@@ -236,11 +236,7 @@ def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
     """Advise, once, to split lines that are much longer than the sentences the model was trained on."""
     if counts.cut_lines:
-        hints.give(
-            "cut lines",
-            f"{text.name} has sentences of more than {LONGEST_SENTENCE:,} characters. They are cut into pieces"
-            f" ({counts.cut_lines:,} cuts).",
-        )
+        hints.give("cut lines", describe_cuts(text.name, counts.cut_lines))
     if counts.long_lines:
         hints.give(
             "long lines",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from elmo_zh.checks import check_string
+from elmo_zh.run.reporter import counted
 
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
 # digit or one of =&/%_# is part of a web address or a name, not an end.
@@ -60,6 +61,14 @@ def iter_pieces(
         for number, piece in enumerate(pieces(sentence, longest or len(sentence), segmented=segmented)):
             yield start, piece, number > 0
             start += len(piece)
+
+
+def describe_cuts(name: str, num_cuts: int) -> str:
+    """Return a message saying that sentences of a text were cut."""
+    return (
+        f"{name} has sentences of more than {LONGEST_SENTENCE:,} characters. They are cut into pieces"
+        f" ({counted(num_cuts, 'cut')})."
+    )
 
 
 def _iter_sentences(paragraph: str) -> Iterator[str]:

@@ -4,10 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contract.command_line import elmo_zh
 from drawn_bundles import TOKENS, write_model
-from messages import message_of
+from messages import Heard, message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh.bundle.read import load_bundle
+from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.query import compile_query, find_matches
+from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.input_texts import input_text
@@ -29,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_index_cuts_long_sentences(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segmented: bool
 ) -> None:
-    for module in ("contexts.build_index", "embed.text_tokens"):
+    for module in ("contexts.build_index", "text.sentences"):
         monkeypatch.setattr(f"elmo_zh.{module}.LONGEST_SENTENCE", 7)
     line = "说 很 好 很 好 我们 好" if segmented else "说很好很好。好很好很说好很说"
     path = tmp_path / "a.txt"
@@ -96,3 +101,30 @@ def test_lines_that_would_fill_the_memory_are_refused(
     assert message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines())) == (
         f"{path}: line 2 is longer than 80 characters. Put each paragraph on a line of its own."
     )
+
+
+def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each match would come with its whole line: gigabytes for a text in one line."""
+    for module in ("concordance.token_table", "text.sentences"):
+        monkeypatch.setattr(f"elmo_zh.{module}.LONGEST_SENTENCE", 7)
+    line = "说很好很。好好很很说好很说"
+    path = tmp_path / "a.txt"
+    path.write_text(f"好\n{line}\n", encoding="utf-8")
+    [source] = find_sources([str(path)]).sources
+    messages = Heard()
+    preparation = load_bundle(model).build_preparation(None)
+    table = TokenTable.of_texts([input_text(source, TextConfig())], preparation, reporter=messages)
+    assert messages.warnings == [f"{path} has sentences of more than 7 characters. They are cut into pieces (2 cuts)."]
+    found = list(Concordance.of_matches(table, find_matches(table, compile_query("说"))))
+    assert [(each.line.number, each.start) for each in found] == [(1, 0), (1, 9), (1, 12)]
+    assert [each.parts for each in found] == [("", "说", "很好很。"), ("好好很很", "说", "好很"), ("", "说", "")]
+
+
+def test_substitutes_in_a_file_cut_long_lines(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("很好。" * 700 + "我们说好。\n", encoding="utf-8")
+    answer = elmo_zh("substitutes", "--file", path, "--word", "说", "--model", model, "--json")
+    assert f"{path} has sentences of more than 2,000 characters. They are cut into pieces (1 cut)." in answer.stderr
+    [occurrence] = answer.result()["occurrences"]
+    assert occurrence["text"].endswith("我们说好。")
+    assert len(occurrence["text"]) == 107
