@@ -198,9 +198,9 @@ def _shown_figures(figures: Mapping[str, float]) -> list[str]:
 
 
 def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions) -> str:
-    word = typed_word(query)
+    named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
+    read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
     if texts.index is not None and options.like is None:
-        similar = f"{program()} concordance {word} --index {shlex.quote(str(texts.index))} --like 1"
+        similar = f"{program()} concordance {typed_word(query)} {read} --like 1"
         return f"Next, the lines most like the first in meaning: {similar}"
-    read = shlex.quote(files[0]) if files else f"--index {shlex.quote(str(texts.index))}"
-    return f"Next, what stands near it: {program()} collocates {word} {read}"
+    return f"Next, what stands near it: {program()} collocates {typed_word(query)} {read}"

@@ -271,6 +271,7 @@ function showDetails(point) {
 
 // A sentence that was typed, if the page is served.
 async function ask(question) {
+  document.body.classList.add("waiting");
   try {
     const options = {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(question)};
     const answer = await fetch("/sentence", options);
@@ -279,6 +280,8 @@ async function ask(question) {
   } catch (error) {
     at("hint").textContent = `${say("failed")} (${error.message})`;
     return null;
+  } finally {
+    document.body.classList.remove("waiting");
   }
 }
 

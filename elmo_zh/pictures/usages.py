@@ -72,7 +72,7 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     """Draw a curve for each word across the boundaries between periods; hollow markers are not significant."""
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), 5.5)
     for number, (word, points) in enumerate(curves.items()):
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
         offset = _SPREAD * ((number + 0.5) / len(curves) - 0.5)
         places = [place + offset for place in range(len(points))]
         values = [point.distance for point in points]

@@ -186,6 +186,9 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     pattern = ("--from-name", "{year}_{author}.txt")
     found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
     assert [(row["part"], row["count"]) for row in found["rows"]] == [("all", 2), ("1921", 1), ("1936", 1)]
+    # The next command reads the same lines.
+    shown = elmo_zh("concordance", "今天", tmp_path, *pattern, "--where", "year > 1930").stdout
+    assert shown.endswith(f"collocates 今天 {tmp_path} --from-name '{pattern[1]}' --where 'year > 1930'\n")
     (tmp_path / "other.txt").write_text("花\n", encoding="utf-8")
     message = elmo_zh("concordance", "花", tmp_path, *pattern).only_error()
     assert "other.txt: its name does not fit --from-name '{year}_{author}.txt'" in message

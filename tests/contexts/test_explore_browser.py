@@ -271,7 +271,11 @@ def test_a_sentence_that_is_typed(opened: Opened) -> None:
         assert browser.evaluate("at('live').hidden") is False
         browser.evaluate("at('typed').value = '我们 吃 <b>𠮷野</b> 苹果'; askSentence()")
         assert texts(browser, "#sentence span") == ["我们", "吃", "<b>𠮷野</b>", "苹果"]
+        # Before a token is chosen, there are no headings above empty lists.
+        shown = "[...document.querySelectorAll('#details h2')].map((each) => each.offsetHeight > 0)"
+        assert browser.evaluate(shown) == [True, False, False]
         browser.evaluate("askToken({text: '我们 吃 苹果', tokens: [[0, 2, 1, 1, 0]]}, 2)")
+        assert browser.evaluate(shown) == [True, True, True]
         assert len(texts(browser, "#neighbours li")) == len(sentences.token("我们 吃 苹果", 2, 2)["neighbours"])
         assert browser.evaluate("document.querySelectorAll('#sentence b').length") == 0
         # The sentence stays while the mouse moves over the map, until a point is chosen.

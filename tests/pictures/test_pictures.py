@@ -32,7 +32,7 @@ from elmo_zh.pictures.canvas import (
 )
 from elmo_zh.pictures.runs import coverage_figure, training_figure
 from elmo_zh.pictures.tasks import confusion_figure
-from elmo_zh.pictures.usages import usages_figure
+from elmo_zh.pictures.usages import Point, drift_figure, usages_figure
 
 BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
 TITLE, DETAILS = "biLM trained on news (a.txt)", ["token mode, 2 layers"]
@@ -240,6 +240,13 @@ def test_usages_have_a_colour_each_and_a_legend() -> None:
     assert {"fruit: 3 usages", "40 occurrences, layer 2"} <= set(texts_of(figure))
     one = usages_figure(places[:, :1], np.zeros(40, int), [("usage 1: 100%",)], "fruit", [])
     assert not one.axes[0].collections[0].get_offsets()[:, 1].any()
+
+
+def test_every_word_has_its_own_colour_and_marker() -> None:
+    curves = {f"word {number}": [Point(0.1, 0.0, 0.2, True)] for number in range(20)}
+    [axes] = drift_figure(curves, ["1600 → 1800"], "excess").axes
+    entries = axes.get_legend().get_lines()
+    assert len({(entry.get_color(), entry.get_marker()) for entry in entries}) == 20
 
 
 @pytest.mark.skipif(not can_write("困惑度真实"), reason="no Chinese font: apt-get install fonts-noto-cjk")

@@ -1,0 +1,268 @@
+"""Every place that a command writes, compared with the text by a reader that shares no code with the package.
+
+Real lines, with full-width characters and both kinds of line end, as plain text, CSV and JSON lines, split into
+sentences and not. `ELMO_ZH_PLACES` may name a file of lines, one paragraph each, to check instead of the sample text.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from contract.command_line import ROOT, elmo_zh
+
+pytestmark = pytest.mark.slow
+
+MODEL = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
+WORDS = ("我们", "时候", "地方", "东西")
+FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x30, 0x7B) if chr(code).isalnum()})
+
+
+def given_lines() -> list[str]:
+    """Lines of the text; every third has full-width digits and letters and an ideographic space."""
+    path = os.environ.get("ELMO_ZH_PLACES")
+    paths = [Path(path)] if path else sorted((ROOT / "data" / "sample").glob("*.txt"))
+    lines = [line for each in paths for line in each.read_text(encoding="utf-8").splitlines()[:8]]
+    if path:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return [
+        f"\u3000{line} ２０２６年ＥＬＭｏ　".translate(FULL_WIDTH) if n % 3 == 0 else line
+        for n, line in enumerate(lines)
+    ]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Write the lines as plain text or as records, and every line end as CR LF."""
+    if path.suffix == ".txt":
+        path.write_bytes("".join(f"{line}\r\n" for line in lines).encode())
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("year", "text"), *((1900 + n % 7, line) for n, line in enumerate(lines))])
+    else:
+        records = (json.dumps({"year": 1900, "text": line}, ensure_ascii=n % 2 == 0) for n, line in enumerate(lines))
+        path.write_bytes("".join(f"{record}\r\n" for record in records).encode())
+
+
+def read(path: Path) -> list[str]:
+    """Read the lines again from the bytes of the file."""
+    if path.suffix == ".txt":
+        return [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")[:-1]]
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            return [row["text"] for row in csv.DictReader(file)]
+    return [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
+
+
+class Places:
+    """Counts rows and those that do not fit the text."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines, self.rows, self.wrong = lines, Counter[str](), list[tuple[str, Any]]()
+
+    def check(self, name: str, rows: Iterable[Mapping[str, Any]], word: str | None = None) -> set[tuple[int, int]]:
+        """Check rows, each with its own `token` if no word is given; return their lines and starts."""
+        found = set()
+        for row in rows:
+            line, start, end = int(row["line"]), int(row["start"]), int(row["end"])
+            raw = self._lines[line][start:end]
+            fits = normalised(raw) == normalised(row["token"] if word is None else word)
+            if "text_start" in row:
+                fits = fits and self._lines[line].startswith(unescaped(row["text"]), int(row["text_start"]))
+            self.rows[name] += 1
+            if not fits:
+                self.wrong.append((name, dict(row)))
+            found.add((line, start))
+        return found
+
+
+def normalised(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+def unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"t": "\t", "r": "\r", "n": "\n"}.get(found[1], found[1]), text)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
+def test_every_place_is_in_the_text(tmp_path: Path, suffix: str, split: bool) -> None:
+    text, index = tmp_path / f"text.{suffix}", tmp_path / "index"
+    write(text, given_lines())
+    assert read(text) == given_lines()
+    places, options = Places(read(text)), ("--split-sentences",) if split else ()
+    scored = check_tokens(places, text, tmp_path, options)
+    assert elmo_zh("index", text, "--model", MODEL, "--min-count", "1", "--output", index, *options).status == 0
+    check_index_files(places, index)
+    check_drift(places, index)
+    for word in WORDS:
+        expected = {(row["line"], row["start"]) for row in scored if normalised(row["token"]) == word}
+        assert expected
+        check_word(places, word, text, index, expected)
+    (tmp_path / "rows.json").write_text(json.dumps(places.rows), encoding="utf-8")
+    assert not places.wrong, places.wrong[:5]
+
+
+def check_tokens(places: Places, text: Path, folder: Path, options: Sequence[str]) -> list[dict[str, Any]]:
+    """Check the outputs that have all tokens, and return those of `score`."""
+    score = ("score", text, "--model", MODEL, "--by", "token", *options)
+    scored = [json.loads(line) for line in elmo_zh(*score, "--format", "jsonl").stdout.splitlines()]
+    places.check("score, TSV", table(elmo_zh(*score).stdout))
+    places.check("score, JSON lines", scored)
+    for form, rows_of in (("parquet", parquet), ("jsonl", json_lines), ("hdf5", hdf5), ("npy", numpy_files)):
+        output = folder / f"vectors.{form}"
+        command = ("embed", text, "--model", MODEL, "--format", form, "--layers", "0", "--dtype", "float16", *options)
+        assert elmo_zh(*command, "--output", output).status == 0
+        rows = list(rows_of(output))
+        places.check(f"embed, {form}", rows)
+        assert [place_of(row) for row in rows] == [place_of(row) for row in scored]
+    return scored
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    return row["line"], row["start"], row["end"]
+
+
+def rows_of_sentences(sentences: Iterable[tuple[int, Sequence[str], Any]]) -> Iterator[dict[str, Any]]:
+    for line, tokens, offsets in sentences:
+        for token, (start, end) in zip(tokens, offsets, strict=True):
+            yield {"line": int(line), "start": int(start), "end": int(end), "token": token}
+
+
+def parquet(path: Path) -> Iterator[dict[str, Any]]:
+    rows = pq.read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
+    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
+
+
+def hdf5(path: Path) -> Iterator[dict[str, Any]]:
+    with h5py.File(path) as file:
+        lines = file["line"][()] if "line" in file else range(len(file["offsets"]))
+        names = [str(number) for number in range(len(lines))]
+        sentences = [(file["tokens"][name].asstr()[()], file["offsets"][name][()]) for name in names]
+    return rows_of_sentences((line, *sentence) for line, sentence in zip(lines, sentences, strict=True))
+
+
+def numpy_files(path: Path) -> Iterator[dict[str, Any]]:
+    ends, offsets = np.load(path / "line_offsets.npy"), np.load(path / "character_offsets.npy")
+    lines = np.load(path / "line.npy") if (path / "line.npy").exists() else range(len(ends) - 1)
+    tokens = (path / "tokens.txt").read_text(encoding="utf-8").split("\n")
+    parts = [slice(*pair) for pair in pairwise(ends)]
+    return rows_of_sentences(
+        (line, tokens[n].split(" ") if tokens[n] else [], offsets[parts[n]]) for n, line in enumerate(lines)
+    )
+
+
+def check_index_files(places: Places, index: Path) -> None:
+    """Check the arrays of an index as docs/contexts.md describes them."""
+    texts, words = (index / "lines.utf8").read_bytes(), (index / "words.utf8").read_bytes()
+    lines, ends = np.load(index / "lines.npy"), np.load(index / "words.npy")["end"]
+    begins, word_begins = [0, *lines["end"]], [0, *ends]
+
+    def rows(table: Any) -> Iterator[dict[str, Any]]:
+        for line, word, start, end in table:
+            first, text = int(lines[line]["start"]), texts[begins[line] : begins[line + 1]].decode()
+            token = words[word_begins[word] : word_begins[word + 1]].decode()
+            yield {
+                "line": lines[line]["number"], "start": first + start, "end": first + end,
+                "token": token, "text_start": first, "text": text.replace("\\", "\\\\"),
+            }  # fmt: skip
+
+    found = np.load(index / "occurrences.npy")
+    places.check("index, occurrences", rows(found[["line", "word", "start", "end"]].tolist()))
+    tokens = np.load(index / "tokens.npy")
+    owners = np.repeat(np.arange(len(lines)), np.diff([0, *lines["tokens_end"]]))
+    places.check(
+        "index, tokens",
+        rows([(int(n), *token) for n, token in zip(owners, tokens[["word", "start", "end"]].tolist(), strict=True)]),
+    )
+
+
+def check_drift(places: Places, index: Path) -> None:
+    options = ("--min-count", "9", "--permutations", "1", "--lines", "9", "--top", "99", "--json")
+    for word in elmo_zh("drift", index, index, *options).result()["words"]:
+        places.check("drift", [*word["old_lines"], *word["new_lines"]], word["word"])
+
+
+def check_word(places: Places, word: str, text: Path, index: Path, expected: set[tuple[int, int]]) -> None:
+    """Check what shows the occurrences of a word."""
+    for source, options in (("text", (text,)), ("index", ("--index", index))):
+        for suffix in ("tsv", "csv", "jsonl"):
+            output = index.parent / f"{word}-{source}.{suffix}"
+            assert elmo_zh("concordance", word, *options, "--output", output).status == 0
+            rows = rows_of_table(output)
+            found = places.check(f"concordance of {source}, {suffix}", rows, word)
+            assert found >= expected
+            assert all(normalised(row["node"]) == word for row in rows)
+    command = (
+        "senses",
+        word,
+        "--index",
+        index,
+        "--usages",
+        "2",
+        "--no-substitutes",
+        "--output",
+        index.parent / f"{word}.tsv",
+    )
+    for usage in elmo_zh(*command, "--json").result()["usages"]:
+        places.check("senses, JSON", usage["lines"], word)
+    assert places.check("senses, TSV", rows_of_table(index.parent / f"{word}.tsv"), word) == expected
+    near = elmo_zh("neighbours", word, "--in", f"我看{word}。", "--index", index, "--top", "99", "--json").result()
+    places.check("neighbours", ({**row, "token": row["word"]} for row in near["neighbours"]))
+    substitutes = elmo_zh("substitutes", "--file", text, "--word", word, "--model", MODEL, "--json").result()
+    assert places.check("substitutes", substitutes["occurrences"], word) >= expected
+    check_page(places, word, index)
+
+
+def rows_of_table(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    text = path.read_text(encoding="utf-8-sig")
+    return table(text) if path.suffix == ".tsv" else list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def check_page(places: Places, word: str, index: Path) -> None:
+    """Check the points of the page, in the data of the written file."""
+    output = index.parent / f"{word}.html"
+    assert (
+        elmo_zh("explore", index, "--word", word, "--model", MODEL, "--max-per-word", "20", "--output", output).status
+        == 0
+    )
+    found = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', output.read_text(encoding="utf-8"), re.S
+    )
+    assert found
+    data = json.loads(found[1])
+    rows = []
+    for line, start, end in data["points"]:
+        text, _, number, first = data["lines"][line]
+        rows.append(
+            {
+                "line": number,
+                "start": first + start,
+                "end": first + end,
+                "text": text.replace("\\", "\\\\"),
+                "text_start": first,
+            }
+        )
+    assert rows
+    places.check("page", rows, word)
