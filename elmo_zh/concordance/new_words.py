@@ -109,17 +109,13 @@ def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str
     """Return the entropy of each selected string's neighbours, in bits, on the side where it is lower."""
     beside: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for run in runs:
-        for start, text in _chosen_strings(run, chosen):
+        strings = ((start, text) for length in LENGTHS for start, text in enumerate(_strings(run, length)))
+        for start, text in (each for each in strings if each[1] in chosen):
             before, after = beside.setdefault(text, (Counter(), Counter()))
             end = start + len(text)
             before[run[start - 1] if start else ""] += 1
             after[run[end] if end < len(run) else ""] += 1
     return {text: min(map(_entropy, sides)) for text, sides in beside.items()}
-
-
-def _chosen_strings(run: str, chosen: Container[str]) -> Iterator[tuple[int, str]]:
-    for length in LENGTHS:
-        yield from ((start, text) for start, text in enumerate(_strings(run, length)) if text in chosen)
 
 
 def _entropy(neighbours: Mapping[str, int]) -> float:

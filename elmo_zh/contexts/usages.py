@@ -117,12 +117,16 @@ class ClusterChoice:
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
     """Cluster at least two vectors, shape (n, D), deterministically; if `number` is None, choose it."""
-    limits = _import_threadpoolctl()
+    try:
+        import sklearn.cluster  # noqa: F401
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ElmoZhError(f"Usages need scikit-learn. Install it with: {install_line('sklearn')}") from None
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:
         fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))
     # Sums of several threads differ in their last bits from run to run.
-    with limits(1):
+    with threadpool_limits(1):
         places = _principal_components(unit_rows(vectors), fitted)
         choice = choose_number(places[fitted], seed) if number is None else None
         _, centres = _means(places[fitted], choice.number if choice else number or 1, seed)
@@ -170,16 +174,6 @@ def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tup
 
     fit = KMeans(number, n_init=starts, random_state=seed % 2**32, algorithm="lloyd").fit(places)
     return fit.labels_.astype(np.int64), fit.cluster_centers_
-
-
-def _import_threadpoolctl() -> Any:
-    """Return `threadpool_limits`, which comes with scikit-learn."""
-    try:
-        import sklearn.cluster  # noqa: F401
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise ElmoZhError(f"Usages need scikit-learn. Install it with: {install_line('sklearn')}") from None
-    return threadpool_limits
 
 
 def telling_words(
