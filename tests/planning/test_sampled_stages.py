@@ -126,15 +126,14 @@ def test_every_block_of_a_corpus_has_the_same_chance(tmp_path: Path, monkeypatch
     for most, kept in ((10**6, number), (number // 2 + 1, -(-number // 2))):
         monkeypatch.setattr(sample, "_MOST_BLOCKS", most)
         chosen = Counter(
-            block.lines[0] for seed in range(30) for block in sample_of(path, megabytes=0.066, seed=seed).blocks
+            block.lines[0] for seed in range(20) for block in sample_of(path, megabytes=0.066, seed=seed).blocks
         )
-        assert sum(chosen.values()) == 30 * 4
-        assert max(chosen.values()) <= 8 * number / kept  # 30 * 4 / number, some 1.5, on average
+        assert sum(chosen.values()) == 20 * 4
+        assert max(chosen.values()) <= 8 * number / kept  # 20 * 4 / number, some 1, on average
         assert 0.5 * kept < len(chosen) <= kept
 
 
-@pytest.mark.parametrize("seconds", [60, 100])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("seconds", "seed"), [(60, 1), (100, 2)])
 def test_what_time_does_not_suffice_for_is_like_what_was_read(
     seconds: float, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
