@@ -3,9 +3,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run in two processes; a file's tests stay together. The folders come in their order, at whose end files are
-# small: sorted by their numbers of tests, the slowest would come last, and one process wait for the other.
-PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Tests run in two processes; a file's tests stay together.
+PARALLEL ?= -n 2 --dist loadfile
 # Used by make/set-up.sh and make/train.sh, which describe them.
 VARIABLES := CORPUS RUN CONFIG SET INIT EXTRAS TORCH PYTHON ARGS
 export VENV $(VARIABLES)
