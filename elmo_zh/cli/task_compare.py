@@ -52,7 +52,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     type=click.IntRange(1, 100),
     metavar="N",
     help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
-    " turn. 1 tests only a tenth. Default: 5 if a tenth is fewer than 300 examples, otherwise 1.",
+    " turn. 1 tests only a tenth. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
 )
 @training_options(3, "Train each setting N times, from consecutive seeds, each with its own sample of the labels.")
 @shared_options("device")

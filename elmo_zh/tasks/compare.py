@@ -50,7 +50,7 @@ from elmo_zh.tasks.predictions import Prediction, predict_majority
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vectors import VectorCache
 
-DEFAULT_FOLDS = 5
+DEFAULT_FOLDS = 3
 _SECONDS = "vectors_seconds"
 # The linear models that each row mixes.
 _MIXED = {
