@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with a run that starts from it."""
+"""Compare the settings of a bundle's model with those of a run that starts from it."""
 
 import json
 import shlex
@@ -75,7 +75,7 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
 
 
 def take_text_settings(config: TextConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> TextConfig:
-    """Return section text with the bundle's settings for making tokens, except those `named` and the dictionary."""
+    """Return the text settings with the bundle's values for making tokens, except those `named` and the dictionary."""
     if bundle.text is None:
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))

@@ -51,7 +51,7 @@ def explore(
 
     Without INDEX it shows the latest run, otherwise the installed model starter, and makes the index itself: from the
     run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS begin the model's
-    digest. RUN or --model chooses another run or model. INDEX is a folder that the command index wrote.
+    digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh index.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and

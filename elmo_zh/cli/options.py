@@ -74,8 +74,8 @@ class Common:
     print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
     user_dictionary: Path | None = option(
         None,
-        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command"
-        " words wrote.",
+        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by"
+        " elmo-zh words.",
         metavar="FILE",
         path={"exists": True, "dir_okay": False},
     )
@@ -343,7 +343,7 @@ input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 
 
 class SettingsGroup(click.Group):
-    """A click group whose commands, given --print-config, print their settings and need nothing else, even no run."""
+    """A click group whose commands print their settings, given --print-config, and need nothing else to do so."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

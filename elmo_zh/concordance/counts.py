@@ -171,11 +171,11 @@ def compare_words(
     """Compare the words in two sets of lines, each a table with a selection; return them by descending G2."""
     from scipy.stats import chi2, false_discovery_control
 
-    counted = [_counts_by_word(*each) for each in (first, second)]
-    for which, (_, size) in zip(("first", "second"), counted, strict=True):
-        if not size:
-            raise ElmoZhError(f"The {which} of the two sets of lines is empty, so there is nothing to compare.")
-    (own, own_size), (other, other_size) = counted
+    (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
+    if not own_size:
+        raise ElmoZhError("The first of the two sets of lines is empty, so there is nothing to compare.")
+    if not other_size:
+        raise ElmoZhError("The second of the two sets of lines is empty, so there is nothing to compare.")
     words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
     counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
     total = float(own_size + other_size)

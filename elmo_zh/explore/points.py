@@ -209,7 +209,7 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
-    """Return, for each point, the most similar points as number and rounded cosine times COSINE_PARTS.
+    """Return, for each point, the most similar points: their numbers, and cosines times COSINE_PARTS, rounded.
 
     Points with the same text as the point or as a nearer neighbour are left out; ties go to the earlier point.
     """

@@ -165,7 +165,7 @@ def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextCon
 
 def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iterator[str]:
     counts = result.counts
-    yield "## In all"
+    yield "## The whole corpus"
     yield (
         f"{counts.characters:,} characters read = {counts.kept_characters:,} kept"
         f" + {sum(counts.dropped.values()):,} dropped"

@@ -50,7 +50,7 @@ class VectorCache(_SentenceRows):
     vectors: NDArray[np.float16]
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors in rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
+        """Return the vectors at the given rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
         return torch.from_numpy(self.vectors[rows]).movedim(2, 0).float()
 
     @classmethod
@@ -153,7 +153,7 @@ class LiveVectors(_SentenceRows):
             layer.requires_grad_(number < epoch - 1)
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors in rows of shape (B, T), float32, shape (L + 1, B, T, 2P); row 0 is zero."""
+        """Return the vectors at the given rows, shape (B, T), as float32, shape (L + 1, B, T, 2P); row 0 is zero."""
         shape = self.bilm.shape
         there = rows > 0
         if not there.any():

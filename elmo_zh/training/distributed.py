@@ -95,7 +95,7 @@ class ProcessGroup:
 
     @contextmanager
     def release_waiting_ranks(self) -> Iterator[None]:
-        """Let the waiting ranks exit, with its status, if the block on rank 0 ends before `start_training`."""
+        """If the block on rank 0 ends before `start_training`, make the waiting ranks exit with the same status."""
         status = 1
         try:
             yield

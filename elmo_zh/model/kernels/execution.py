@@ -28,7 +28,7 @@ _share = _Share()
 
 @contextmanager
 def with_half_of_the_threads() -> Iterator[None]:
-    """Have this thread compute with half of torch's threads; only `side_by_side` uses the other half too.
+    """Limit this thread to half of torch's threads; only `side_by_side` uses the other half as well.
 
     On all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
     milliseconds, if another program occupies its core. On two cores, half of the threads are no slower.
