@@ -113,6 +113,14 @@ def _jieba_dictionary_is_read_once() -> Iterator[None]:
     del in_use
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _the_disk_is_not_waited_for() -> Iterator[None]:
+    """A hundred times in each training; tests/faults and tests/run see in what order files are forced to disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder of commands that write to it, such as runs/latest."""
