@@ -1,32 +1,9 @@
 """Exit status 2: the command line itself is wrong. Exit status 1: anything else that the user can correct."""
 
-from pathlib import Path
-
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--set", "embed.layers"],
-        ["--set", "embed.no_such_key=1"],
-        ["--set", "embed.batch_tokens=-1"],
-        ["--set", "embed.batch_tokens=many"],
-        ["--encoding", "gb9999"],
-        ["--input-format", "xls"],
-        ["--no-such-option"],
-        ["--split-sentences"],
-    ],
-)
-def test_a_wrong_command_line(sample_run: SampleRun, options: list[str]) -> None:
-    Path("text.txt").write_text("今天 天气\n", encoding="utf-8")
-    answer = elmo_zh("embed", "text.txt", "--segmented", "--model", sample_run.model, *options)
-    assert answer.status == 2, answer
-    assert len(answer.errors) == 1, answer.stderr
-    assert sorted(Path().iterdir()) == [Path("text.txt")]
 
 
 def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:

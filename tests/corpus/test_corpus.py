@@ -84,11 +84,6 @@ def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, li
     )
 
 
-def test_the_lines_before_a_bad_one_are_read(tmp_path: Path) -> None:
-    lines = iter_lines(written(tmp_path / "a.txt", b"good\n\xff\n"))
-    assert next(lines) == "good"
-
-
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
     content = bytearray(PACKERS[suffix](" ".join(str(number * number) for number in range(1009)).encode()))
