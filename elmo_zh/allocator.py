@@ -11,7 +11,7 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed memory, because getting pages from the kernel takes a good part of a training step."""
+    """Have glibc keep freed memory, since getting pages from the kernel takes a good part of a training step."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
@@ -28,7 +28,7 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's caches of kernels, before torch is imported; a long text would fill half a gigabyte."""
+    """Limit oneDNN's kernel caches, before torch is imported; otherwise a long text fills half a gigabyte."""
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 

@@ -189,7 +189,7 @@ def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
 
 
 def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return the spans to keep together in each text (None: none); ValueError unless there is one list for each."""
+    """Return the spans to keep together in each text, possibly none; raise ValueError unless each text has a list."""
     if keep is None:
         return [()] * num_texts
     what = "for each sentence a list of spans of characters, such as [[(0, 2)]]"
@@ -224,7 +224,7 @@ def check_place(tokens: object, position: Any, call: str) -> Place:
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> NDArray[np.float32]:
-    """Return finite numbers as float32, with these lengths of axes (None: any); else raise TypeError or ValueError."""
+    """Return finite numbers as float32 with these axis lengths (None: any); raise TypeError or ValueError otherwise."""
     array = np.asarray(given)
     if array.dtype.kind not in "fiub":
         raise refusal(TypeError, call, name, given, "numbers")

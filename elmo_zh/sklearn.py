@@ -33,7 +33,7 @@ except ImportError:
 
 
 def list_strings(X: object, call: str) -> list[str]:
-    """Return strings as a list; raise ValueError for a single string, as scikit-learn does, else TypeError."""
+    """Return strings as a list; raise ValueError for a single string, as scikit-learn does, or TypeError."""
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
 
@@ -224,7 +224,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
 
 def label_column(y: Any) -> NDArray[Any]:
-    """Return the labels of texts as an array with one axis; ValueError unless there is one for each."""
+    """Return the labels of texts as an array with one axis; raise ValueError unless there is one per text."""
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
     values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)

@@ -80,7 +80,7 @@ def _iter_installed() -> Iterator[tuple[str, Path]]:
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Return the folder of the model with a digest, beside its `owner` or installed; None if not found."""
+    """Return the folder of the model with a digest, found beside its `owner` or installed, or None."""
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
     for folder in chain(beside, [find_installed(digest), path]):

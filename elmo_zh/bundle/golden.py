@@ -1,4 +1,4 @@
-"""The golden sentences of a bundle and their vectors; `read_golden` runs in the process that reads foreign files."""
+"""The golden sentences of a bundle and their vectors; `read_golden` runs in the process for untrusted files."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -110,7 +110,7 @@ def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32"
 
 
 def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> None:
-    """Write weights.hdf5 in the published layout; in float16 a tied softmax is a second name of the token table."""
+    """Write weights.hdf5 in the published layout; in float16, a tied softmax is another name for the token table."""
     with create_hdf5(path) as file:
         for name, array in published_arrays(bilm, softmax, dtype):
             if dtype == "float16" and name == "softmax/W" and is_tied(bilm, softmax):
@@ -153,7 +153,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model of a weights file; `token_embeddings` is the file of its dataset `embedding` if it lacks one."""
+    """Build the model of a weights file; `token_embeddings` is the file with `embedding` if the first one lacks it."""
     wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
     file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members

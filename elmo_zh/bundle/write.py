@@ -196,7 +196,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 
 def _compute_golden(source: BundleSource) -> Golden:
-    """Compute the golden sentences' vectors; with an unknown segmenter each character is a token."""
+    """Compute the golden sentences' vectors; if the segmenter is unknown, each character is a token."""
     preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
     sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)

@@ -26,7 +26,7 @@ def one_line(message: str) -> str:
 
 
 class SteadyStream:
-    """A message stream that goes silent if its terminal is closed or its disk is full, while the work goes on."""
+    """A message stream that goes silent if its terminal is closed or its disk is full, while the work continues."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -21,7 +21,7 @@ _USE_LESS = "Put each paragraph on a line of its own, and lower embed.batch_toke
 
 
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:
-    """Return the messages for a known problem in a command; None for a bug, which needs its traceback."""
+    """Return the messages for a known problem in a command, or None for a bug, which needs its traceback."""
     if isinstance(error, ElmoZhError):
         return list(error.messages)
     text = " ".join(str(error).split())

@@ -47,7 +47,7 @@ _REASONS = {
 
 
 def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool = False) -> Config:
-    """Return the settings of a command that reads texts with a model; UsageError for options without effect."""
+    """Return the settings of a command that reads texts with a model; raise UsageError for options without effect."""
     config = common.resolve()
     for name in sorted(config_names(None, common.assignments) - _SETTINGS_FOR_READING):
         section = name.partition(".")[0]

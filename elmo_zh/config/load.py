@@ -218,7 +218,7 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens; those added later only if they are set."""
+    """Return the settings that decide how a line becomes tokens; those added later are included only if set."""
     settings = result_settings(config, without=(*without, *CORPUS))
     return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
 

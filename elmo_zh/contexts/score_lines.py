@@ -1,4 +1,4 @@
-"""Scores of all lines in texts, saved in parts from which an interrupted command resumes; and of minimal pairs."""
+"""Scores of all lines in texts, saved in parts from which an interrupted command resumes, and of minimal pairs."""
 
 import json
 import math

@@ -101,7 +101,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with the place of undecodable bytes; with `may_skip` it names the option to leave them out."""
+    """Raise CorpusError with the position of undecodable bytes; `may_skip` names the option that skips them."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:

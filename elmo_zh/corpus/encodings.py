@@ -191,13 +191,13 @@ def _has_pairs(samples: Sequence[bytes]) -> bool:
 
 
 def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
-    """Return whether an encoding decodes some bytes beyond ASCII, before the whole file is decoded with it."""
+    """Return whether an encoding decodes some non-ASCII bytes, a check made before decoding the whole file."""
     text = b"".join(samples).decode(encoding, MARKING)
     return text.count(MARK) < _MOST_BAD_SAMPLED_FRACTION * sum(not character.isascii() for character in text)
 
 
 def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
-    """Return chardet's guess for most samples, "" if it has none, and its mean confidence from 0 to 1."""
+    """Return chardet's guess for most samples, or "", and its mean confidence from 0 to 1."""
     # Imported only here: most files are UTF-8, and chardet takes a while to load its tables.
     import chardet
 

@@ -38,7 +38,7 @@ class Members:
         self.first_lines.append(first_line)
 
     def place(self, archive: str, line: int) -> tuple[str, int]:
-        """Return the file that holds a line, such as texts.zip/old/1.txt, and the line's number there, from 0."""
+        """Return the file that contains a line, such as texts.zip/old/1.txt, and the line's number there, from 0."""
         # A member without lines begins where the next one does.
         place = bisect_right(self.first_lines, line) - 1
         if place < 0:

@@ -46,7 +46,7 @@ def as_one_line(text: str) -> str:
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; a line longer than `longest` raises ValueError with its number."""
+    """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`."""
     # The unfinished line, joined only once.
     fragments: list[str] = []
     length = 0

@@ -67,7 +67,7 @@ def _damage(name: str, message: str) -> CorpusError:
 
 
 class Allowance:
-    """Limit on the bytes that all compressed members of one archive unpack to."""
+    """A limit on how many bytes all compressed members of one archive may unpack to."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -92,7 +92,7 @@ class Allowance:
 def unpacked(
     packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
 ) -> BinaryIO:
-    """Return a stream of the unpacked bytes, limited by the packed size and an archive's allowance."""
+    """Return a stream of unpacked bytes, limited by the packed size and by an archive's allowance."""
 
     def iter_pieces() -> Iterator[bytes]:
         num_unpacked = 0
@@ -164,7 +164,7 @@ def _new_decompressor(suffix: str) -> Any:
 
 
 def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
-    """Yield the content of a compressed file: its streams one after the other, to its very end.
+    """Yield the content of a compressed file, one stream after another, to its very end.
 
     The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
     its content silently. Here only zeros may follow, because some programs pad blocks with them.

@@ -44,7 +44,7 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; none for any other file."""
+    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; return none for other files."""
     size = source.path.stat().st_size
     if size <= range_bytes or config.bad_bytes == "strict":
         return []  # errors name the line of the file
@@ -59,7 +59,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return non-overlapping ranges that start after the given places; none if the file cannot be split."""
+    """Return non-overlapping ranges that start after the given offsets; empty if the file cannot be split."""
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
     if whole is None:

@@ -115,7 +115,7 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Yield the sources that arguments name; downloads and standard input are kept in `fetched` meanwhile."""
+    """Yield the sources that arguments name; downloads and standard input are stored in `fetched`."""
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
     found = find_sources(local, leave_out) if local else Sources(sources=())
@@ -132,7 +132,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, each once; from folders only texts that elmo-zh did not write."""
+    """Return the files that paths and globs name, each once; from folders, only texts not written by elmo-zh."""
     found = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
     paths = sorted({path.resolve(): path for path in sorted(found.texts, reverse=True)}.values())
@@ -310,7 +310,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return why an address cannot be fetched: the system's reason if there is one, which libraries wrap."""
+    """Return why an address cannot be fetched: the system's reason, if there is one inside the library's errors."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:

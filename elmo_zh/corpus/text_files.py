@@ -11,7 +11,7 @@ from elmo_zh.text.segmenters.registry import split_tokens
 
 
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, unpacked if needed, without the byte order mark unless `drop_mark` is false."""
+    """Yield the lines of a UTF-8 file, unpacked if needed, without byte order mark unless `drop_mark` is false."""
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
@@ -41,7 +41,7 @@ BLOCK_BYTES = 2**18
 
 
 def iter_blocks(path: Path) -> Iterator[str]:
-    """Yield a segmented file in blocks of whole lines, at most 256 KiB or one line, all of which end in LF."""
+    """Yield a segmented file in blocks of whole lines ending in LF, of at most 256 KiB or one line."""
     begun: list[bytes] = []
     with path.open("rb") as file:
         while chunk := file.read(BLOCK_BYTES):
@@ -72,6 +72,6 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence that has any; without a preparation, lines are sentences split at U+0020."""
+    """Yield the tokens of each non-empty sentence; without a preparation, each line is a sentence, split at U+0020."""
     for line in lines:
         yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])

@@ -78,7 +78,7 @@ def dump_vectors(
     hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> DumpReport:
-    """Write the vectors of each line of a text, resuming unless `force`; `hints` is one object for all texts."""
+    """Write the vectors of each line in a text, resuming unless `force`; `hints` is shared by all texts."""
     form = form or OutputForm()
     settings.check(embedder)
     check_form(form, layers=settings.layers, pool=settings.pool)

@@ -26,7 +26,7 @@ def is_single(arguments: Sequence[str]) -> bool:
 def plan_jobs(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Job]:
-    """Return the jobs for files, folders, globs or -, as typed; without `output`, outputs are beside their texts."""
+    """Return the jobs for files, folders, globs or -, as typed; without `output`, outputs go beside their texts."""
     if is_single(arguments):
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")

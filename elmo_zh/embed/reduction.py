@@ -27,7 +27,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce the activations of a line, (L + 1, n, 2P); one layer or a mix has (n, 2P), and pooling drops n."""
+        """Reduce a line's activations (L + 1, n, 2P); one layer or a mix gives (n, 2P), and pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 
@@ -42,7 +42,7 @@ class Reduction:
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
-    """Load the layer weights that a task has learned: gamma times the softmax of the scalar parameters, in JSON."""
+    """Load a task's learned layer weights from JSON: gamma times the softmax of the scalar parameters."""
     expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
     if not path.is_file():
         raise ElmoZhError(f"--mix-weights {path} does not exist or is not a file; {expected}.")

@@ -79,7 +79,7 @@ def _check(name: str, difference: float, tolerance: float) -> Check:
 
 
 def _difference(left: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]) -> float:
-    """Return the largest difference between two lists of arrays, relative to numbers above 1; inf if shapes differ."""
+    """Return the largest difference between two lists of arrays, relative for numbers above 1; inf if shapes differ."""
     if any(a.shape != b.shape for a, b in zip(left, right, strict=True)):
         return float("inf")
     return max(_distance(a, b) for a, b in zip(left, right, strict=True))

@@ -215,7 +215,7 @@ class SubstituteFinder:
 
 
 def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return the `top` rows with the highest scores above -inf, ties in their order, int64, shape (n,)."""
+    """Return the `top` rows with the highest finite scores, ties in their original order, int64, shape (n,)."""
     count = min(top, int(np.count_nonzero(scores > -np.inf)))
     if not count:
         return np.empty(0, np.int64)
@@ -226,7 +226,7 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def zipf_log_prior(num_tokens: int) -> Tensor:
-    """Return the log of each row's frequency by Zipf's law, as sampled softmax draws them, float32, shape (V,)."""
+    """Return the log of each row's frequency by Zipf's law, as in sampled softmax, float32, shape (V,)."""
     rows = torch.arange(num_tokens, dtype=torch.float64)
     return (torch.log1p(1 / (rows + 1)) / torch.log(torch.tensor(num_tokens + 1.0))).log().float()
 

@@ -106,7 +106,7 @@ class TextTokens:
         reporter: Reporter,
         longest: int = 0,
     ) -> TokenCounts:
-        """Write missing tokens, of lines cut at `longest` characters unless 0, and return all counts."""
+        """Write any missing tokens, with lines cut at `longest` characters unless it is 0, and return all counts."""
         counts = TokenCounts()
         for figures in self.folder.finished("text-*", reporter).values():
             counts.add(TokenCounts(**figures))

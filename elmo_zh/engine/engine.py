@@ -30,7 +30,7 @@ class Engine(Protocol):
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with the result of `work`, in the order in which they finish; tasks are taken one by one."""
+        """Yield each task with the result of `work` as soon as it finishes; tasks are taken one by one."""
 
 
 class ThisProcess:

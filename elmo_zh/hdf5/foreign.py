@@ -65,7 +65,7 @@ class Found:
 
 
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
-    """Return what a reader finds in an HDF5 file in another process; UnsafeFileError if that crashes or is slow."""
+    """Return what a reader in another process finds in an HDF5 file; raise UnsafeFileError if it crashes or is slow."""
     request = {
         "module": reader.__module__,
         "function": reader.__name__,

@@ -44,7 +44,7 @@ class ForeignFile:
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds datasets of these shapes, as floats and under few names."""
+        """Raise BundleError unless the file itself holds datasets of these shapes, as floats with few names each."""
         names = Counter[int]()
         for name, shape in shapes.items():
             self._check_array(name, shape)
@@ -74,7 +74,7 @@ class ForeignFile:
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets that were requested on opening; raise BundleError unless they are whole and finite."""
+        """Yield datasets that were requested when opening; raise BundleError unless they are complete and finite."""
         self.check_arrays(shapes)
         for name in shapes:
             with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite

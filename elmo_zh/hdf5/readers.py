@@ -1,4 +1,4 @@
-"""Functions that read datasets of untrusted files, touching nothing else, with sizes known before memory is used."""
+"""Functions that read datasets of untrusted files, touching nothing else and checking sizes before using memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
-    """Yield the names in a file, its datasets, and arrays of floats by address, if their shapes are as given."""
+    """Yield the names in a file, its datasets, and arrays of floats by path, if they have the expected shapes."""
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
         datasets = {name: described for name in names if (described := _describe(file, name))}

@@ -77,7 +77,7 @@ def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
 
 
 def encode_shard(task: ShardTask, writer: PartWriter) -> Figures:
-    """Write a segmented file's arrays and return its counts; in character mode other words get provisional ids."""
+    """Write a segmented file's arrays and return its counts; in character mode, other words get provisional ids."""
     vocabulary, ids = _load_ids(task.vocabulary, task.vocabulary_digest)
     growing = _GrowingIds(ids, len(vocabulary)) if task.reads_characters else None
     figures = _write_ids(task, writer, ids if growing is None else growing, len(vocabulary))
@@ -185,7 +185,7 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files, by kind, into a new store, the same with every engine; return its counts."""
+    """Encode segmented files, grouped by kind, into a new store, the same with any engine; return its counts."""
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.
     id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"

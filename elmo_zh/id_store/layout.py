@@ -114,7 +114,7 @@ _CHECKED_IDS = 2**22
 def load_id_store(
     folder: Path, vocabulary: Vocabulary, num_slots: int | None = None, *, reads_all: bool = False
 ) -> IdStore:
-    """Open an id store, memory-mapped on use; `num_slots` is None in token mode, and `reads_all` checks all ids."""
+    """Open an id store, mapped on use; `num_slots` is None in token mode, and `reads_all` checks all ids."""
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
         raise RunError(

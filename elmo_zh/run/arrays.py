@@ -69,7 +69,7 @@ class ArrayWork:
 
 
 class ArrayWriter:
-    """An .npy file to which rows, (n, ...) or (L, n, D), are appended; it is not mapped because of full disks."""
+    """An .npy file to which rows, (n, ...) or (L, n, D), are appended; not memory-mapped, because disks may be full."""
 
     def __init__(self, file: BinaryIO, dtype: DTypeLike, *shape: int) -> None:
         self._file, self._dtype, self._shape, self.num_rows = file, np.dtype(dtype), shape or (0,), 0

@@ -51,7 +51,7 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Return a text on the disk space needed and free; raise OutputError if not even half of an estimate is free."""
+    """Return a message on the disk space needed and free; raise OutputError if not even half the estimate is free."""
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"

@@ -139,7 +139,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn a full disk's error into one that names the output and its size; a file too large gets its name too."""
+    """Turn a full-disk error into one that names the output and its size; an oversized file is named too."""
     try:
         yield
     except Exception as error:
@@ -221,7 +221,7 @@ def read_json(path: Path) -> Any:
 
 
 def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record without its own `digest`; ValueError if it is nested too deeply."""
+    """Return the digest of a record without its own `digest`; raise ValueError if it is nested too deeply."""
     content = {name: value for name, value in record.items() if name != "digest"}
     try:
         text = json.dumps(content, sort_keys=True)

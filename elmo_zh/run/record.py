@@ -258,7 +258,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the digest, size and time stamp of each file, the digest from `known` if the others are the same."""
+    """Return the digest, size and time stamp of each file, with the digest from `known` if the others are unchanged."""
     described = {}
     for name, path in files.items():
         status = path.stat()
@@ -302,7 +302,7 @@ def later_stages(stage: str) -> tuple[str, ...]:
 
 
 def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError for changed settings that this stage does not use, but that other stages have used."""
+    """Raise RunError for changed settings that this stage does not use but other stages have used."""
     for other in others:
         if changes := list(_changes(other, stage, run, before, config)):
             command = "segment CORPUS" if other == "segment" else other

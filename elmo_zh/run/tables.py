@@ -22,7 +22,7 @@ def require_suffix(output: Path, known: Collection[str]) -> None:
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
-    """Return the format that was given, else the one that the suffix of an output names, else the first known one."""
+    """Return the format that was given, or named by an output's suffix, or otherwise the first known one."""
     suffix = output.suffix.removeprefix(".") if output else ""
     return given or (suffix if suffix in known else known[0])
 

@@ -58,7 +58,7 @@ class RepeatedLines:
 def find_repeated(
     shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
 ) -> RepeatedLines | None:
-    """Find the lines to leave out: all copies of a line but the first, and all of boilerplate; None to keep all."""
+    """Find the lines to leave out, all copies but the first and all boilerplate; return None to keep all lines."""
     if key_rule(config) is None:
         return None
     num_buckets = -(-sum(shard.num_keys() for shard in shards) // _BUCKET_KEYS)

@@ -80,7 +80,7 @@ class HeldoutChoice:
             self._add_text(paragraph, 1)
 
     def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
-        """Merge in the candidates of another shard of `num_sentences`, as if its paragraphs had been added here."""
+        """Merge in the candidates of another shard with `num_sentences`, as if its paragraphs had been added here."""
         self._num_sentences += num_sentences
         self.bound = min(self.bound, bound)
         while self._keys and self._keys[-1] >= self.bound:
@@ -198,7 +198,7 @@ def _divide(
 
 
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the number of training sentences in each document that has any, from the places where documents start."""
+    """Return the number of training sentences in each document that has any, given where documents start."""
     firsts = np.flatnonzero(starts)
     if len(starts) and not starts[0]:
         firsts = np.r_[0, firsts]

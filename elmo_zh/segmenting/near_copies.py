@@ -46,7 +46,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
 
 
 def find_near_copies(keys: Sequence[int], shards: Sequence[Path]) -> set[int]:
-    """Return the keys of paragraphs that have a near copy under another key; one shard is in memory at a time."""
+    """Return the keys of paragraphs with a near copy under another key; only one shard is in memory at a time."""
     wanted, found = np.array(keys, np.uint64), np.zeros((len(keys), _PLACES), np.uint32)
     order = np.argsort(wanted)
     for shard_keys, shard_signatures in _iter_signed(shards):

@@ -31,7 +31,7 @@ def reading_settings(config: TextConfig) -> dict[str, Any]:
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
-    """Return what was read of the sources with these names, changed, dropped and skipped, for the stage record."""
+    """Return what was read from the sources with these names, changed, dropped and skipped, for the stage record."""
     passed_over, lines = result.passed_over, result.lines
     for path in sources.passed_over:
         passed_over.add("files whose names do not suggest text", str(path))

@@ -43,7 +43,7 @@ _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
 
 @dataclass(kw_only=True)
 class SegmentCounts:
-    """Counts of the text of the segment stage; `characters` is the sum of `kept_characters` and `dropped`."""
+    """Counts of text in the segment stage; `characters` is the sum of `kept_characters` and `dropped`."""
 
     files: int = 0
     documents: int = 0

@@ -23,7 +23,7 @@ def explain_missing(bundle: Path, file: Path) -> str:
 
 
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
-    """Return the settings with bundle paths resolved: a link may later point elsewhere. New ones must exist."""
+    """Return the settings with bundle paths resolved, since a link may change its target; new paths must exist."""
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
     config = replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})
@@ -43,7 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with those that the bundle determines: section model, in a new run also text."""
+    """Return the settings with what the bundle determines: section model and, in a new run, section text."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config
@@ -62,7 +62,7 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with section model from the bundle, except those `named`, if the run still needs it."""
+    """Return the settings with the bundle's section model, except those `named`, if the run still needs it."""
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
     was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
     if not init or (is_in_training(run) and not force) or (was_used and not Path(init).exists()):

@@ -31,7 +31,7 @@ def train(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Train the model, on `device` for this session if given; in a process group, as rank 0."""
+    """Train the model, on `device` for this session if given; in a process group, this is called on rank 0."""
     config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:

@@ -239,7 +239,7 @@ def _text_features(
 
 
 def _compared(first: Features, second: Features) -> Features:
-    """Return the absolute differences, followed by what both have in common, in the same form."""
+    """Return the absolute differences followed by what both have in common, in the same form."""
     if issparse(first):
         return hstack([abs(first - second), first.minimum(second)], format="csr")
     return np.concatenate([np.abs(first - second), first * second], axis=1)

@@ -49,7 +49,7 @@ class LinearMember:
 
     @classmethod
     def of(cls, name: str, model: LinearModel, grams: Sequence[str], num_texts: int) -> "LinearMember":
-        """Return a model reduced to the n-grams that it reads; `grams` has all that `CHARACTERS` columns stand for.
+        """Return a model reduced to the n-grams it reads; `grams` has the n-grams of all `CHARACTERS` columns.
 
         A pair has two columns for each n-gram, and both are kept if the model reads one of them.
         """
@@ -239,7 +239,7 @@ def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
 
 
 def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int) -> dict[str, LinearMember]:
-    """Read linear models of single texts or pairs; raise ValueError or KeyError if the file does not match task.json.
+    """Read linear models of texts or pairs; raise ValueError or KeyError if the file does not match task.json.
 
     Shapes are checked before memory is allocated for them; the file is memory-mapped.
     """

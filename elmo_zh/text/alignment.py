@@ -37,7 +37,7 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans (m, 2), int32, of characters after edits in order; each new one has all the old ones."""
+    """Return the spans (m, 2), int32, of characters after edits in order; each new one covers all the old ones."""
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
     num_opened[starts + 1] += 1
@@ -68,7 +68,7 @@ class TokenisedLine:
 def align_sentences(
     text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0
 ) -> Iterator[TokenisedLine]:
-    """Yield the tokens of each sentence, in pieces of at most `longest` characters, with offsets in the text."""
+    """Yield each sentence's tokens, in pieces of at most `longest` characters, with offsets in the text."""
     for start, sentence, _ in iter_pieces(text, split=split, longest=longest):
         found = prepare(sentence)
         yield TokenisedLine(found.tokens, found.offsets + np.int32(start))

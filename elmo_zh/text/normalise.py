@@ -52,7 +52,7 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """Function from raw to normalised text, step by step; a text that matches `stable` needs only the last one."""
+    """A function from raw to normalised text, in steps; a text that matches `stable` needs only the last one."""
 
     steps: tuple[Step, ...]
     stable: re.Pattern[str] = _NOTHING

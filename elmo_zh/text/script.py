@@ -65,7 +65,7 @@ def _missing(script: str) -> ConfigError:
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
-    """Yield an edit for each character that changes; if the length changed, one for the whole text."""
+    """Yield an edit for each changed character or, if the length changed, one for the whole text."""
     changed = convert(text)
     if len(changed) == len(text):
         yield from (Edit(i, i + 1, 1) for i, (old, new) in enumerate(zip(text, changed, strict=True)) if old != new)

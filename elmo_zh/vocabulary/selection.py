@@ -40,7 +40,7 @@ class VocabularyCounts:
 
 
 def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
-    """Select the words that get a row, by falling count, then code points; no others are kept in memory."""
+    """Select the words that get a row, by descending count and then code points, keeping no others in memory."""
     scan = _Scan(dict.fromkeys(given, 0), config.min_count, config.refuse)
     words = scan.iter_frequent(counted)
     if config.words:

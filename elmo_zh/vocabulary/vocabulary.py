@@ -36,7 +36,7 @@ class Vocabulary:
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
     def find_subwords(self, word: str) -> list[str]:
-        """Split a word into shorter words of the vocabulary, always the longest match from the left."""
+        """Split a word into shorter words of the vocabulary, always taking the longest match from the left."""
         subwords, start = [], 0
         while start < len(word):
             longest = min(len(word) if start else len(word) - 1, start + self._longest)
@@ -133,7 +133,7 @@ class BoundedCounts(Generic[Word]):
     """Counts of frequent words, never too high: the rarer half of too many is dropped (Manku and Motwani 2002)."""
 
     def __init__(self, most: int = 0, on_drop: Callable[[Word, int], object] = lambda _word, _count: None) -> None:
-        """Count at most so many distinct words, by default MAX_WORDS; call `on_drop` with the counts of the others."""
+        """Count at most so many distinct words, by default MAX_WORDS; call `on_drop` with the counts of all others."""
         self._most, self._on_drop = most or MAX_WORDS, on_drop
         self.counts: Counter[Word] = Counter()
 

@@ -97,7 +97,7 @@ def _without_markup(text: str, counts: LineCounts) -> str:
 
 
 def looks_garbled(line: str) -> bool:
-    """Return whether a line looks wrongly decoded, as a line about wrong decoding does too."""
+    """Return whether a line looks wrongly decoded; a line about wrong decoding looks the same."""
     return bool(_GARBLED.search(line)) or _LOST in line or _was_read_as_gb18030(line)
 
 
@@ -106,7 +106,7 @@ def _was_read_as_gb18030(line: str) -> bool:
 
 
 def build_repair() -> Callable[[str], str]:
-    """Return the function that repairs a line: with ftfy, and for GB18030, which it does not know, with ours."""
+    """Return the function that repairs a line: ftfy, or our own code for GB18030, which ftfy does not know."""
     fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 
     def repair(line: str) -> str:

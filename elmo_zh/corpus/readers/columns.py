@@ -151,7 +151,7 @@ class Columns(NamedTuple):
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of texts and label by their names in the first row, or None; content finds missing ones."""
+    """Return the columns of texts and label by their names in the first row, or None; content reveals missing ones."""
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
     labels = _named_labels(rows, header, numbers=numbers)
@@ -226,7 +226,7 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the columns with the most Chinese text, those often empty or alike last; None if there are too few."""
+    """Return the columns with the most Chinese text, or None if too few; often empty or repeated ones come last."""
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_of(rows, column)

@@ -64,7 +64,7 @@ def find_format(text: DecodedText, wanted: str) -> str:
 
 
 def find_record_format(text: DecodedText, wanted: str) -> str:
-    """Return a file's format for a reader of records: JSON for a single line, unless its name says JSON lines."""
+    """Return a file's format for reading records: JSON for a single line, unless its name says JSON lines."""
     kind = find_format(text, wanted)
     is_guess = wanted == "auto" and kind == "jsonl" and format_of_name(text.content.file_name) != "jsonl"
     return "json" if is_guess and "\n" not in text.head(_HEAD_CHARACTERS).strip() else kind

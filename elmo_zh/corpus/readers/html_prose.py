@@ -29,7 +29,7 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document; the parser builds no tree, so deep nesting takes no memory."""
+    """Yield the file as one document; the parser builds no tree, so that deep nesting takes no memory."""
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, LONGEST_FILE, "HTML")
     yield _lines(text, etree, tally)

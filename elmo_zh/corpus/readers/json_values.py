@@ -60,7 +60,7 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
 def read_json_records(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield each item, even without text, of the outermost array that holds text of the field."""
+    """Yield each item, even without text, of the outermost array that has text in the field."""
     paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
     has_text = False
@@ -117,7 +117,7 @@ def _is_outermost_item(around: list[str | None]) -> bool:
 
 
 def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
-    """Yield record number, path and value of each text and number; a record begins with (number, "", None)."""
+    """Yield record number, path and value of each text and number; each record starts with (number, "", None)."""
     # Imported here, so that a machine that only trains does not need it.
     import ijson
 

@@ -69,7 +69,7 @@ def shown_row(row: Sequence[str]) -> str:
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields that the user named, or the one that is certainly the text; note all in the tally."""
+    """Return the fields that the user named, or the one that certainly holds the text; record all in the tally."""
     paths = list(parse_fields(named))
     if not paths:
         num_han: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Files of records: rows of CSV and TSV and values of JSON lines, as dicts from names to values, none left out."""
+"""Files of records: CSV and TSV rows and JSON lines, as dicts that map names to values, with none left out."""
 
 import csv
 import json
@@ -118,7 +118,7 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
 def json_records(
     text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
 ) -> Iterator[Any]:
-    """Yield the record of each line that is not blank; lines that are not JSON are counted in `bad`, or an error."""
+    """Yield a record for each non-blank line; lines that are not JSON are counted in `bad` or raise an error."""
     decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()

@@ -180,7 +180,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
 
 
 def is_output(path: Path, form: OutputForm) -> bool:
-    """Return whether a path may hold an output of embed: of a built-in format, or with the suffix of a plug-in's."""
+    """Return whether a path may hold an output of embed: in a built-in format, or with a plug-in's suffix."""
     if path.is_file() and not path.stat().st_size:
         return True
     built_in = [OUTPUT_FORMATS.load(name) for name in OUTPUT_FORMATS.built_in]

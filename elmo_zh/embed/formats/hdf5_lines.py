@@ -1,4 +1,4 @@
-"""HDF5 with one dataset per line, or per sentence with its line in `line`; the same in groups tokens and offsets."""
+"""HDF5 with one dataset per line, or per sentence with its line in `line`; likewise in groups tokens and offsets."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -63,7 +63,7 @@ def jieba_function_words() -> frozenset[str]:
 
 
 def _word_adder(tokenizer: Any, removed: set[str]) -> Callable[[str, int | None, str | None], None]:
-    """Return the function that adds a word; words of count 0 go to `removed`, not to jieba's one list for all."""
+    """Return the function that adds a word; words of count 0 go to `removed` instead of jieba's global list."""
     from jieba import finalseg
 
     def add_word(word: str, count: int | None, tag: str | None) -> None:

@@ -14,7 +14,7 @@ _TABLE = "word\t"
 
 
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
-    """Add the words of a user dictionary with their counts and tags, or the bare words of a table of `words`."""
+    """Add a user dictionary's words with their counts and tags, or the bare words in a table made by `words`."""
     try:
         for word, count, tag in _iter_words(path):
             add_word(word, count, tag)
