@@ -242,11 +242,15 @@ def test_usages_have_a_colour_each_and_a_legend() -> None:
     assert not one.axes[0].collections[0].get_offsets()[:, 1].any()
 
 
-def test_every_word_has_its_own_colour_and_marker() -> None:
-    curves = {f"word {number}": [Point(0.1, 0.0, 0.2, True)] for number in range(20)}
-    [axes] = drift_figure(curves, ["1600 → 1800"], "excess").axes
+def test_every_word_has_its_own_colour_and_marker_and_a_line_of_the_legend() -> None:
+    curves = {f"word {number}": [Point(0.1, 0.0, 0.2, True)] for number in range(40)}
+    figure = drift_figure(curves, ["1600 → 1800"], "excess")
+    [axes] = figure.axes
     entries = axes.get_legend().get_lines()
-    assert len({(entry.get_color(), entry.get_marker()) for entry in entries}) == 20
+    assert len({(entry.get_color(), entry.get_marker()) for entry in entries}) == 40
+    figure.canvas.draw()
+    legend, room = axes.get_legend().get_window_extent(), figure.bbox
+    assert room.y0 <= legend.y0 <= legend.y1 <= room.y1
 
 
 @pytest.mark.skipif(not can_write("困惑度真实"), reason="no Chinese font: apt-get install fonts-noto-cjk")
