@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with those of a run that starts from it."""
+"""Compare the settings of a bundle's model with a run that starts from it."""
 
 import json
 import shlex
