@@ -141,7 +141,7 @@ class TrainSettings:
     patience: int = option(
         3, "Stop after this many epochs without a better score on the development examples.", least=1
     )
-    batch_size: int = option(32, "Texts, or pairs of texts, in each training step.", least=1)
+    batch_size: int = option(16, "Texts, or pairs of texts, in each training step.", least=1)
     learning_rate: float = option(
         0.003,
         "Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",

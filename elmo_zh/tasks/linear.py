@@ -1,7 +1,7 @@
 """Linear classifiers: logistic regression on character n-grams weighted by TF-IDF, or on pooled vectors.
 
-Vectors are pooled into their mean and standard deviation over the tokens of a text. A pair is described by how the
-features of its texts differ and what they share.
+Vectors are pooled into their mean, standard deviation, maximum and minimum over the tokens of a text. A pair is
+described by how the features of its texts differ and what they share.
 """
 
 import time
@@ -34,6 +34,8 @@ _NUM_FOLDS = 5
 # What a linear model reads: runs of characters, or the pooled vectors of the tokens.
 CHARACTERS, WORD2VEC, ELMO = "characters", "word2vec", "elmo"
 LONGEST_GRAM = 3
+# Mean, standard deviation, maximum and minimum.
+POOLINGS = 4
 # Only so many weights are learned; more, of many runs of characters and many classes, would need gigabytes.
 _MOST_WEIGHTS = 5_000_000
 _MOST_STEPS = 100
@@ -246,9 +248,10 @@ def _compared(first: Features, second: Features) -> Features:
 
 
 def _pooled(vectors: NDArray[Any]) -> Features:
-    """Return the mean and standard deviation of a text's vectors as one row; zeros for a text without tokens."""
+    """Return `POOLINGS` numbers for each number of a text's vectors, as one row; zeros for a text without tokens."""
     found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
-    return np.concatenate([found.mean(axis=0).ravel(), found.std(axis=0).ravel()])
+    pooled = (found.mean(axis=0), found.std(axis=0), found.max(axis=0), found.min(axis=0))
+    return np.concatenate([each.ravel() for each in pooled])
 
 
 class LinearModels:

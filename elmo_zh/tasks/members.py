@@ -21,6 +21,7 @@ from elmo_zh.tasks.linear import (
     CHARACTERS,
     ELMO,
     LONGEST_GRAM,
+    POOLINGS,
     WORD2VEC,
     LinearModel,
     LinearModels,
@@ -244,7 +245,7 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int)
     Shapes are checked before memory is allocated for them; the file is memory-mapped.
     """
     tensors = load_tensors(path)
-    widths = {ELMO: 2 * sizes.num_layers * sizes.elmo_dim, WORD2VEC: 2 * sizes.word2vec_dim}
+    widths = {ELMO: POOLINGS * sizes.num_layers * sizes.elmo_dim, WORD2VEC: POOLINGS * sizes.word2vec_dim}
     found = {}
     for name in names:
         grams = tensors[f"{name}.grams"] if name == CHARACTERS else torch.zeros(0, LONGEST_GRAM, dtype=torch.int32)

@@ -85,9 +85,9 @@ def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> No
     assert (judged.num_labels, judged.together) == (100, accuracy(classes[rows], together))
 
 
-def write_task(folder: Path) -> Path:
+def write_task(folder: Path, count: int = 150) -> Path:
     """Texts whose class one character tells, with a third class that two tell together."""
-    texts = [text * 2 for text in drawn_texts(150)]
+    texts = [text * 2 for text in drawn_texts(count)]
     rows = [{"text": text, "label": f"{('我' in text) + ('苹' in text)}"} for text in texts]
     return written(folder, "data.jsonl", lines(*rows))
 
@@ -96,7 +96,7 @@ def job_of(path: Path, kind: str = "classify") -> FitJob:
     return FitJob(
         files=DataFiles(data=path),
         reading=Reading(kind=kind),
-        settings=HeadSettings(kind=kind, inputs=(), hidden_dim=7),
+        settings=HeadSettings(kind=kind, inputs=("characters",), hidden_dim=7),
         training=TrainSettings(epochs=1, batch_size=16),
     )
 
@@ -104,7 +104,7 @@ def job_of(path: Path, kind: str = "classify") -> FitJob:
 @pytest.fixture(scope="module")
 def fitted(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mixture")
-    fit_task(job_of(write_task(folder)), embedder, folder / "task")
+    fit_task(job_of(write_task(folder, 600)), embedder, folder / "task")
     return folder / "task"
 
 
