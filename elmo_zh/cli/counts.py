@@ -230,9 +230,7 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
     if options.output:
         save_rows(found, options.output)
     shown = [row for _, own in groupby(found, lambda row: row.get(by)) for row in islice(own, options.top or None)]
-    cells = [
-        [f"{value:,.4g}" if isinstance(value, float) else str(cell(value)) for value in row.values()] for row in shown
-    ]
+    cells = [[_cell(value) for value in row.values()] for row in shown]
     header = [name.replace("_", " ") for name in shown[0]] if shown else []
     common.finish(
         {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
@@ -241,3 +239,9 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
         f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
         *([f"Wrote {options.output}"] if options.output else []),
     )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(cell(value))

@@ -72,7 +72,7 @@ def explore(
     _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()
     with ExitStack() as stack:
-        stack.enter_context(common.claimed(output))
+        stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
         server = stack.enter_context(_server(common, port).serving()) if output is None else None
         # Before the first thing that takes long, and once; errors that come sooner open no browser.
         opens = not (no_browser or common.as_json)

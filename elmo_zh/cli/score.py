@@ -120,7 +120,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
         models = (load_model(common, model_path(path), "scores are") for path in paths)
         scorer, *others = [LineScorer(each, common.device or "auto", reading) for each in models]
         other = others[0] if others else None
-        kind = chosen_format(options.kind, output, SCORE_FORMATS)
+        kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
         place = output or sys.stdout.buffer
         with common.choose_engine(config).started(0) as engine:

@@ -100,7 +100,7 @@ def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: P
 task_option = click.option(
     "--task",
     "task_path",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path),
     required=True,
     metavar="TASK",
     help="Folder that task fit wrote.",

@@ -60,9 +60,10 @@ def predict(
     if common.as_json and output is None:
         raise click.UsageError("With --json, stdout holds the result. Write the predictions to a file: --output FILE")
     task = load_task(common, task_path)
+    form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
-    form = replace(form, text_columns=columns, format=chosen_format(form.format, output, PREDICTION_FORMATS))
+    form = replace(form, text_columns=columns)
     if output is None:
         count = _write_predictions(common, task, files, form, sys.stdout.buffer)
     else:
@@ -77,7 +78,7 @@ def predict(
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     kind = task.description.settings.kind
     if form.format == "conll" and kind != "tag":
-        raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl or tsv.")
+        raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl, tsv or csv.")
     if form.scheme and (form.format != "conll" or not task.description.scheme):
         raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
     if form.probabilities and kind != "tag":

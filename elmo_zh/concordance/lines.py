@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.concordance.query import ESCAPE_SIGNS
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine, require_column
@@ -94,7 +95,9 @@ class Concordance:
         try:
             pattern = re.compile(expression)
         except re.error as error:
-            raise ConfigError(f"--containing: {expression!r} is not a regular expression: {error}") from None
+            raise ConfigError(
+                f"--containing: {expression!r} is not a regular expression: {error}. {ESCAPE_SIGNS}"
+            ) from None
         found = [pattern.search(self.table.line(number).text) is not None for number in self.lines.tolist()]
         return self.take(np.array(found, np.bool_))
 

@@ -21,6 +21,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+# Advice on regular expressions that cannot be read.
+ESCAPE_SIGNS = "Put \\ before signs that stand for themselves, such as \\( and \\["
 _CONDITION = re.compile(
     r"\s*(?P<name>[^\s=!<>~]+)\s*(?P<sign>==|=|!=|<=|>=|<|>|~)\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)\s*"
 )
@@ -112,21 +114,21 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
                 " year >= 2020 and source ~ news"
             )
         column = require_column(columns, match["name"], "--where")
-        holds = _comparison(column, match["sign"], match["value"].strip("\"'"))
+        holds = _comparison(match["name"], column, match["sign"], match["value"].strip("\"'"))
         found &= np.array([*map(holds, column.values), False])[column.codes]
     return found
 
 
-def _comparison(column: Column, sign: str, value: str) -> Callable[[str], bool]:
+def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[str], bool]:
     if sign == "~":
         try:
             pattern = re.compile(value)
         except re.error as error:
-            raise ConfigError(f"--where: {value!r} is not a regular expression: {error}") from None
+            raise ConfigError(f"--where: {value!r} is not a regular expression: {error}. {ESCAPE_SIGNS}") from None
         return lambda cell: pattern.search(cell) is not None
     compare, wanted = _COMPARISONS[sign], as_number(value)
     if wanted is None:
         if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
-            raise ConfigError(f"--where: this column holds numbers, and {value!r} is not a number.")
+            raise ConfigError(f"--where: {name} holds numbers, and {value!r} is not a number. Write digits.")
         return lambda cell: compare(cell, value)
     return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)

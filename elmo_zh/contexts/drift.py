@@ -312,5 +312,5 @@ def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[st
         )
     return (
         f"No word is in {comparing.min_count} different sentences of at least two documents in each of the periods"
-        f" {names}. Lower --min-count, or index more text."
+        f" {names}. Lower --min-count, compare fewer periods, or index more text."
     )

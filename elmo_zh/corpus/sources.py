@@ -269,9 +269,8 @@ def _expand(argument: str) -> list[Path]:
         return [path]
     matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
     if not matches:
-        raise CorpusError(
-            f"{argument} does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
-        )
+        taken_from = "" if path.is_absolute() else f"; it is taken from the current folder {Path.cwd()}"
+        raise CorpusError(f"{argument} does not exist. Check the path{taken_from}.")
     return matches
 
 

@@ -23,8 +23,10 @@ def require_suffix(output: Path, known: Collection[str]) -> None:
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
     """Return the format that was given, or named by an output's suffix, or otherwise the first known one."""
-    suffix = output.suffix.removeprefix(".") if output else ""
-    return given or (suffix if suffix in known else known[0])
+    if given or output is None or not output.suffix:
+        return given or known[0]
+    require_suffix(output, [f".{each}" for each in known])
+    return output.suffix[1:]
 
 
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:

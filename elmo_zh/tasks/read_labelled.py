@@ -113,8 +113,9 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
-            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. Put a token, a tab and its tag on"
-            " each line, and a blank line after each sentence; or name its format: --input-format conll"
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. For one label per text use task fit"
+            " classify. For tags put a token, a tab and its tag on each line, and a blank line after each sentence; or"
+            " name its format: --input-format conll"
         )
     names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
     columns = reading.columns_in({*names})
@@ -159,7 +160,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     found = labelled_records(text, kind, reading)
     records = list(found.records)
     if not records:
-        raise CorpusError(f"{text.name}: it has no rows below the column names.")
+        raise CorpusError(f"{text.name}: it has no rows below the column names. Give a table with rows.")
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import HeadSettings, Reading
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.examples import OUTSIDE, Example, describe_tags, spans_of
@@ -157,7 +158,10 @@ def score_examples(
 ) -> tuple[str, int, dict[str, Any]]:
     """Return the main metric, the number of examples, and a trained task's scores on a labelled file."""
     description = model.description
-    labelled = read_labelled(data, replace(reading, task_columns=description.columns))
+    try:
+        labelled = read_labelled(data, replace(reading, task_columns=description.columns))
+    except UnlabelledError as error:
+        raise CorpusError(f"{str(error).rstrip('.')}. To label texts use task predict.") from None
     notes = "; ".join(labelled.notes)
     reporter.note(f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {notes}")
     if reading.kind == "tag" and (

@@ -136,8 +136,8 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
         ("yaer > 3", "no column yaer. Their columns are: author, number, source, year"),
         ("year", "cannot read 'year'. Write NAME SIGN VALUE"),
         ("year >", "cannot read"),
-        ("author ~ (", "is not a regular expression"),
-        ("number >= soon", "this column holds numbers, and 'soon' is not a number"),
+        ("author ~ (", "position 0. Put \\ before signs that stand for themselves, such as \\( and \\["),
+        ("number >= soon", "number holds numbers, and 'soon' is not a number. Write digits."),
     ],
 )
 def test_wrong_conditions_are_one_line(condition: str, message: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh
+from tasks.labelled import written
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -37,6 +38,14 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun, mo
         return elmo_zh("task", "score", data, "--task", "t", *options).stdout
 
     assert scored() == scored("--field", "原话") == scored("--text-column", "原话", "--label-column", "答") != ""
+    bare = written(Path(), "bare.csv", "日期,原话\n2024-10-01,我喜欢北京的街。\n2024-10-02,我不喜欢。\n")
+    told = elmo_zh("task", "score", bare, "--task", "t").only_error()
+    assert told.endswith("To label texts use task predict.")
+    told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
+    assert told == "--output labels.xlsx: the suffix is no known format. Use one of: .jsonl, .tsv, .csv, .conll"
+    assert elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.conll").status == 2
+    told = elmo_zh("task", "predict", bare, "--task", bare).only_error()
+    assert told == "bare.csv holds no trained task (task.json is missing). Train one with: elmo-zh task fit"
     told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位")
     assert told.status == 1
     assert "most labels are new to the task: 东, 西. It knows 0, 1." in told.stderr

@@ -161,13 +161,14 @@ def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
 
 
 LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]'
+SPANS_ONLY = '{"text": "李白来了", "entities": [{"start": 0, "end": 2, "label": "人"}]}\n' * 3
 NESTED = lines({"id": 1, "data": {"text": "好"}})
 UNEQUAL = lines({"tokens": ["北"], "tags": ["O"]}, {"tokens": ["北", "京"], "tags": ["O"]})
 PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct it, or leave it out with --skip"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 and 1 other have an empty label. Correct"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 column, expected at least 2."),
-    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names."),
+    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
     (
         CLASSIFY,
@@ -196,7 +197,7 @@ PROBLEMS = [
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'), expected at least 2, for a token and its tag"),
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
     (TAG, "a.conll", "\n\n", "no sentence was found."),
-    (TAG, "a.csv", "李,B-PER\n", "tags are read from CoNLL or JSON lines, not from CSV."),
+    (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text use task fit classify."),
     (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
     (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column, expected at least 2. Correct it"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
@@ -211,6 +212,7 @@ PROBLEMS = [
         '{"text": "好", "label": [[0]]}\n',
         "record 1: its spans are '[[0]]', expected [[start, end, type]",
     ),
+    (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans use task fit tag."),
     (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b use task fit pairs."),
     (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects, expected a text and a label"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object per line, or one list of objects."),
@@ -223,7 +225,7 @@ PROBLEMS = [
         TAG,
         "a.csv",
         "id,word,tag\n1,北,B-LOC\n",
-        "not from CSV. Put a token, a tab and its tag on each line, and a blank",
+        "For tags put a token, a tab and its tag on each line, and a blank",
     ),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
     (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),

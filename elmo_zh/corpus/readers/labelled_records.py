@@ -233,6 +233,8 @@ def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts
         advice = f"Name it: --{what}-column NAME, or by number from 1: --{what}-column {place + 1}"
     if pair:
         advice = f"For pairs of {pair[0]} and {pair[1]} use task fit pairs. {advice}"
+    elif what == "label" and kind == "field":
+        advice = f"{advice}. For labelled spans use task fit tag."
     if what == "label":
         return UnlabelledError(f"{name}: cannot tell which of these holds the label: {shown_names(names)}. {advice}")
     return CorpusError(f"{name}: cannot tell which of these holds the text: {shown_names(names)}. {advice}")
