@@ -53,7 +53,7 @@ class Registry:
             return getattr(loaded, attribute) if attribute else loaded
         point = self._plug_ins().get(name)
         if point is None:
-            raise ConfigError(f"{name!r} is not one of the {self.kind}s {', '.join(self.names())}.{self.advice}")
+            raise ConfigError(f"{name!r} is not one of the {self.kind}s: {', '.join(self.names())}.{self.advice}")
         packages = sorted({each.dist.name for each in self._points() if each.name == name and each.dist is not None})
         if packages[1:]:
             raise ConfigError(

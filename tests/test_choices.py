@@ -192,7 +192,7 @@ def test_other_packages_add_names(plug_ins: Path) -> None:
     assert "'counts'" in elmo_zh("embed", "a.txt", "--format", "no such").stderr
     with pytest.raises(ConfigError, match="The segmenter broken of the package toy-plug-ins cannot be loaded"):
         SEGMENTERS.load("broken")
-    with pytest.raises(ConfigError, match=r"'pkuseg' is not one of the segmenters jieba, .* install that package"):
+    with pytest.raises(ConfigError, match=r"'pkuseg' is not one of the segmenters: jieba, .* install that package"):
         SEGMENTERS.load("pkuseg")
 
 
