@@ -34,7 +34,7 @@ index_option = click.option(
     "index_path",
     type=IndexPath(),
     metavar="INDEX",
-    help="Folder written by elmo-zh index. Default: the index that explore made of the model's own text.",
+    help="Folder that the command index wrote. Default: the index that explore made of the model's own text.",
 )
 
 # The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
