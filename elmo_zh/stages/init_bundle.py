@@ -73,7 +73,7 @@ def adopt_model(
 
 
 def adopt_text(run: RunDir, config: Config, init: str, named: Collection[str], reporter: Reporter) -> Config:
-    """Return a new run's settings with section text from the bundle, except those `named`; other runs keep theirs."""
+    """Return a new run's settings, with section text from the bundle except for `named`; existing runs keep theirs."""
     if run.config.exists():
         return config
     from elmo_zh.bundle.read import load_bundle

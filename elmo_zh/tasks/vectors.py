@@ -67,7 +67,7 @@ class VectorCache(_SentenceRows):
     def on_disk(
         cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
     ) -> "VectorCache":
-        """Compute the vectors of distinct sentences, except those in the folder, which is for the same model."""
+        """Compute the distinct sentences' vectors; resume if the folder has some, from the same model and sentences."""
         first_rows = number_rows(sentences)
         distinct = list(first_rows)
         num_tokens = sum(map(len, distinct))

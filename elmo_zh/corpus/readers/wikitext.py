@@ -79,7 +79,7 @@ def _without_open_comment(source: str, tally: Tally) -> str:
 
 
 def num_unclosed(source: str) -> int:
-    """Return how often markup on a page is too deep or not closed in order, which may make parsing take long."""
+    """Count the marks that are nested too deeply, closed out of order or never closed, which can slow down parsing."""
     num_unclosed = 0
     opened: list[str] = []
     depths: Counter[str] = Counter()

@@ -37,7 +37,7 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
 
 
 def unpacked(matrix: Tensor) -> Tensor:
-    """Return a matrix, shape (I, O), for a single call of `multiply`, where packing would take longer than it saves."""
+    """Return a matrix, shape (I, O), ready for a single `multiply`, for which packing costs more than it saves."""
     return matrix.to(computed_dtype(matrix.dtype, matrix.device)).mT
 
 
