@@ -74,8 +74,8 @@ class Common:
     print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
     user_dictionary: Path | None = option(
         None,
-        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by"
-        " elmo-zh words.",
+        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that"
+        " the command words wrote.",
         metavar="FILE",
         path={"exists": True, "dir_okay": False},
     )
