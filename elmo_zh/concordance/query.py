@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 # Advice on regular expressions that cannot be read.
 ESCAPE_SIGNS = "Put \\ before signs that stand for themselves, such as \\( and \\["
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _CONDITION = re.compile(
     r"\s*(?P<name>[^\s=!<>~]+)\s*(?P<sign>==|=|!=|<=|>=|<|>|~)\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)\s*"
 )
@@ -128,6 +130,11 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
         return lambda cell: pattern.search(cell) is not None
     compare, wanted = _COMPARISONS[sign], as_number(value)
     if wanted is None:
+        if _DATE.fullmatch(value):
+            try:
+                date(*map(int, value.split("-")))
+            except ValueError:
+                raise ConfigError(f"--where: {value} is not a date. Write YEAR-MONTH-DAY, such as 1998-03-07") from None
         if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
             raise ConfigError(f"--where: {name} holds numbers, and {value!r} is not a number. Write digits.")
         return lambda cell: compare(cell, value)

@@ -138,6 +138,7 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
         ("year >", "cannot read"),
         ("author ~ (", "position 0. Put \\ before signs that stand for themselves, such as \\( and \\["),
         ("number >= soon", "number holds numbers, and 'soon' is not a number. Write digits."),
+        ("year >= 1998-13-45", "1998-13-45 is not a date. Write YEAR-MONTH-DAY, such as 1998-03-07"),
     ],
 )
 def test_wrong_conditions_are_one_line(condition: str, message: str) -> None:
