@@ -91,7 +91,7 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 
 def starter_advice(config: Config, num_tokens: float) -> list[str]:
-    """Return the advice to start from the installed starter model if it was trained on far more text than a corpus."""
+    """Return advice to start from the installed starter if it was trained on far more text than the corpus has."""
     starter = dict(_iter_installed()).get(STARTER)
     if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
         return []

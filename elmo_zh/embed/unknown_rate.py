@@ -67,7 +67,7 @@ def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
-    """Return whether the rate of unknown tokens is certainly far above the rate in training (None: unknown)."""
+    """Return whether the rate of unknown tokens is certainly far above `training_rate` (None: a usual rate)."""
     if num_tokens < _LEAST_TOKENS:
         return False
     usual = _USUAL_RATE if training_rate is None else training_rate

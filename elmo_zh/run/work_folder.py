@@ -101,7 +101,7 @@ Work = Callable[[Task, PartWriter], Figures]
 
 
 class PartWork(Protocol[Given, Value]):
-    """Computes the value of a task, with the same bits each time. Workers unpickle it."""
+    """Computes the value of a task, bit for bit the same every time. Workers unpickle it."""
 
     def compute(self, task: Given) -> Value:
         """Return the value of a task."""

@@ -104,7 +104,7 @@ class Comparison:
 
     @property
     def models(self) -> list[str]:
-        """The models, in order of their runs: the cheapest first, whatever time they took."""
+        """The models in the order of their runs, cheapest first; measured times do not change the order."""
         return list(dict.fromkeys(run.model for run in self.runs))
 
     def of_setting(self, model: str, share: float) -> list[Run]:

@@ -55,7 +55,10 @@ def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
 def iter_pieces(
     text: str, *, split: bool, longest: int = 0, segmented: bool = False
 ) -> Iterator[tuple[int, str, bool]]:
-    """Yield start and content of each sentence (of the text without `split`) in pieces, and True for a later piece."""
+    """Yield the start and text of each piece, and whether it continues a sentence.
+
+    Without `split`, the whole text is one sentence.
+    """
     start = 0
     for sentence in split_sentences(text) if split else [text]:
         for number, piece in enumerate(pieces(sentence, longest or len(sentence), segmented=segmented)):

@@ -101,9 +101,10 @@ def train_word2vec(
     config: Word2vecConfig,
     reporter: Reporter,
 ) -> WordVectors:
-    """Train vectors for the words in the vocabulary on segmented files, deterministically with one worker or torch.
+    """Train vectors for the words in the vocabulary on segmented files.
 
-    `counts` says how often each row occurs in the text; for <S> the number of sentences. A word without one gets none.
+    The result is deterministic with one worker or with torch. `counts` says how often each row occurs in the text; for
+    <S> the number of sentences. A word that does not occur gets no vector.
     """
     train_rows = _train_with_gensim
     if chosen_implementation(config) == "torch":

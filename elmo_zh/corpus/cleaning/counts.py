@@ -12,7 +12,7 @@ MOST_EXAMPLES = 5
 
 @dataclass
 class StepCounts:
-    """Changes made by one step: lines, characters of these texts before and after, and the first examples."""
+    """Changes made by one step: the number of changed lines, their characters before and after, and examples."""
 
     lines: int = 0
     characters_in: int = 0

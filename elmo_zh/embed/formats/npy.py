@@ -32,7 +32,7 @@ def is_output(folder: Path) -> bool:
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the report to its folder."""
+    """Write the files to a new folder."""
     path.mkdir()
     with ExitStack() as opened:
 
