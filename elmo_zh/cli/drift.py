@@ -11,7 +11,7 @@ import click
 from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.cli.model_options import IndexPath, resolve_for_model
 from elmo_zh.cli.options import Common, common_options, takes
-from elmo_zh.cli.senses import require_matplotlib
+from elmo_zh.cli.senses import require_picture
 from elmo_zh.config.privacy import shown
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
@@ -47,8 +47,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
     resolve_for_model(common)
     if options.periods is not None and len(indexes) > 1:
         raise click.UsageError("--periods divides one index. Leave it out, or give one INDEX.")
-    if options.picture:
-        require_matplotlib()
+    require_picture(options.picture)
     from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.drift_tables import moved_lines, rows
     from elmo_zh.contexts.index import ContextIndex

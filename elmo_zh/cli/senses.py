@@ -54,8 +54,7 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     resolve_for_model(common, also="embed")
     if options.no_substitutes and (common.model or common.device):
         raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
-    if options.picture:
-        require_matplotlib()
+    require_picture(options.picture)
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_substitutes
 
@@ -78,11 +77,15 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     _finish(common, index, found, substitutes, embedder, options)
 
 
-def require_matplotlib() -> None:
-    """Raise OutputError if pictures cannot be drawn."""
+def require_picture(picture: Path | None) -> None:
+    """Raise ConfigError unless a picture is a PNG file, and OutputError if pictures cannot be drawn."""
+    if picture is None:
+        return
     from elmo_zh.errors import OutputError
     from elmo_zh.pictures.canvas import can_draw
+    from elmo_zh.run.tables import require_suffix
 
+    require_suffix(picture, (".png",), "--picture")
     if not can_draw():
         raise OutputError(
             "--picture needs matplotlib, which is not installed. Install elmo-zh again with its dependencies."

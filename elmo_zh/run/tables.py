@@ -15,10 +15,10 @@ _ENCODINGS = {".csv": "utf-8-sig"}
 Rows = Iterable[Mapping[str, Any]]
 
 
-def require_suffix(output: Path, known: Collection[str]) -> None:
+def require_suffix(output: Path, known: Collection[str], option: str = "--output") -> None:
     """Raise ConfigError if the name of an output does not end in a known suffix."""
     if output.suffix not in known:
-        raise ConfigError(f"--output {output}: the suffix is no known format. Use one of: {', '.join(known)}")
+        raise ConfigError(f"{option} {output}: the suffix is no known format. Use one of: {', '.join(known)}")
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:

@@ -107,5 +107,10 @@ def test_a_name_that_is_too_long(used: Path) -> None:
 
 
 def test_two_outputs_need_two_names(used: Path) -> None:
-    told = elmo_zh("senses", "果", "--index", "index", "--output", "z.tsv", "--picture", used / "z.tsv").only_error()
-    assert told == f"{used}/z.tsv is given for two outputs. Choose another name for one of them."
+    told = elmo_zh("senses", "果", "--index", "index", "--output", "z.png", "--picture", used / "z.png").only_error()
+    assert told == f"{used}/z.png is given for two outputs. Choose another name for one of them."
+
+
+def test_a_picture_is_a_png_file(used: Path) -> None:
+    told = elmo_zh("senses", "果", "--index", "index", "--picture", "p.docx").only_error()
+    assert told == "--picture p.docx: the suffix is no known format. Use one of: .png"
