@@ -30,7 +30,7 @@ from elmo_zh.explore.points import (
     compute_maps,
     point_neighbours,
 )
-from elmo_zh.run.files import file_digest
+from elmo_zh.run.files import UNFINISHED, file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
@@ -166,7 +166,12 @@ def _folder(
         "labels": file_digest(labels.path) if labels else None,
     }
     digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
-    return WorkFolder(index.path / "pages" / digits) if os.access(index.path, os.W_OK) else None
+    if not os.access(index.path, os.W_OK):
+        return None
+    folder = WorkFolder(index.path / "pages" / digits)
+    for left in folder.path.glob(f"*{UNFINISHED}"):  # by a command that was killed
+        left.unlink(missing_ok=True)
+    return folder
 
 
 def _short_name(path: Path) -> str:

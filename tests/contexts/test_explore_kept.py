@@ -52,7 +52,10 @@ def test_words_come_one_by_one_and_are_kept(
 
     monkeypatch.setattr(content_module, "compute_maps", computed_again)
     monkeypatch.setattr(content_module, "choose_points", computed_again)
+    [part] = folder_of_index.glob("pages/*/word-00000.json")
+    left = write_text(part.with_name("word-00000.json.1f.unfinished"), ["by a command that was killed"])
     assert content().whole() == json.loads(json.dumps(whole))
+    assert not left.exists()
     # Whatever the content depends on has a folder of its own.
     with pytest.raises(AssertionError):
         content(PageChoice(words=("吃",)))
