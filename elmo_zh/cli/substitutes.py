@@ -12,7 +12,7 @@ from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import Hints, aligned, counted
-from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, pieces
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.occurrences import TokenInSentence
@@ -106,14 +106,17 @@ def _occurrences_in_file(
     with common.opened_texts([options.file or ""]) as texts:
         for text in texts:
             for number, line in enumerate(text.lines_if_text(common.console)):
-                parts = pieces(line, LONGEST_SENTENCE, segmented=common.segmented)
+                parts = list(iter_pieces(line, split=False, longest=LONGEST_SENTENCE, segmented=common.segmented))
                 if len(parts) > 1:
                     hints.give("cut lines", describe_cuts(text.name, len(parts) - 1))
-                for part in filter(lambda part: word in part, parts):
-                    place = text.place(number)
-                    for found in find_occurrences(embedder, part, word, segmented=common.segmented, place=place):
-                        is_empty = False
-                        yield found
+                place = text.place(number)
+                for start, part, _ in parts:
+                    if word in part:
+                        found = find_occurrences(
+                            embedder, part, word, segmented=common.segmented, place=place, text_start=start
+                        )
+                        is_empty = is_empty and not found
+                        yield from found
     if is_empty:
         raise CorpusError(f"{options.file}: no line contains the word {word}. Give a word of the text.")
 
@@ -125,8 +128,9 @@ def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) 
         "text": occurrence.text,
         **({"source": occurrence.source} if occurrence.source else {}),
         "line": occurrence.line,
-        "start": occurrence.start,
-        "end": occurrence.end,
+        "start": occurrence.text_start + occurrence.start,
+        "end": occurrence.text_start + occurrence.end,
+        "text_start": occurrence.text_start,
         "tokens": occurrence.tokens,
         "position": occurrence.position,
         "word": occurrence.word,

@@ -27,6 +27,7 @@ class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
     text: str  # the sentence as given
+    text_start: int = 0  # where it begins in its line
     source: str = ""  # the file that it is from; empty if it was given alone
     line: int = 0
     start: int
@@ -53,7 +54,13 @@ class TokenInSentence:
 
 
 def find_occurrences(
-    embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False, place: tuple[str, int] = ("", 0)
+    embedder: "ElmoEmbedder",
+    text: str,
+    word: str,
+    *,
+    segmented: bool = False,
+    place: tuple[str, int] = ("", 0),
+    text_start: int = 0,
 ) -> list[TokenInSentence]:
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
@@ -75,6 +82,7 @@ def find_occurrences(
         found.append(
             TokenInSentence(
                 text=text,
+                text_start=text_start,
                 source=place[0],
                 line=place[1],
                 start=start,

@@ -122,9 +122,13 @@ def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: p
 
 def test_substitutes_in_a_file_cut_long_lines(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("很好。" * 700 + "我们说好。\n", encoding="utf-8")
+    line = "很好。" * 700 + "我们说好。"
+    path.write_text(f"{line}\n", encoding="utf-8")
     answer = elmo_zh("substitutes", "--file", path, "--word", "说", "--model", model, "--json")
     assert f"{path} has sentences of more than 2,000 characters. They are cut into pieces (1 cut)." in answer.stderr
     [occurrence] = answer.result()["occurrences"]
     assert occurrence["text"].endswith("我们说好。")
     assert len(occurrence["text"]) == 107
+    # Places are those of the raw line.
+    assert line[occurrence["start"] : occurrence["end"]] == "说"
+    assert line[occurrence["text_start"] :] == occurrence["text"]
