@@ -67,11 +67,9 @@ def fit_task(
     inputs = [*files.paths().values(), embedder.bundle.path]
     with claimed_output(output, inputs, is_trained_task, force=force, kind="a trained task"):
         dataset = load_dataset(files, job.reading, reporter)
-        settings = with_inputs(job.settings, dataset, embedder, reporter)
-        if job.training.bilm_learning_rate is not None and settings.head == "mixture":
-            settings = replace(settings, head="bilstm")
-        job = replace(job, settings=settings)
-        if job.training.bilm_learning_rate is not None and "elmo" not in job.settings.inputs:
+        fine_tunes = job.training.bilm_learning_rate is not None
+        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter, fine_tunes=fine_tunes))
+        if fine_tunes and "elmo" not in job.settings.inputs:
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
         work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
         task = PreparedTask.prepare(job, dataset, embedder, work.path, reporter)
@@ -81,8 +79,10 @@ def fit_task(
     return report
 
 
-def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> HeadSettings:
-    """Return the settings with the inputs that data and model allow, and with a mixture only for classes."""
+def with_inputs(
+    settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter, *, fine_tunes: bool = False
+) -> HeadSettings:
+    """Return the settings with the inputs that data and model allow, and with a mixture only where one can be made."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:
@@ -96,9 +96,9 @@ def with_inputs(settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
-    # Only classes are mixed.
-    is_mixture = settings.head == "mixture" and settings.kind != "tag" and not settings.regression
-    head = "bilstm" if settings.head == "mixture" and not is_mixture else settings.head
+    # Only classes are mixed, and no network whose biLM is trained with it.
+    is_alone = settings.kind == "tag" or settings.regression or fine_tunes
+    head = "bilstm" if settings.head == "mixture" and is_alone else settings.head
     return replace(settings, inputs=inputs, head=head)
 
 
