@@ -37,7 +37,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
 def adopt_bundle(
     config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
 ) -> Config:
-    """Return the settings of a run that starts from a bundle: its section model, and room for new words."""
+    """Return a run's settings with the bundle's model section, and a vocabulary large enough for new words."""
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(
@@ -54,7 +54,7 @@ def adopt_bundle(
 
 
 def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabConfig:
-    """Return section vocab with room for words besides the bundle's, if it leaves none."""
+    """Enlarge the vocabulary in the settings if the bundle's words fill it."""
     if not 0 < config.size <= num_rows:
         return config
     size = num_rows + config.size

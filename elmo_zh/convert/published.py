@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """How a model's training text was prepared, as far as the user knows."""
+    """The preparation of a model's training text, as far as the user knows it."""
 
     config: TextConfig | None = None
     user_dictionary: Path | None = None

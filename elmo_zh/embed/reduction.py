@@ -20,7 +20,7 @@ from elmo_zh.run.files import read_json
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """How to reduce a line's activations: selecting or averaging layers, and pooling tokens."""
+    """The reduction of a line's activations: which layers to select or average, and how to pool tokens."""
 
     layers: str  # all, average, top, mix or a number
     pool: str = "none"  # none (one vector per token), or mean, max or first-last (one per line)

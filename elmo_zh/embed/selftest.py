@@ -179,7 +179,7 @@ def _nearest(table: Tensor, row: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """How far one layer's vectors at one precision deviate from float32, over all tokens."""
+    """The deviation of one layer's vectors at one precision from float32, over all tokens."""
 
     precision: str
     layer: int
