@@ -128,7 +128,7 @@ def _iter_pairs(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
 ) -> Iterator[Any]:
     from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.tasks.read_labelled import iter_pairs
+    from elmo_zh.corpus.read_labelled import iter_pairs
 
     text = common.resolve().text
     kind = text.format if text.format in LABELLED_FORMATS else "auto"
@@ -147,8 +147,8 @@ def _iter_texts(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
 ) -> Iterator[tuple[str]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
-    from elmo_zh.tasks.conll import has_columns
-    from elmo_zh.tasks.read_labelled import with_field_of_task
+    from elmo_zh.corpus.read_labelled import with_field_of_task
+    from elmo_zh.corpus.readers.conll import has_columns
 
     config = common.resolve().text
     config = replace(config, field=",".join(form.text_columns) or config.field)

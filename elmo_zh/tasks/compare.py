@@ -20,6 +20,7 @@ from elmo_zh.bundle.find_bundle import find_installed, shown_model
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.config.task_settings import FitJob
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.run.files import claimed_output, remove
@@ -44,7 +45,6 @@ from elmo_zh.tasks.comparison import (
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
 from elmo_zh.tasks.predictions import Prediction, predict_majority
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.datasets import Dataset
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.vectors import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans

@@ -19,6 +19,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
 from elmo_zh.pictures.canvas import can_draw, describe_numbers, save_picture
@@ -28,7 +29,6 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.linear import LinearModels, class_predictions
 from elmo_zh.tasks.members import NETWORK, Mixture, fit_mixture, linear_names, network_logs, save_members

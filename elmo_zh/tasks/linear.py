@@ -20,10 +20,10 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.tasks.datasets import Dataset, fold_numbers
 from elmo_zh.tasks.encode_texts import Texts, UnitText
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.mixture import Floats, choose_weights, log_loss, mix
 from elmo_zh.tasks.predictions import ClassPrediction, Prediction
 from elmo_zh.tasks.vectors import VectorCache

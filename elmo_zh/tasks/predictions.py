@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import HeadSettings, PredictionForm
-from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of, tags_of
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, spans_of, tags_of
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import HeadSettings, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, describe_tags, spans_of
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import OUTSIDE, Example, describe_tags, spans_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
-from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.tasks.task_model import TaskModel
 
 Rows = NDArray[np.float64]

@@ -17,11 +17,11 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.members import NETWORK, LinearMember, load_members, network_logs, save_members
 from elmo_zh.tasks.mixture import mix
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction, tag_prediction
