@@ -46,6 +46,7 @@ from elmo_zh.tasks.comparison import (
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
+from elmo_zh.tasks.mixture import LinearModels
 from elmo_zh.tasks.predictions import Prediction, predict_majority
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vectors import VectorCache
@@ -321,10 +322,10 @@ class _Study:
         return {part: [texts_of[id(example)] for example in examples] for part, examples in dataset.parts().items()}
 
     @cached_property
-    def _linear(self) -> linear.LinearModels:
+    def _linear(self) -> LinearModels:
         vectors = self.vectors[ELMO]
         word2vec = read_alike(self.word2vec, vectors.embedder, sentences_of(chain(*vectors.texts.values())))
-        return linear.LinearModels(
+        return LinearModels(
             self.whole, vectors.texts, cache=lambda: vectors.cache, word2vec=word2vec, seed=self.job.fit.files.seed
         )
 

@@ -30,10 +30,9 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.layers import Sizes
-from elmo_zh.tasks.linear import LinearModels, class_predictions
-from elmo_zh.tasks.members import NETWORK, Mixture, fit_mixture, linear_names, network_logs, save_members
-from elmo_zh.tasks.mixture import Floats
-from elmo_zh.tasks.predictions import NumberPrediction, Prediction
+from elmo_zh.tasks.linear import Floats
+from elmo_zh.tasks.mixture import NETWORK, LinearModels, Mixture, fit_mixture, linear_names, network_logs, save_members
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction, class_predictions
 from elmo_zh.tasks.scores import confusable_labels, confusion_matrix, main_metric, score_predictions
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task
 from elmo_zh.tasks.task_head import TaskHead

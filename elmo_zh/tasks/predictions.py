@@ -80,6 +80,17 @@ class TagPrediction:
 Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
+def class_prediction(labels: Sequence[str], probabilities: Sequence[float]) -> ClassPrediction:
+    """Return the prediction for the probabilities of the classes, in the order of the labels."""
+    found = dict(zip(labels, probabilities, strict=True))
+    return ClassPrediction(max(found, key=lambda label: found[label]), found)
+
+
+def class_predictions(logs: NDArray[np.float64], labels: Sequence[str]) -> list[Prediction]:
+    """Return the predictions for log-probabilities of the classes, shape (N, K)."""
+    return [class_prediction(labels, row) for row in np.exp(logs).tolist()]
+
+
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
     """Convert a text's BIOES tags to spans and to the tags of a scheme; without a scheme, keep the tags."""
     units = [text[start:end] for start, end in offsets]

@@ -13,7 +13,7 @@ from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.tasks.layers import Sizes
-from elmo_zh.tasks.members import MEMBERS, NETWORK
+from elmo_zh.tasks.mixture import MEMBERS, NETWORK
 from elmo_zh.version import __version__
 
 # The format of a task that is a network alone, and of one that is a mixture.

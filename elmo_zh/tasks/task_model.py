@@ -22,9 +22,8 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
-from elmo_zh.tasks.members import NETWORK, LinearMember, load_members, network_logs, save_members
-from elmo_zh.tasks.mixture import mix
-from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction, tag_prediction
+from elmo_zh.tasks.mixture import NETWORK, LinearMember, load_members, mix, network_logs, save_members
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPrediction, class_prediction, tag_prediction
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task, load_description
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
@@ -204,8 +203,7 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
         return tag_prediction(texts[0].text, texts[0].units, tags, description.scheme)
     if settings.regression:
         return NumberPrediction(description.mean + description.scale * found)
-    probabilities = dict(zip(labels, found, strict=True))
-    return ClassPrediction(max(probabilities, key=lambda label: probabilities[label]), probabilities)
+    return class_prediction(labels, found)
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
