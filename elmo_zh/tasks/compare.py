@@ -45,11 +45,12 @@ from elmo_zh.tasks.comparison import (
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
+from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, check_head, manifest_of
 from elmo_zh.tasks.mixture import LinearModels
 from elmo_zh.tasks.predictions import Prediction, predict_majority
+from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 DEFAULT_FOLDS = 3
 _SECONDS = "vectors_seconds"

@@ -15,7 +15,7 @@ from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.datasets import Dataset
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
-from elmo_zh.tasks.vectors import LiveVectors, VectorCache
+from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans
 from elmo_zh.text.sentences import LONGEST_SENTENCE, split_sentences
 

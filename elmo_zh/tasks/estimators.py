@@ -18,8 +18,9 @@ from elmo_zh.corpus.readers.examples import Example, detect_scheme
 from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
-from elmo_zh.tasks.fit import PreparedTask, with_inputs
+from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
+from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.text.alignment import identity_spans

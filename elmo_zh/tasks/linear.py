@@ -21,7 +21,7 @@ from torch import Tensor
 from elmo_zh.bundle.word2vec import Word2Vec
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.tasks.encode_texts import UnitText
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # The inverse strength of the penalty.
 _STRENGTHS = (1.0, 10.0, 100.0)

@@ -40,7 +40,7 @@ from elmo_zh.tasks.linear import (
     log_loss,
 )
 from elmo_zh.tasks.predictions import Prediction, class_predictions
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # The member that is no linear model.
 NETWORK = "bilstm"

@@ -30,7 +30,7 @@ from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, UnitText, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
-from elmo_zh.tasks.vectors import Sentence, VectorCache
+from elmo_zh.tasks.vector_cache import Sentence, VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"

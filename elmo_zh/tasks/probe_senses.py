@@ -23,7 +23,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.encode_texts import TextReader
 from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
 _WINDOW_WORDS = 5

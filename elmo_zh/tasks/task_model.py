@@ -27,7 +27,7 @@ from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPredictio
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task, load_description
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.text.windows import iter_windows
 
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000

@@ -26,7 +26,7 @@ from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.layers import Batch, choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
-from elmo_zh.tasks.vectors import LiveVectors
+from elmo_zh.tasks.vector_cache import LiveVectors
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50

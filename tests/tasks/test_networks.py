@@ -36,7 +36,7 @@ from elmo_zh.tasks.encode_texts import (
 )
 from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, choose_lstm_precision, pool_max, pool_mean
 from elmo_zh.tasks.task_head import TaskHead, align
-from elmo_zh.tasks.vectors import LiveVectors, VectorCache
+from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
