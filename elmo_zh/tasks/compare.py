@@ -18,7 +18,7 @@ import numpy as np
 
 from elmo_zh.bundle.find_bundle import find_installed, shown_model
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder

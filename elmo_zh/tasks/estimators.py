@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.corpus.read_labelled import in_bioes

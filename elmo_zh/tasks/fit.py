@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix, diags, hstack, issparse
 from scipy.special import log_softmax
 from torch import Tensor
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.tasks.encode_texts import UnitText
 from elmo_zh.tasks.vector_cache import VectorCache

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from scipy.special import log_softmax
 
 from elmo_zh.bundle.weights import load_tensors
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.datasets import Dataset, fold_numbers

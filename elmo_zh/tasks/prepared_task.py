@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder

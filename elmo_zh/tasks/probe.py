@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.sources import find_sources

@@ -14,7 +14,7 @@ from tasks.labelled import WORDS
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
