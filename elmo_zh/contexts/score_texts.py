@@ -143,7 +143,7 @@ def score_texts(
             stack.enter_context(claimed_output(output, read, Path.is_file, force=force))
             work = WorkFolder.of(output)
         elif job.keep is None:
-            _write_rows(job, iter_lines(None), output)
+            _write_scores(job, iter_lines(None), output)
             return ScoreReport(counts=counts)
         else:
             work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
@@ -182,11 +182,11 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
             return _write(job, lines, work, file)
     if job.keep is not None:
         return write_kept(lines, job.texts, job.keep, work.path / "keys", output)
-    _write_rows(job, lines, output)
+    _write_scores(job, lines, output)
     return None
 
 
-def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
+def _write_scores(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
     by_token = job.scorer.reading.by_token
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]

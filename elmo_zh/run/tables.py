@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.errors import ConfigError
-from elmo_zh.run.files import TSV_ESCAPES, atomic_path
+from elmo_zh.run.files import atomic_path
 
+# Characters that would end a cell or a row of a TSV file.
+TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 # Excel takes a CSV file for UTF-8 only with a byte order mark.
 _MARKS = {"csv": "\ufeff"}
 Rows = Iterable[Mapping[str, Any]]

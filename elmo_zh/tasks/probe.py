@@ -34,7 +34,7 @@ from elmo_zh.tasks.vector_cache import Sentence, VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"
-# Of the linear probe (Peters et al. 2018, section 5.3).
+# Training of the linear probe (Peters et al. 2018, section 5.3).
 _EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
 _ROWS_AT_ONCE = 8192
 

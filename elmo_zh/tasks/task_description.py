@@ -119,7 +119,7 @@ def _require_types(description: TaskDescription) -> None:
     """Raise ValueError, KeyError or TypeError for a value that no training would write."""
     settings, sizes, model = description.settings, description.sizes, description.model
     needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
-    # Two numbers are those of padding and of unknown characters.
+    # Two numbers stand for padding and for unknown characters.
     needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
     numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
     whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)
