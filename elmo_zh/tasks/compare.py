@@ -20,7 +20,6 @@ from elmo_zh.bundle.find_bundle import find_installed, shown_model
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
-from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.run.files import claimed_output, remove
@@ -359,7 +358,6 @@ class _Study:
         """Return all runs with the differences between them."""
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
-        sizes: dict[str, Sequence[Example]] = self.whole.parts()
         return Comparison(
             runs=runs,
             name=name,
@@ -370,7 +368,7 @@ class _Study:
                 "model": {"path": str(bundle.path), "digest": bundle.digest},
                 "ancestor": {"path": str(ancestor.path), "digest": ancestor.digest} if ancestor else None,
                 "word2vec": str(self.job.word2vec),
-                "examples": {part: len(examples) for part, examples in sizes.items()},
+                "examples": {part: len(examples) for part, examples in self.whole.parts().items()},
                 "files": [path.name for path in self.whole.files.values()],
                 "settings": asdict(settings),
                 "training": asdict(self.job.fit.training),

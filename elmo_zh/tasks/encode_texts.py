@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -33,6 +34,11 @@ class UnitText:
     # Token number of each unit, counted through all sentences, or -1 without a token, int64, shape (n,)
     owners: NDArray[np.int64]
     places: NDArray[np.int64]  # place of each unit in its token, one of `PLACES`, int64, shape (n,)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of all sentences."""
+        return list(chain.from_iterable(self.sentences))
 
 
 class TextReader:
@@ -167,8 +173,7 @@ class TextEncoder:
         if self.cache is not None:
             elmo_rows = _of_owners(self.cache.rows(text.sentences), text.owners)
         if self.word2vec is not None:
-            tokens = [token for sentence in text.sentences for token in sentence]
-            word2vec_rows = _of_owners(self.word2vec.rows(tokens), text.owners)
+            word2vec_rows = _of_owners(self.word2vec.rows(text.tokens), text.owners)
         if self.characters is not None:
             characters = self.characters.spell([text.text[start:end] for start, end in text.units])
         return EncodedText(elmo_rows, word2vec_rows, characters, text.places)

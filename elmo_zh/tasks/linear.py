@@ -236,8 +236,7 @@ def _text_features(
         assert cache is not None
         return np.stack([_pooled(cache.vectors[cache.rows(text.sentences)]) for text in texts])
     assert word2vec is not None
-    tokens = [list(chain.from_iterable(text.sentences)) for text in texts]
-    return np.stack([_pooled(word2vec.table[word2vec.rows(each)]) for each in tokens])
+    return np.stack([_pooled(word2vec.table[word2vec.rows(text.tokens)]) for text in texts])
 
 
 def _compared(first: Features, second: Features) -> Features:

@@ -5,7 +5,7 @@ rules out a class, so does the mixture. A weight of 0 leaves a classifier out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -259,14 +259,10 @@ class Mixture:
     judged: list[Judged]
     logs: dict[str, Floats]
 
-    def figures(self) -> list[dict[str, Any]]:
-        """Return the score and contribution of each member, for task.json."""
-        return [asdict(each) for each in self.judged]
-
 
 def fit_mixture(
     models: LinearModels,
-    names: Sequence[str],
+    inputs: Sequence[str],
     dataset: Dataset,
     labels: Sequence[str],
     network: Mapping[str, Floats],
@@ -280,13 +276,14 @@ def fit_mixture(
 
     Args:
         models: Fits linear models on the dataset.
-        names: Their kinds of features, some of `CHARACTERS`, `ELMO` and `WORD2VEC`.
+        inputs: The inputs of the network; there is a linear model on characters, and on each of `ELMO` and `WORD2VEC`.
         dataset: The examples.
         labels: The classes.
         network: Log-probabilities of the network for the development and test examples.
         score: Scores log-probabilities against classes; higher is better.
         reporter: Shows progress.
     """
+    names = [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]
     known = [example for example in (*dataset.train, *dataset.dev) if example.labels[0] in labels]
     classes, row_of = class_numbers(known, labels), {id(example): row for row, example in enumerate(known)}
     with reporter.progress("linear models", unit="models", total=len(names)) as progress:
@@ -354,8 +351,3 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int)
         model = LinearModel(np.arange(width), *(arrays[each].numpy() for each in _ARRAYS))
         found[name] = LinearMember(name, model, texts)
     return found
-
-
-def linear_names(inputs: Sequence[str]) -> list[str]:
-    """Return the feature kinds of a mixture's linear models, given its network's inputs."""
-    return [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
-from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
 from elmo_zh.run.reporter import Reporter, counted
@@ -20,9 +19,9 @@ from elmo_zh.tasks.datasets import Dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.linear import Floats
-from elmo_zh.tasks.mixture import NETWORK, LinearModels, Mixture, fit_mixture, linear_names, network_logs
-from elmo_zh.tasks.predictions import Prediction, class_predictions
-from elmo_zh.tasks.scores import main_metric, score_predictions
+from elmo_zh.tasks.mixture import NETWORK, LinearModels, Mixture, fit_mixture, network_logs
+from elmo_zh.tasks.predictions import Prediction
+from elmo_zh.tasks.scores import main_metric, score_classes, score_predictions
 from elmo_zh.tasks.task_description import TaskDescription
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.task_model import as_prediction
@@ -160,13 +159,12 @@ class PreparedTask:
         assert not isinstance(cache, LiveVectors)  # with --fine-tune the network is alone
 
         def score(classes: NDArray[np.int64], logs: Floats) -> float:
-            examples = [Example(("",), (self.labels[number],)) for number in classes]
-            found = score_predictions(examples, class_predictions(logs, self.labels), marks_spans=False)
-            return float(found[self.metric])
+            given, found = ([self.labels[number] for number in each] for each in (classes, np.exp(logs).argmax(axis=1)))
+            return float(score_classes(given, found)[self.metric])
 
         return fit_mixture(
             LinearModels(self.dataset, self.texts, cache=lambda: cache, word2vec=word2vec, seed=self.job.files.seed),
-            linear_names(self.job.settings.inputs),
+            self.job.settings.inputs,
             self.dataset,
             self.labels,
             network,
@@ -199,7 +197,7 @@ class PreparedTask:
                 "columns": list(self.dataset.columns),
                 **{f"{part}_examples": len(examples) for part, examples in self.dataset.parts().items()},
             },
-            scores={**(scores or {}), **({"members": mixture.figures()} if mixture else {})},
+            scores={**(scores or {}), **({"members": [asdict(each) for each in mixture.judged]} if mixture else {})},
             members=mixture.weights if mixture else {},
             layer_weights=layer_weights,
         )
