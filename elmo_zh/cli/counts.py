@@ -61,7 +61,7 @@ def frequencies(
             row
             for query in queries
             for row in counts.frequencies(
-                query, read.table, read.find(query).lines, divided, by_part=column is not None
+                query, read.table, read.wanted, read.find(query).lines, divided, by_part=column is not None
             )
         ]
         rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
@@ -123,7 +123,7 @@ def collocates(
         require_matches(query, found, texts)
         parts = {"": found}
         if usages:
-            from elmo_zh.concordance.kwic import match_usages
+            from elmo_zh.concordance.lines import match_usages
 
             of_match = match_usages(require_index(read, "--usages"), query, found, layer=None, seed=1)
             parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}

@@ -1,7 +1,7 @@
 """The command that finds the usages of a word in an index."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.language import translate
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
@@ -56,9 +56,11 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
         raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
     require_picture(options.picture)
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.senses import find_senses, usage_substitutes
+    from elmo_zh.contexts.index_files import require_column
+    from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = ContextIndex.load(index_or_own(common, index_path))
+    column = require_column(index.columns, options.by, "--by") if options.by else None
     with common.claimed(options.output, options.picture):
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
@@ -67,14 +69,15 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
         if not options.no_substitutes:
             with _way_out_without_substitutes():
                 embedder = load_embedder_of(common, index)
-                substitutes = usage_substitutes(embedder, found, segmented=index.is_segmented, top=options.top)
+                substitutes = usage_substitutes(embedder, index, found, top=options.top)
         _write(index, found, options)
     if found.layer == 0:
         common.console.note(
             "In layer 0 a word has the same vector in every sentence, so only the words around it tell usages apart."
             " The layers above read the sentence: --layer 1"
         )
-    _finish(common, index, found, substitutes, embedder, options)
+    counts = usage_counts(index, found, column) if column else {}
+    _finish(common, index, found, substitutes, embedder, counts, options)
 
 
 def require_picture(picture: Path | None) -> None:
@@ -107,7 +110,7 @@ def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> Non
         from elmo_zh.contexts.senses import usage_rows
         from elmo_zh.run.tables import save_rows
 
-        save_rows(usage_rows(index, found), options.output, ".tsv")
+        save_rows(usage_rows(index, found, options.by), options.output, ".tsv")
     if options.picture:
         from elmo_zh.pictures.canvas import can_write, save_picture
         from elmo_zh.pictures.usages import usages_figure
@@ -129,6 +132,7 @@ def _finish(
     found: "Senses",
     substitutes: list[list[str]] | None,
     embedder: "ElmoEmbedder | None",
+    counts: Mapping[str, Sequence[int]],
     options: SenseOptions,
 ) -> None:
     usages = [_result(usage, substitutes) for usage in found.usages]
@@ -139,6 +143,7 @@ def _finish(
         "occurrences": len(found.clusters.labels),
         "repeated": int(found.is_repeated.sum()),
         "usages": usages,
+        "by": counts,
         "choice": None,
     }
     if choice:
@@ -151,6 +156,7 @@ def _finish(
         _summary(found),
         *(line for usage in found.usages for line in _describe(usage, substitutes)),
         "",
+        *_share_lines(options.by, counts),
         *(f"Wrote {path}" for path in written.values() if path),
         "Next, see them on a map in the browser:"
         f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
@@ -174,6 +180,13 @@ def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:
     if substitutes is not None:
         lines.append(f"substitutes: {' '.join(substitutes[usage.number])}")
     return [*lines, *keyword_lines(usage.nearest[:_NUM_LINES])]
+
+
+def _share_lines(by: str | None, counts: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return a table with the share of each usage for each value of a column; empty without a column."""
+    rows = [[value, f"{sum(own):,}", *(f"{each / sum(own):.1%}" for each in own)] for value, own in counts.items()]
+    header = [str(by), "occurrences", *(f"usage {number}" for number in range(1, len(rows[0]) - 1))] if rows else ()
+    return [*aligned(rows, header=header), ""] if rows else []
 
 
 def _result(usage: "Usage", substitutes: list[list[str]] | None) -> dict[str, Any]:

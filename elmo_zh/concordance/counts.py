@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from elmo_zh.concordance.kwic import Concordance
+from elmo_zh.concordance.lines import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index_files import Column
 from elmo_zh.errors import ElmoZhError
@@ -35,9 +35,11 @@ class Frequency:
     dispersion: float | None = None
 
 
-def frequencies(name: str, table: TokenTable, lines: Counts, column: Column, *, by_part: bool) -> list[Frequency]:
-    """Return frequencies in all parts together and in each part with tokens; `lines` is each occurrence's line."""
-    tokens = np.diff(table.ends, prepend=0)
+def frequencies(
+    name: str, table: TokenTable, wanted: NDArray[np.bool_], lines: Counts, column: Column, *, by_part: bool
+) -> list[Frequency]:
+    """Return frequencies in the selected lines, and in each part of them; `lines` is each occurrence's line."""
+    tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
     total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))

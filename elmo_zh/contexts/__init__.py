@@ -131,6 +131,9 @@ class SenseOptions:
         names=("--usages",),
         metavar="K",
     )
+    by: str | None = option(
+        None, "Show the share of each usage for each value of this column too, such as year.", metavar="COLUMN"
+    )
     top: int = option(10, "Maximum number of words to show of each kind.", least=1)
     no_substitutes: bool = option(False, "Leave substitutes out; then no model is needed.")
     output: Path | None = option(

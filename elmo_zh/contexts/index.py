@@ -277,9 +277,6 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer.
         """
-        return _read_only(self._vectors(layer))
-
-    def _vectors(self, layer: int) -> NDArray[np.float16]:
         return self._array(self._layout.vectors(self._check_layer(layer)))
 
     def vectors_of(self, numbers: NDArray[np.int64], layer: int) -> NDArray[np.float16]:
@@ -288,16 +285,13 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer, or a vector is damaged.
         """
-        found = self._vectors(layer)[numbers]
+        found = self.vectors(layer)[numbers]
         if not np.isfinite(found).all():
             raise damaged(self._layout.vectors(layer))
         return found
 
     def norms(self, layer: int) -> NDArray[np.float32]:
         """Return the Euclidean norms of the vectors in a layer, memory-mapped, read-only, float32, shape (N,)."""
-        return _read_only(self._norms(layer))
-
-    def _norms(self, layer: int) -> NDArray[np.float32]:
         return self._array(self._layout.norms(self._check_layer(layer)))
 
     def neighbours(self, vector: ArrayLike, layer: int, top: int = 10, word: str | None = None) -> list[Neighbour]:
@@ -319,7 +313,7 @@ class ContextIndex:
         """
         top = check_whole_number(top, "neighbours", "top", 1, kinds=(TypeError, ValueError))
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
-        vectors, norms = self._vectors(layer), self._norms(layer)
+        vectors, norms = self.vectors(layer), self.norms(layer)
         if word is None:
             [(numbers, cosines)] = nearest_of_each(vectors, norms, query[None], top)
         else:
@@ -341,8 +335,7 @@ class ContextIndex:
         top = check_whole_number(top, "neighbours_of_each", "top", 1, kinds=(TypeError, ValueError))
         queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")
         return [
-            self._neighbours(*found)
-            for found in nearest_of_each(self._vectors(layer), self._norms(layer), queries, top)
+            self._neighbours(*found) for found in nearest_of_each(self.vectors(layer), self.norms(layer), queries, top)
         ]
 
     def _neighbours(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> list[Neighbour]:
@@ -381,9 +374,3 @@ class ContextIndex:
 
 def _check_entry(number: object, count: int, call: str) -> int:
     return check_whole_number(number, call, "number", 0, count - 1, kinds=(TypeError, IndexError))
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -217,8 +217,7 @@ class IndexArrays:
         if path not in self._opened:
             self.check(path)
             try:
-                # Copy on write, since torch warns of arrays that cannot be written.
-                array = np.load(path, mmap_mode="c", allow_pickle=False)
+                array = np.load(path, mmap_mode="r", allow_pickle=False)
             except (ValueError, EOFError, TokenError):
                 raise damaged(path) from None
             if (array.dtype, array.shape) != self._kinds[path]:

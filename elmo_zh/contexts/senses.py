@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_instance, check_whole_number
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexedLine, Neighbour, Occurrence
+from elmo_zh.contexts.index_files import Column, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
@@ -94,8 +94,8 @@ def find_senses(
         top: Maximum number of characteristic words for each usage.
 
     Raises:
-        ElmoZhError: If the index does not have the word or the layer, the word has too few occurrences in different
-            lines, or scikit-learn is not installed.
+        ElmoZhError: If the index does not have the word or the layer, or the word has too few occurrences in
+            different lines.
         TypeError: If `index` is not a ContextIndex, or the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
@@ -165,8 +165,19 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
         )
 
 
-def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
-    """Yield a row for each occurrence, in text order; docs/contexts.md describes the columns."""
+def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[str, list[int]]:
+    """Return, for each value of a column, the number of occurrences of each usage, without those in repeated lines."""
+    distinct = ~senses.is_repeated
+    lines = [index.occurrence(number).line for number in senses.occurrences[distinct].tolist()]
+    counts = np.zeros((len(column.values), len(senses.usages)), np.int64)
+    np.add.at(counts, (column.codes[lines], senses.labels[distinct]), 1)
+    order = np.argsort(column.ranks(), kind="stable").tolist()
+    return {column.values[code]: counts[code].tolist() for code in order if counts[code].any()}
+
+
+def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each occurrence, in text order; `by` names another column; docs/contexts.md has the rest."""
+    others = {by: index.columns[by]} if by else {}
     columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
     for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
         occurrence = index.occurrence(number)
@@ -175,10 +186,13 @@ def usage_rows(index: ContextIndex, senses: Senses) -> Iterator[dict[str, Any]]:
             number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
             line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
         )  # fmt: skip
-        yield dict(zip(_COLUMNS, values, strict=True))
+        own = {name: other.values[other.codes[occurrence.line]] for name, other in others.items()}
+        yield dict(zip(_COLUMNS, values, strict=True)) | own
 
 
-def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bool, top: int = 10) -> list[list[str]]:
+def usage_substitutes(
+    embedder: "ElmoEmbedder", index: ContextIndex, senses: Senses, *, top: int = 10
+) -> list[list[str]]:
     """Return the most characteristic substitutes for each usage of a word.
 
     A substitute scores by its share of the 20 occurrences nearest to a usage's centre, minus its largest share in
@@ -186,7 +200,7 @@ def usage_substitutes(embedder: "ElmoEmbedder", senses: Senses, *, segmented: bo
     """
     shares, ranks = [], []
     for usage in senses.usages:
-        places = list(_places(embedder, usage.nearest[:_NUM_OCCURRENCES], segmented=segmented))
+        places = [_place(index, each.neighbour.occurrence) for each in usage.nearest[:_NUM_OCCURRENCES]]
         share: Counter[str] = Counter()
         rank: Counter[str] = Counter()
         for found in embedder.substitutes_many(places, _NUM_EACH + 1):
@@ -208,9 +222,9 @@ def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int)
     return sorted(shares[usage], key=score)
 
 
-def _places(
-    embedder: "ElmoEmbedder", lines: Sequence[NeighbourLine], *, segmented: bool
-) -> Iterator[tuple[list[str], int]]:
-    for each in lines:
-        occurrence = each.neighbour.occurrence
-        yield embedder.prepare(each.line.text, segmented=segmented).tokens, occurrence.token
+def _place(index: ContextIndex, occurrence: Occurrence) -> tuple[list[str], int]:
+    """Return the tokens of an occurrence's line, which the index has, and its place among them."""
+    tokens, ends = index.tokens()
+    first = ends[occurrence.line - 1] if occurrence.line else 0
+    words = tokens["word"][first : ends[occurrence.line]].tolist()
+    return [index.distinct_tokens[word] for word in words], occurrence.token

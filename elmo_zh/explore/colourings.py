@@ -192,7 +192,7 @@ def colour_points(
     labels: PointLabels | None,
     reporter: Reporter,
 ) -> dict[str, dict[str, Any]]:
-    """Return the colourings by name: usage, source, and label:COLUMN for each column of the user's labels."""
+    """Return the colourings by name: usage, source, label:NAME for the user's labels, column:NAME for other columns."""
     points = [point for word in words for point in word.occurrences]
     lines = [index.line(point.line) for point in points]
     spelled = [word.word for word in words for _ in word.occurrences]
@@ -203,6 +203,10 @@ def colour_points(
     if labels is not None:
         starts = [line.start + point.start for line, point in zip(lines, points, strict=True)]
         found |= _by_labels(labels, list(zip(lines, starts, spelled, strict=True)), reporter)
+    for name, column in index.columns.items():
+        if name != "source":
+            values = [column.values[column.codes[point.line]] or None for point in points]
+            found[f"column:{name}"] = Colouring.of(values, spelled)
     return {name: colouring.described() for name, colouring in found.items()}
 
 

@@ -13,14 +13,14 @@ const [MOST_NATS, MOST_MATCHES, CONTEXT, EXAMPLES] = [12, 50, 12, 3];
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: data.language, word: 0, layer: data.usage_layer, method: "tsne",
-  colouring: Object.keys(data.colourings).at(2) ?? "usage", kept: null,
+  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
   isTyped: false, query: "", chosen: [], groups: new Map(),
 };
 // What takes long to compute, by word; a page that is served gets it when the word is shown first.
 const [parts, asked] = [data.parts ?? [], new Set()];
 const at = (id) => document.getElementById(id);
 const say = (name) => TEXTS[state.language][name] ?? name;
-const nameOfColouring = (name) => TEXTS[state.language][name] ?? name.slice("label:".length);
+const nameOfColouring = (name) => TEXTS[state.language][name] ?? name.slice(name.indexOf(":") + 1);
 // Offsets count characters, but strings of JavaScript count an emoji or a rare Han character twice.
 const characters = data.lines.map(() => null);
 const lineCharacters = (line) => (characters[line] ??= Array.from(data.lines[line][0]));

@@ -18,7 +18,7 @@ from elmo_zh.concordance.counts import (
     log_likelihood,
     most_frequent,
 )
-from elmo_zh.concordance.kwic import Concordance
+from elmo_zh.concordance.lines import Concordance
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
@@ -81,11 +81,14 @@ def test_a_token_in_two_windows_counts_once() -> None:
 
 def test_frequencies_by_part() -> None:
     table = table_of([["一", "二"], ["一"], ["一", "一", "二"], [], ["三"]], [{"year": y} for y in "88999"])
-    rows = frequencies("一", table, find(table, "一").lines, table.columns["year"], by_part=True)
+    everywhere, first_four = np.full(5, True), np.arange(5) < 4
+    rows = frequencies("一", table, everywhere, find(table, "一").lines, table.columns["year"], by_part=True)
     assert [(row.part, row.count) for row in rows] == [("all", 4), ("8", 2), ("9", 2)]
     assert rows[0].per_million == pytest.approx(4 / 7 * 1e6)
     assert rows[0].dispersion == pytest.approx(abs(0.5 - 3 / 7) / (1 - 3 / 7))
-    everything = most_frequent(table, np.array([True, True, True, True, False]), table.columns["year"])
+    [chosen] = frequencies("一", table, first_four, find(table, "一").lines, table.columns["year"], by_part=False)
+    assert (chosen.count, chosen.per_million) == (4, pytest.approx(4 / 6 * 1e6))
+    everything = most_frequent(table, first_four, table.columns["year"])
     assert [(row.name, row.count) for row in everything] == [("一", 4), ("二", 2)]
     assert everything[0].dispersion == pytest.approx((3 / 6 - 2 / 4) / 0.5)
 

@@ -13,7 +13,7 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
-from elmo_zh.contexts.nearest import Cosines, Numbers, nearest_among, nearest_of_each
+from elmo_zh.contexts.nearest import Cosines, Numbers, nearest_among, nearest_of_each, widened
 from elmo_zh.contexts.occurrences import (
     TokenInSentence,
     best_occurrence,
@@ -44,6 +44,12 @@ def plain_cosines(vectors: np.ndarray, query: np.ndarray) -> np.ndarray:
     wide, wide_query = vectors.astype(np.float64), query.astype(np.float64)
     norms = np.linalg.norm(wide, axis=1) * np.linalg.norm(wide_query)
     return np.divide(wide @ wide_query, norms, out=np.zeros(len(wide)), where=norms > 0)
+
+
+def test_every_finite_half_is_widened_exactly() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    vectors = every[np.isfinite(every)].reshape(128, 496)
+    np.testing.assert_array_equal(widened(vectors), vectors.astype(np.float32))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-4, 5e3])

@@ -15,7 +15,7 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.explore.page_content import PageContent
+from elmo_zh.explore.content import PageContent
 from elmo_zh.run.reporter import SilentReporter
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the
@@ -65,7 +65,6 @@ def index(folder: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_senses(index: Path, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
     command = ("senses", WORD, "--index", index, "--usages", "1", "--no-substitutes", "--output", tmp_path / "a.tsv")
     [usage] = elmo_zh(*command, "--json").result()["usages"]
     check(usage["lines"], count=len(usage["lines"]))

@@ -1,6 +1,5 @@
 """Usages of a word: clusters of drawn vectors with known truth, and the command on a drawn model."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +7,9 @@ import pytest
 from contexts.texts import indexed, model_of_words, write_text
 from contract.command_line import elmo_zh
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
-
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.contexts import PageChoice
+from elmo_zh.contexts import nearest as nearest_module
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.senses import usage_rows, usage_substitutes
@@ -28,7 +26,6 @@ from elmo_zh.contexts.usages import (
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import colour_points
-from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -149,6 +146,17 @@ def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(
     assert usage_layer(senses_index) == 1
 
 
+def test_silhouettes_are_scikit_learns() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    places = np.random.default_rng(3).standard_normal((23, 5))
+    labels = np.arange(23) % 3
+    labels[labels == 2] = 4
+    labels[7] = 2  # alone
+    assert usages_module._silhouette(places, labels) == pytest.approx(
+        metrics.silhouette_score(places, labels), abs=1e-12
+    )
+
+
 def test_too_few_or_equal_vectors_are_one_cluster() -> None:
     assert choose_number(np.eye(9), 1) == ClusterChoice()
     assert choose_number(np.zeros((50, 2)), 1).number == 1
@@ -181,7 +189,7 @@ def test_telling_words_of_many_words_in_blocks(
     senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch, block: int, num_nearest: int
 ) -> None:
     """Words and their ranks are those of a plain product over the whole index, whatever the blocks."""
-    monkeypatch.setattr(usages_module, "_BLOCK", block)
+    monkeypatch.setattr(nearest_module, "_BLOCK", block)
     monkeypatch.setattr(usages_module, "_NUM_NEAREST", num_nearest)
     vectors = np.array(senses_index.vectors(2), np.float64)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -223,7 +231,7 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
     embedder = ElmoEmbedder.load(model_of_words(tmp_path / "m", with_softmax=True), "cpu")
     index = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1)
     found = find_senses(index, "苹果", num_usages=2)
-    substitutes = usage_substitutes(embedder, found, segmented=False, top=20)
+    substitutes = usage_substitutes(embedder, index, found, top=20)
     shares = []
     for usage in found.usages:
         places = [(line.line.text.split(), line.neighbour.occurrence.token) for line in usage.nearest]
@@ -233,7 +241,7 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
         lead = {word: share - shares[1 - number].get(word, 0) for word, share in shares[number].items()}
         assert set(words) == {word for word in lead if word not in ("。", "，")}
         assert [lead[word] for word in words] == sorted((lead[word] for word in words), reverse=True)
-        assert usage_substitutes(embedder, found, segmented=False, top=2)[number] == words[:2]
+        assert usage_substitutes(embedder, index, found, top=2)[number] == words[:2]
 
 
 def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
@@ -245,7 +253,7 @@ def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
     assert [row["repeated"] for row in rows] == [0] * 12 + [1]
 
 
-def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_input(senses_index: ContextIndex) -> None:
     for word, num_usages, layer, message in (
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
         ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
@@ -255,10 +263,6 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ElmoZhError) as caught:
-        find_senses(senses_index, "苹果")
-    assert str(caught.value) == f"Usages need scikit-learn. Install it with: {install_line('sklearn')}"
 
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:
@@ -266,8 +270,10 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     told = elmo_zh(*arguments).only_error()
     assert told.endswith("Or leave out substitutes: --no-substitutes")
     arguments = (*arguments, "--no-substitutes")
-    found = elmo_zh(*arguments, "--json", "--output", "a.tsv")
+    found = elmo_zh(*arguments, "--json", "--output", "a.tsv", "--by", "source")
     result = found.result()
+    assert list(result["by"].values()) == [[usage["occurrences"] for usage in result["usages"]]]
+    assert "no column year. Their columns are: source" in elmo_zh(*arguments, "--by", "year").only_error()
     assert (result["occurrences"], result["repeated"], result["output"]) == (12, 1, "a.tsv")
     assert sum(usage["occurrences"] for usage in result["usages"]) == 12
     assert all(len(usage["lines"]) == min(5, usage["occurrences"]) for usage in result["usages"])

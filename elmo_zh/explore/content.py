@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import Place
 from elmo_zh.concordance.counts import collocates
-from elmo_zh.concordance.kwic import Concordance
+from elmo_zh.concordance.lines import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex
@@ -41,7 +41,7 @@ NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
 # The log-likelihood that chance exceeds in 5% of words: chi-squared with one degree of freedom.
 LEAST_LIKELIHOOD = 3.84
 # Bump it when the content that an index keeps would not fit the page any more.
-CONTENT_FORMAT = 2
+CONTENT_FORMAT = 3
 
 
 class PageContent:
