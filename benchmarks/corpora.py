@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally

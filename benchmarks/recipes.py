@@ -34,7 +34,7 @@ from elmo_zh.stages.train import train
 from elmo_zh.stages.vocab import vocab
 from elmo_zh.stages.word2vec import word2vec
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.heldout import measure_text
+from elmo_zh.training.evaluation import measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.vocabulary.vocabulary import load_vocabulary

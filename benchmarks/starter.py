@@ -19,7 +19,7 @@ from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.tables import table
 from elmo_zh.scoring.exact import TextMeasure
-from elmo_zh.training.heldout import KneserNeyBigram, pairs
+from elmo_zh.training.evaluation import KneserNeyBigram, pairs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, load_vocabulary
 
 

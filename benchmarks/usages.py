@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from substitutes import Occurrences, interval, labelled_occurrences, sample_occurrences
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions, near_vector
 from elmo_zh.vocabulary.vocabulary import is_word

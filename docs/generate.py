@@ -73,8 +73,8 @@ an empty one is written `""`.
 
 本页由 `make docs` 根据 `elmo_zh/config/` 生成，请勿直接修改。
 
-修改设置：用 `--set section.key=value`，或 `make train` 的 `SET="section.key=value ..."`，
-或用 `--config` 给出 TOML 文件。一次运行的设置保存在 `RUN/config.toml`。
+修改设置：用 `--set section.key=value`，或 `make train` 的 `SET="section.key=value ..."`，\
+或用 `--config` 给出 TOML 文件。一次运行的设置保存在 `RUN/config.toml`。\
 `.venv/bin/elmo-zh COMMAND --print-config` 打印全部设置。
 
 带 * 的设置不影响结果，修改它不会使已完成的阶段失效。“文本”表示任意文本，空文本写作 `""`。
@@ -108,15 +108,15 @@ stdout and everything else on stderr. `ELMO_ZH_LANG=zh`, or a Chinese `LANG`, gi
 
 本页由 `make docs` 根据 `elmo-zh` 的帮助生成，请勿直接修改。
 
-在项目文件夹里输入 `.venv/bin/elmo-zh COMMAND`。激活虚拟环境之后，也可以输入 `elmo-zh COMMAND`
-或 `python -m elmo_zh COMMAND`，在项目文件夹里还可以输入 `python cli.py COMMAND`，效果相同。
-环境变量 `ELMO_ZH_LANG=zh` 或中文的 `LANG` 使帮助和消息以中文显示。
-加上 `--json`，命令在标准输出上只打印一个 JSON 对象，其余内容都写到标准错误。
+在项目文件夹里输入 `.venv/bin/elmo-zh COMMAND`。激活虚拟环境之后，也可以输入 `elmo-zh COMMAND`\
+ 或 `python -m elmo_zh COMMAND`，在项目文件夹里还可以输入 `python cli.py COMMAND`，效果相同。\
+环境变量 `ELMO_ZH_LANG=zh`，或以 zh 开头的 `LANG`，使帮助和消息以中文显示。\
+加上 `--json`，命令在标准输出上只打印一个 JSON 对象，其余内容都写到标准错误输出。
 
 | 退出状态 | 含义 |
 |--:|---|
 | 0 | 完成 |
-| 1 | 已知的问题；标准错误上每行 `Error: ...`（中文环境下是“错误：”）写明是什么问题、在哪里、该怎么办 |
+| 1 | 已知的问题；标准错误输出里每行 `Error: ...`（中文环境下是“错误：”）写明是什么问题、在哪里、该怎么办 |
 | 2 | 用法错误：不存在的选项、选项不接受的值、互相矛盾的选项 |
 | 129 | SIGHUP：终端已关闭 |
 | 130 | Ctrl-C |

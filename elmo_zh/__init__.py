@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.version import __version__
 
 if TYPE_CHECKING:
-    from elmo_zh.bundle.word2vec import Word2Vec
+    from elmo_zh.bundle.word2vec_table import Word2Vec
     from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.line_scorer import LineScorer
@@ -70,7 +70,7 @@ _HOMES = {
     "ScalarMix": "elmo_zh.model.scalar_mix",
     "TaskModel": "elmo_zh.tasks.task_model",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
-    "Word2Vec": "elmo_zh.bundle.word2vec",
+    "Word2Vec": "elmo_zh.bundle.word2vec_table",
     "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
     "find_senses": "elmo_zh.contexts.senses",

@@ -25,7 +25,7 @@ _FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
 _MOST_SENTENCES, _LONGEST_LIST = 8, 200
 # All templates have some.
 _LETTERS = re.compile("[A-Za-z]{2}")
-# Of two ways the one counts in which fewer sentences stay English.
+# If a message fits in two ways, the one counts that leaves fewer sentences in English.
 _JOINT = 0.01
 # A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
 _FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")

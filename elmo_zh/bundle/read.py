@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
-from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.warm_state import load_warm_state
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.choices import SEGMENTERS

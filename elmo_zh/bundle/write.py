@@ -14,11 +14,11 @@ from safetensors.numpy import save_file
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.golden import Golden
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
-from elmo_zh.bundle.options import TRAINING_KEYS, load_options, options_of
+from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.warm_state import save_warm_state
 from elmo_zh.bundle.weights import count_parameters, num_parameters, published_arrays, round_to_float16, save_weights
-from elmo_zh.bundle.word2vec import read_table, write_table
+from elmo_zh.bundle.word2vec_table import read_table, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5

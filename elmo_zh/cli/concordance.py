@@ -15,7 +15,7 @@ from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
-    from elmo_zh.concordance.lines import Concordance
+    from elmo_zh.concordance.kwic import Concordance
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
 
@@ -33,7 +33,7 @@ class ReadTexts:
 
     def find(self, query: str) -> "Concordance":
         """Return the matches of a query in the lines that count."""
-        from elmo_zh.concordance.lines import Concordance
+        from elmo_zh.concordance.kwic import Concordance
         from elmo_zh.concordance.query import compile_query, find_matches
 
         found = Concordance.of_matches(self.table, find_matches(self.table, compile_query(self.fold(query)), self.fold))
@@ -105,7 +105,7 @@ def concordance(
       elmo-zh concordance '吃 *' --index my.index --where 'source ~ 1998' --output eat.csv
       elmo-zh concordance 苹果 --index my.index --like 3
     """
-    from elmo_zh.concordance.lines import save_concordance
+    from elmo_zh.concordance.kwic import save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells
     from elmo_zh.run.tables import TABLE_SUFFIXES
 
@@ -162,7 +162,7 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
 
 def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches of one usage, without those whose vectors are not in the index."""
-    from elmo_zh.concordance.lines import match_usages
+    from elmo_zh.concordance.kwic import match_usages
 
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
@@ -181,7 +181,7 @@ def require_index(read: ReadTexts, option: str) -> "ContextIndex":
 def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
     keys = [key.strip() for key in (options.sort or "").split(",") if key.strip()]
     if options.like is not None:
-        from elmo_zh.concordance.lines import by_meaning
+        from elmo_zh.concordance.kwic import by_meaning
         from elmo_zh.contexts.usages import usage_layer
 
         index = require_index(read, "--like")
@@ -189,7 +189,7 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
         found = by_meaning(index, found, options.like, layer)
         keys.append("cosine")
     if "surprisal" in [key.removeprefix("-") for key in keys]:
-        from elmo_zh.concordance.lines import with_surprisal
+        from elmo_zh.concordance.kwic import with_surprisal
 
         index = require_index(read, "--sort surprisal")
         found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)

@@ -67,7 +67,7 @@ def plan(
         saved = [f"Saved as {run.plan}. Next: {again}"]
     from elmo_zh.bundle.find_bundle import starter_advice
 
-    common.finish(found, *describe_plan(found), *starter_advice(config, found["figures"]["tokens"]["value"]), *saved)
+    common.finish(found, *describe_plan(found), *starter_advice(config, found["figures"]["tokens"]), *saved)
 
 
 @click.command()

@@ -123,7 +123,7 @@ def collocates(
         require_matches(query, found, texts)
         parts = {"": found}
         if usages:
-            from elmo_zh.concordance.lines import match_usages
+            from elmo_zh.concordance.kwic import match_usages
 
             of_match = match_usages(require_index(read, "--usages"), query, found, layer=None, seed=1)
             parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.explore.colourings import PointLabels
-    from elmo_zh.explore.content import PageContent
+    from elmo_zh.explore.page_content import PageContent
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
 _PORT = 8337
@@ -65,8 +65,8 @@ def explore(
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
     resolve_for_model(common, also="embed")
-    from elmo_zh.explore.content import PageContent
     from elmo_zh.explore.page import check_packages
+    from elmo_zh.explore.page_content import PageContent
     from elmo_zh.explore.server import LiveSentences
 
     _refuse_options_of_the_server(output, port, no_browser=no_browser)

@@ -278,7 +278,7 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
     def command(**values: Any) -> Any:
         context = click.get_current_context()
         for name in ("output", "picture"):
-            # Of "" click makes the current folder.
+            # click turns "" into the current folder.
             if context.params.get(name) in (Path(), Path("/")):
                 raise click.UsageError(f"--{name} is empty. Give the name of a file or folder to write.")
         with inputs_noted(_given_paths(context)):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, count, islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,7 +25,7 @@ from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, P
 from elmo_zh.invocation import command
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
-from elmo_zh.run.tables import chosen_format
+from elmo_zh.run.tables import chosen_format, write_rows
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
@@ -100,35 +100,37 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
 def _write_predictions(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, file: BinaryIO
 ) -> int:
-    from itertools import tee
+    from elmo_zh.tasks.predictions import columns_of, conll_of, rows_of
 
-    from elmo_zh.tasks.predictions import header_of, rows_of
-
-    settings = task.description.settings
+    settings, numbers = task.description.settings, count()
     is_pair = settings.kind == "pairs"
-    header = header_of(form, of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
-    count = 0
+    columns = columns_of(form, of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
     with ExitStack() as stack:
         iter_texts = (_iter_pairs if is_pair else _iter_texts)(common, task, files, form, stack)
         texts, again = tee(iter_texts)
         progress = stack.enter_context(common.console.progress("predict", unit="texts"))
         given_texts = texts if is_pair else (each[0] for each in texts)
         predictions = task.iter_predict(given_texts, probabilities=form.probabilities)
-        for number, (given, prediction) in enumerate(zip(again, predictions, strict=True)):
-            row = rows_of(form, number, given, prediction)
-            file.write((header + row).encode("utf-8", "surrogatepass"))
-            header = ""
-            progress.update(1)
-            count += 1
-    file.write(header.encode())  # of no texts
-    return count
+
+        def labelled() -> Iterator[tuple[int, Any, Any]]:
+            for given, prediction in zip(again, predictions, strict=True):
+                yield next(numbers), given, prediction
+                progress.update(1)
+
+        if form.format == "conll":
+            file.writelines(conll_of(each, form.scheme).encode("utf-8", "surrogatepass") for _, _, each in labelled())
+        else:
+            kind = str(form.format)
+            rows = chain.from_iterable(rows_of(kind, *each) for each in labelled())
+            write_rows(rows, file, kind, columns, shown=lambda value: value)
+    return next(numbers)
 
 
 def _iter_pairs(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
 ) -> Iterator[Any]:
     from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.tasks.read_labelled import iter_pairs
+    from elmo_zh.corpus.read_labelled import iter_pairs
 
     text = common.resolve().text
     kind = text.format if text.format in LABELLED_FORMATS else "auto"
@@ -147,8 +149,8 @@ def _iter_texts(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
 ) -> Iterator[tuple[str]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
-    from elmo_zh.tasks.conll import has_columns
-    from elmo_zh.tasks.read_labelled import with_field_of_task
+    from elmo_zh.corpus.read_labelled import with_field_of_task
+    from elmo_zh.corpus.readers.conll import has_columns
 
     config = common.resolve().text
     config = replace(config, field=",".join(form.text_columns) or config.field)

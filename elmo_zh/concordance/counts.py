@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index_files import Column
 from elmo_zh.errors import ElmoZhError

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Similar words in a message; spellings less similar than this are no help.
 _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
+_HASHED_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +139,14 @@ def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int
 
     The sample has the occurrences with the smallest hashes of seed, word and running number.
     """
-    hashes = np.random.PCG64([seed, *word.encode()]).random_raw(count)
-    return np.argsort(hashes, kind="stable")[:size]
+    generator = np.random.PCG64([seed, *word.encode()])
+    places, hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
+    for start in range(0, count, _HASHED_AT_ONCE):
+        block = np.arange(start, min(start + _HASHED_AT_ONCE, count))
+        places, hashes = np.append(places, block), np.append(hashes, generator.random_raw(len(block)))
+        kept = np.argsort(hashes, kind="stable")[:size]
+        places, hashes = places[kept], hashes[kept]
+    return places
 
 
 def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

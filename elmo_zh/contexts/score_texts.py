@@ -1,10 +1,9 @@
 """Score whole texts line by line, and write either a table or the best lines."""
 
 import codecs
-import json
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
@@ -20,8 +19,9 @@ from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import TSV_ESCAPES, atomic_path, claimed_output, file_digest
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.tables import write_rows
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
@@ -143,7 +143,7 @@ def score_texts(
             stack.enter_context(claimed_output(output, read, Path.is_file, force=force))
             work = WorkFolder.of(output)
         elif job.keep is None:
-            _write_rows(job, iter_lines(None), output)
+            _write_scores(job, iter_lines(None), output)
             return ScoreReport(counts=counts)
         else:
             work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
@@ -182,25 +182,25 @@ def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output:
             return _write(job, lines, work, file)
     if job.keep is not None:
         return write_kept(lines, job.texts, job.keep, work.path / "keys", output)
-    _write_rows(job, lines, output)
+    _write_scores(job, lines, output)
     return None
 
 
-def _write_rows(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
+def _write_scores(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
-    by_token, is_table = job.scorer.reading.by_token, job.kind == "tsv"
+    by_token = job.scorer.reading.by_token
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
     if job.other and not by_token:
         columns.append("difference")
-    if is_table:
-        file.write("\t".join(columns).encode() + b"\n")
-    for line in lines:
-        place = job.texts[line.text_number].place(line.number) if names_files else [line.number]
-        for values in _token_values(line) if by_token else [_line_values(line)]:
-            # The difference comes last, and is left out where there is no other model.
-            row = dict(zip(columns, [*place, *values], strict=False))
-            text = "\t".join(map(_cell, row.values())) if is_table else json.dumps(_rounded(row), ensure_ascii=False)
-            file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for line in lines:
+            place = job.texts[line.text_number].place(line.number) if names_files else [line.number]
+            for values in _token_values(line) if by_token else [_line_values(line)]:
+                # The difference comes last, and is left out where there is no other model.
+                yield dict(zip(columns, [*place, *values], strict=False))
+
+    write_rows(rows(), file, job.kind, columns, _cell if job.kind == "tsv" else _rounded)
 
 
 def _line_values(line: ScoredLine) -> list[Any]:
@@ -215,16 +215,14 @@ def _token_values(line: ScoredLine) -> Iterator[list[Any]]:
         yield [place, token.start, token.end, token.token, *costs, int(token.is_unknown)]
 
 
-def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: round(value, _DIGITS) if isinstance(value, float) else value for name, value in row.items()}
+def _rounded(value: Any) -> Any:
+    return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
+def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.{_DIGITS}f}"
-    return str(value).translate(TSV_ESCAPES)
+    return "" if value is None else value
 
 
 def write_kept(

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.convert.published import KnownText

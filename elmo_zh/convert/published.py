@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_zh.bundle.options import TRAINING_KEYS, load_options, parse_shape
+from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.weights import holds_softmax, load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.config import TextConfig

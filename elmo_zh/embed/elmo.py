@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.options import load_options, parse_shape
+from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle, load_same_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned

@@ -111,7 +111,7 @@ class ElmoEmbedder(SentenceTokens):
         dtype: str = "float32",
         user_dictionary: str | Path | None = None,
     ) -> "ElmoEmbedder":
-        """Load the scorer from a bundle.
+        """Load the embedder from a bundle.
 
         Args:
             path: The folder of the bundle, or the name of an installed model.

@@ -24,7 +24,7 @@ from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
 
-# Rows of <S> and </S>, before those of the words.
+# Rows of <S>, </S> and the first word.
 _BEGIN, _END, _FIRST_WORD = 0, 1, 2
 
 Vectors = NDArray[np.float32]
@@ -48,7 +48,7 @@ class EmbeddedSentence:
     is_unknown: NDArray[np.bool_] = field(repr=False)
 
 
-# Takes word vectors, (W, P), sentences of rows of these, with those of the marks, longest first, and their states.
+# Takes word vectors, (W, P), sentences as rows of these, marks included and longest first, and their states.
 # Returns all layers of the M tokens without the marks, (L + 1, M, 2P), on the CPU, and the states afterwards.
 BatchReader = Callable[[Tensor, Sequence[NDArray[np.int64]], State], tuple[Tensor, State]]
 

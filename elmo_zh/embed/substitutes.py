@@ -35,9 +35,9 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The conjunctions of the patterns; those outside the vocabulary are left out.
 PATTERNS = ("和", "、", "或", "而", "并")
-# Share of the slot beside that of the patterns.
+# Share of the slot; the patterns have the rest.
 SLOT_SHARE = 0.2
-# The power of the prior by ranking. Of slot: the median and the mean reciprocal rank of the true word are best near it.
+# The power of the prior by ranking. For slot, median and mean reciprocal rank of the true word are best near it.
 PRIOR_POWERS = {"pattern": 0.4, "slot": 0.5}
 # A cosine of 1 counts as much as so many nats.
 COSINE_NATS = 8.0

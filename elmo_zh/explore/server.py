@@ -21,7 +21,7 @@ from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
-from elmo_zh.explore.content import (
+from elmo_zh.explore.page_content import (
     PageContent,
     TokenReader,
     has_probabilities,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config.privacy import is_private
-from elmo_zh.corpus.cleaning.counts import shortened, visible
+from elmo_zh.corpus.cleaning.line_counts import shortened, visible
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
 from elmo_zh.inspection import Shown

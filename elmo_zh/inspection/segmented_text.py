@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
-from elmo_zh.corpus.cleaning.counts import LONGEST_EXAMPLE, shortened
+from elmo_zh.corpus.cleaning.line_counts import LONGEST_EXAMPLE, shortened
 from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.inspection import Shown
 from elmo_zh.run.reporter import Reporter

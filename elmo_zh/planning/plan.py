@@ -29,12 +29,13 @@ from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 from elmo_zh.word2vec.implementations import choose_epochs
 
-PLAN_FORMAT = 2
+PLAN_FORMAT = 3
 THIS_CONFIG = "this run"
 _CONFIGURED = ("text", "vocab", "word2vec", "model", "train")
 _DIGITS = {"coverage": 6, "seconds": 2}
 # Memory of Python with what stages import, of a word in a table of counts, of a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
+# A vocabulary that covers so much, or almost as much as every frequent word would, is large enough.
 ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
 _DISCOUNTED = 0.6  # measured on four corpora
 
@@ -45,13 +46,6 @@ _CORPUS = {
 }  # fmt: skip
 # Which stage makes what a figure of disk space is about.
 _MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
-
-# Why a size of the vocabulary is recommended.
-_REASONS = {
-    "coverage": "its words cover 95% of the tokens",
-    "gain": "twice as many words would cover less than one percentage point more",
-    "min_count": "it has room for every word that occurs vocab.min_count times or more",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +61,10 @@ class Words:
         """Return the fraction of tokens that the most frequent words cover."""
         return float(np.interp(math.log1p(num_words), np.log1p(self.ranks), self.covered))
 
-    def recommended_size(self) -> tuple[int, str]:
-        """Return the smallest round size sufficient for the vocabulary, and why: coverage, gain or min_count."""
-        for size in ROUND_SIZES:
-            covered, doubled = (self.share(min(number, self.frequent)) for number in (size, 2 * size))
-            if covered >= ENOUGH_COVERAGE:
-                return size, "coverage"
-            if size >= self.frequent:
-                return size, "min_count"
-            if doubled - covered < LITTLE_GAIN:
-                return size, "gain"
-        return ROUND_SIZES[-1], "gain"
-
-    def described(self) -> dict[str, Any]:
-        """Return the coverage at round sizes and the recommended size, as JSON values."""
-        size, reason = self.recommended_size()
-        curve = [{"words": each, "share": round(self.share(each), 4)} for each in ROUND_SIZES if each < self.distinct]
-        return {"coverage_curve": curve, "recommended_vocab_size": size, "recommended_because": reason}
+    def recommended_size(self) -> int:
+        """Return the smallest round size that covers enough of the text."""
+        enough = min(ENOUGH_COVERAGE, self.share(self.frequent) - LITTLE_GAIN)
+        return next((size for size in ROUND_SIZES if self.share(size) >= enough), ROUND_SIZES[-1])
 
 
 def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
@@ -151,11 +132,14 @@ def make_plan(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": {name: result_settings(getattr(config, name)) for name in _CONFIGURED},
         "sample": _described(sample),
-        "figures": {name: {"value": round(value, _DIGITS.get(name.split(".")[0]))} for name, value in figures.items()},
-        **words.described(),
+        "figures": {name: round(value, _DIGITS.get(name.split(".")[0])) for name, value in figures.items()},
+        "coverage_curve": [
+            {"words": size, "share": round(words.share(size), 4)} for size in ROUND_SIZES if size < words.distinct
+        ],
+        "recommended_vocab_size": words.recommended_size(),
         "memory_bytes": {stage: round(num_bytes) for stage, num_bytes in memory.items()},
         "training": training,
-        "embedding_bytes": {"value": round(figures["tokens"] * token_bytes)},
+        "embedding_bytes": round(figures["tokens"] * token_bytes),
         "passed_over": sample.passed_over.described(),
     }
 
@@ -214,7 +198,7 @@ def _training(config: Config, figures: Mapping[str, float], words: Words) -> dic
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a plan."""
-    figures = {name: each["value"] for name, each in plan["figures"].items()}
+    figures = plan["figures"]
     yield from _sample_lines(plan["sample"], plan["passed_over"])
     yield ""
     counts = [(title, f"{figures[name]:,.0f}") for name, title in _CORPUS.items()]
@@ -222,11 +206,10 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows, header=("corpus", "exactly" if plan["sample"]["is_all"] else "about"))
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
-    vocab = plan["settings"]["vocab"]
-    reason = _REASONS[plan["recommended_because"]]
+    size, enough = plan["settings"]["vocab"]["size"], plan["recommended_vocab_size"]
     yield (
-        f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}, since {reason}. Set:"
-        f" {vocab['size']:,}, which gives {figures['rows']:,.0f} rows."
+        f"Recommended: vocab.size = {enough:,}. More words would add little. Set: {size:,}, which gives"
+        f" {figures['rows']:,.0f} rows."
     )
     yield ""
     yield from _stage_lines(plan["memory_bytes"], figures)
@@ -234,7 +217,7 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield from _training_lines(plan["training"])
     yield ""
-    size = format_bytes(plan["embedding_bytes"]["value"])
+    size = format_bytes(plan["embedding_bytes"])
     yield f"Vectors of the whole corpus, with the settings of section embed: about {size}."
 
 

@@ -17,8 +17,6 @@ from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 
 # Work that a killed process left half-written, and the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
-# Characters that would end a cell or a row of a TSV file.
-TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 # What the running command reads, and what it has claimed as outputs. Python calls note nothing: a later one may replace
 # what an earlier one has read.
 _NOTED: ContextVar[tuple[list[Path], list[Path]] | None] = ContextVar("noted", default=None)

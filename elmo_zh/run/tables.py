@@ -4,14 +4,18 @@ import csv
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from io import StringIO
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from elmo_zh.errors import ConfigError
-from elmo_zh.run.files import TSV_ESCAPES, atomic_path
+from elmo_zh.run.files import atomic_path
 
+# Characters that would end a cell or a row of a TSV file.
+TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 # Excel takes a CSV file for UTF-8 only with a byte order mark.
-_ENCODINGS = {".csv": "utf-8-sig"}
+_MARKS = {"csv": "\ufeff"}
 Rows = Iterable[Mapping[str, Any]]
 
 
@@ -29,46 +33,57 @@ def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) 
     return output.suffix[1:]
 
 
-def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
-    """Write rows, whose keys form the header, in the format of a suffix, by default the file's own."""
-    kind = suffix or output.suffix
-    encoding = _ENCODINGS.get(kind, "utf-8")
-    with atomic_path(output) as unfinished, unfinished.open("w", encoding=encoding, newline="") as file:
-        _WRITERS[kind](rows, file)
-
-
-def _write_tsv(rows: Rows, file: TextIO) -> None:
-    for number, row in enumerate(rows):
-        if number == 0:
-            file.write("\t".join(row) + "\n")
-        file.write("\t".join(str(cell(value)).translate(TSV_ESCAPES) for value in row.values()) + "\n")
-
-
-def _write_csv(rows: Rows, file: TextIO) -> None:
-    writer = csv.writer(file)
-    for number, row in enumerate(rows):
-        if number == 0:
-            writer.writerow(row)
-        writer.writerow(map(cell, row.values()))
-
-
-def _write_jsonl(rows: Rows, file: TextIO) -> None:
-    for row in rows:
-        cells = {name: cell(value) for name, value in row.items()}
-        file.write(json.dumps(cells, ensure_ascii=False) + "\n")
-
-
-_WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
-    ".tsv": _write_tsv, ".csv": _write_csv, ".jsonl": _write_jsonl,
-}  # fmt: skip
-TABLE_SUFFIXES = tuple(_WRITERS)
-
-
 def cell(value: Any) -> Any:
     """Return a value with at most six significant digits; NaN and None become empty cells."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if value == value else ""
     return "" if value is None else value
+
+
+def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
+    """Write rows to a file, as `write_rows` does, in the format of a suffix, by default the file's own."""
+    with atomic_path(output) as unfinished, unfinished.open("wb") as file:
+        write_rows(rows, file, (suffix or output.suffix)[1:])
+
+
+def write_rows(
+    rows: Rows, file: BinaryIO, kind: str, columns: Iterable[str] = (), shown: Callable[[Any], Any] = cell
+) -> None:
+    """Write rows as tsv, csv or jsonl, each before the next one is read.
+
+    Args:
+        rows: The cells by column.
+        file: Where to write.
+        kind: The format.
+        columns: The header of a table, which then has one even without rows; by default the keys of the first row.
+        shown: Returns what is written for a value.
+    """
+    rows = iter(rows)
+    first = next(rows, None)
+    line_of, header = _LINES[kind], [*(columns or first or ())]
+    if header and kind != "jsonl":
+        file.write((_MARKS.get(kind, "") + line_of(dict(zip(header, header, strict=True)))).encode())
+    for row in chain([] if first is None else [first], rows):
+        line = line_of({name: shown(value) for name, value in row.items()})
+        file.write(line.encode("utf-8", "surrogatepass"))
+
+
+def _tsv_line(row: Mapping[str, Any]) -> str:
+    return "\t".join(str(value).translate(TSV_ESCAPES) for value in row.values()) + "\n"
+
+
+def _csv_line(row: Mapping[str, Any]) -> str:
+    file = StringIO()
+    csv.writer(file).writerow(row.values())
+    return file.getvalue()
+
+
+def _json_line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+_LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {"tsv": _tsv_line, "csv": _csv_line, "jsonl": _json_line}
+TABLE_SUFFIXES = tuple(f".{kind}" for kind in _LINES)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:

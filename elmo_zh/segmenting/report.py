@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_zh.config import CORPUS, TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
-from elmo_zh.corpus.cleaning.counts import visible
+from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources

@@ -15,7 +15,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally

@@ -10,7 +10,7 @@ from struct import Struct
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines

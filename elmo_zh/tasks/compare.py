@@ -18,7 +18,7 @@ import numpy as np
 
 from elmo_zh.bundle.find_bundle import find_installed, shown_model
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
@@ -44,11 +44,12 @@ from elmo_zh.tasks.comparison import (
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.examples import Example
-from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, PreparedTask, check_head, manifest_of
+from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, check_head, manifest_of
+from elmo_zh.tasks.mixture import LinearModels
 from elmo_zh.tasks.predictions import Prediction, predict_majority
+from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 DEFAULT_FOLDS = 3
 _SECONDS = "vectors_seconds"
@@ -321,10 +322,10 @@ class _Study:
         return {part: [texts_of[id(example)] for example in examples] for part, examples in dataset.parts().items()}
 
     @cached_property
-    def _linear(self) -> linear.LinearModels:
+    def _linear(self) -> LinearModels:
         vectors = self.vectors[ELMO]
         word2vec = read_alike(self.word2vec, vectors.embedder, sentences_of(chain(*vectors.texts.values())))
-        return linear.LinearModels(
+        return LinearModels(
             self.whole, vectors.texts, cache=lambda: vectors.cache, word2vec=word2vec, seed=self.job.fit.files.seed
         )
 
@@ -357,7 +358,6 @@ class _Study:
         """Return all runs with the differences between them."""
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
-        sizes: dict[str, Sequence[Example]] = self.whole.parts()
         return Comparison(
             runs=runs,
             name=name,
@@ -368,7 +368,7 @@ class _Study:
                 "model": {"path": str(bundle.path), "digest": bundle.digest},
                 "ancestor": {"path": str(ancestor.path), "digest": ancestor.digest} if ancestor else None,
                 "word2vec": str(self.job.word2vec),
-                "examples": {part: len(examples) for part, examples in sizes.items()},
+                "examples": {part: len(examples) for part, examples in self.whole.parts().items()},
                 "files": [path.name for path in self.whole.files.values()],
                 "settings": asdict(settings),
                 "training": asdict(self.job.fit.training),

@@ -3,19 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.datasets import Dataset
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
-from elmo_zh.tasks.vectors import LiveVectors, VectorCache
+from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans
 from elmo_zh.text.sentences import LONGEST_SENTENCE, split_sentences
 
@@ -33,6 +34,11 @@ class UnitText:
     # Token number of each unit, counted through all sentences, or -1 without a token, int64, shape (n,)
     owners: NDArray[np.int64]
     places: NDArray[np.int64]  # place of each unit in its token, one of `PLACES`, int64, shape (n,)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of all sentences."""
+        return list(chain.from_iterable(self.sentences))
 
 
 class TextReader:
@@ -167,8 +173,7 @@ class TextEncoder:
         if self.cache is not None:
             elmo_rows = _of_owners(self.cache.rows(text.sentences), text.owners)
         if self.word2vec is not None:
-            tokens = [token for sentence in text.sentences for token in sentence]
-            word2vec_rows = _of_owners(self.word2vec.rows(tokens), text.owners)
+            word2vec_rows = _of_owners(self.word2vec.rows(text.tokens), text.owners)
         if self.characters is not None:
             characters = self.characters.spell([text.text[start:end] for start, end in text.units])
         return EncodedText(elmo_rows, word2vec_rows, characters, text.places)

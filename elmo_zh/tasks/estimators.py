@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
+from elmo_zh.corpus.read_labelled import in_bioes
+from elmo_zh.corpus.readers.examples import Example, detect_scheme
 from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
-from elmo_zh.tasks.examples import Example, detect_scheme
-from elmo_zh.tasks.fit import PreparedTask, with_inputs
+from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
-from elmo_zh.tasks.read_labelled import in_bioes
+from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.text.alignment import identity_spans

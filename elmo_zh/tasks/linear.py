@@ -6,9 +6,8 @@ described by how the features of its texts differ and what they share.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -19,18 +18,13 @@ from scipy.sparse import csr_matrix, diags, hstack, issparse
 from scipy.special import log_softmax
 from torch import Tensor
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
-from elmo_zh.tasks.datasets import Dataset, fold_numbers
-from elmo_zh.tasks.encode_texts import Texts, UnitText
-from elmo_zh.tasks.examples import Example
-from elmo_zh.tasks.mixture import Floats, choose_weights, log_loss, mix
-from elmo_zh.tasks.predictions import ClassPrediction, Prediction
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.encode_texts import UnitText
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # The inverse strength of the penalty.
 _STRENGTHS = (1.0, 10.0, 100.0)
-_NUM_FOLDS = 5
 # What a linear model reads: runs of characters, or the pooled vectors of the tokens.
 CHARACTERS, WORD2VEC, ELMO = "characters", "word2vec", "elmo"
 LONGEST_GRAM = 3
@@ -40,7 +34,13 @@ POOLINGS = 4
 _MOST_WEIGHTS = 5_000_000
 _MOST_STEPS = 100
 _SMALLEST = 1e-6
+Floats = NDArray[np.float64]
 Features = Any  # float32, shape (N, D): an array, or a sparse matrix of rows
+
+
+def log_loss(logs: Floats, classes: NDArray[np.int64]) -> float:
+    """Return the mean negative log probability of the true class."""
+    return float(-logs[np.arange(len(classes)), classes].mean())
 
 
 def known_grams(texts: Iterable[str]) -> dict[str, int]:
@@ -236,8 +236,7 @@ def _text_features(
         assert cache is not None
         return np.stack([_pooled(cache.vectors[cache.rows(text.sentences)]) for text in texts])
     assert word2vec is not None
-    tokens = [list(chain.from_iterable(text.sentences)) for text in texts]
-    return np.stack([_pooled(word2vec.table[word2vec.rows(each)]) for each in tokens])
+    return np.stack([_pooled(word2vec.table[word2vec.rows(text.tokens)]) for text in texts])
 
 
 def _compared(first: Features, second: Features) -> Features:
@@ -252,74 +251,3 @@ def _pooled(vectors: NDArray[Any]) -> Features:
     found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
     pooled = (found.mean(axis=0), found.std(axis=0), found.max(axis=0), found.min(axis=0))
     return np.concatenate([each.ravel() for each in pooled])
-
-
-class LinearModels:
-    """Fits linear models on subsets of a dataset; features of all examples are computed once, when needed."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        texts: Texts,
-        *,
-        cache: Callable[[], VectorCache | None],
-        word2vec: Word2Vec | None,
-        seed: int,
-    ) -> None:
-        """Take all examples and their texts; `seed` determines the folds."""
-        # Examples have no equality of their own, so each is one of its own.
-        examples = chain.from_iterable(dataset.parts().values())
-        self._rows = {id(example): row for row, example in enumerate(examples)}
-        self._texts = list(chain.from_iterable(texts.values()))
-        self._cache, self._word2vec, self._seed = cache, word2vec, seed
-        self._features: dict[str, Features] = {}
-        self._fitted: dict[tuple[Any, ...], FittedLinear] = {}
-
-    @cached_property
-    def grams(self) -> dict[str, int]:
-        """The character n-grams that occur in at least two texts, with their column numbers."""
-        return known_grams(text.text for each in self._texts for text in each)
-
-    def predict(self, names: Sequence[str], data: Dataset) -> tuple[list[Prediction], float]:
-        """Return the test predictions of a mixture of models on `CHARACTERS`, `WORD2VEC` or `ELMO`.
-
-        Models are fitted on the training examples, unless they are already, and mixed with weights chosen on held-out
-        examples. The second value is the fitting time in seconds.
-        """
-        labels = data.labels()
-        classes = class_numbers(data.train, labels)
-        fitted = [self.fit(name, data.train, classes) for name in names]
-        weights = choose_weights([each.held_out for each in fitted], classes)
-        found = [
-            each.model.log_probabilities(self.features(name, data.test))
-            for name, each in zip(names, fitted, strict=True)
-        ]
-        return class_predictions(mix(found, weights), labels), sum(each.seconds for each in fitted)
-
-    def fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
-        """Return a model for some of the examples, fitting it unless that is done already."""
-        key = (name, *(self._rows[id(example)] for example in train))
-        if key not in self._fitted:
-            folds = fold_numbers(train, _NUM_FOLDS, self._seed)
-            self._fitted[key] = fit_linear(self.features(name, train), classes, int(classes.max()) + 1, folds)
-        return self._fitted[key]
-
-    def features(self, name: str, examples: Sequence[Example]) -> Features:
-        """Return the features of some of the examples."""
-        if name not in self._features:
-            cache = self._cache() if name == ELMO else None
-            grams = self.grams if name == CHARACTERS else {}
-            self._features[name] = example_features(name, self._texts, grams, cache, self._word2vec)
-        return self._features[name][[self._rows[id(example)] for example in examples]]
-
-
-def class_numbers(examples: Sequence[Example], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return each example's class number, int64, shape (N,)."""
-    numbers = {label: number for number, label in enumerate(labels)}
-    return np.array([numbers[example.labels[0]] for example in examples], np.int64)
-
-
-def class_predictions(logs: Floats, labels: Sequence[str]) -> list[Prediction]:
-    """Return log probabilities of classes, shape (N, K), in the form of predictions."""
-    found = [dict(zip(labels, row, strict=True)) for row in np.exp(logs).tolist()]
-    return [ClassPrediction(max(row, key=lambda label: row[label]), row) for row in found]

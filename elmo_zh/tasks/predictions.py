@@ -1,18 +1,15 @@
-"""A task's predictions for a text, and the rows that represent them: JSON lines, a table, or CoNLL."""
+"""A task's predictions for a text, and the rows that represent them: JSON objects, rows of a table, or CoNLL."""
 
-import csv
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from io import StringIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import HeadSettings, PredictionForm
-from elmo_zh.tasks.examples import OUTSIDE, Example, spans_of, tags_of
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, spans_of, tags_of
 
 
 @dataclass(frozen=True)
@@ -80,6 +77,17 @@ class TagPrediction:
 Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
+def class_prediction(labels: Sequence[str], probabilities: Sequence[float]) -> ClassPrediction:
+    """Return the prediction for the probabilities of the classes, in the order of the labels."""
+    found = dict(zip(labels, probabilities, strict=True))
+    return ClassPrediction(max(found, key=lambda label: found[label]), found)
+
+
+def class_predictions(logs: NDArray[np.float64], labels: Sequence[str]) -> list[Prediction]:
+    """Return the predictions for log-probabilities of the classes, shape (N, K)."""
+    return [class_prediction(labels, row) for row in np.exp(logs).tolist()]
+
+
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
     """Convert a text's BIOES tags to spans and to the tags of a scheme; without a scheme, keep the tags."""
     units = [text[start:end] for start, end in offsets]
@@ -110,38 +118,24 @@ def predict_majority(
     ]
 
 
-def header_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> str:
-    """Return the header of a file of predictions; empty for JSON lines and CoNLL."""
-    if form.format not in ("tsv", "csv"):
-        return ""
-    # Excel takes a CSV file for UTF-8 only with a byte order mark.
-    mark = "\ufeff" if form.format == "csv" else ""
+def columns_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> list[str]:
+    """Return the columns of a table of predictions."""
     if of_tags:
-        probability = ["probability"] if form.probabilities else []
-        return mark + _table(form, [["line", "start", "end", "label", *probability, "text"]])
-    texts = ["text"] if num_texts == 1 else ["text1", "text2"]
-    return mark + _table(form, [[*(["value"] if of_numbers else ["label", "probability"]), *texts]])
+        return ["line", "start", "end", "label", *(["probability"] if form.probabilities else []), "text"]
+    return [*(["value"] if of_numbers else ["label", "probability"]), *_named([""] * num_texts)]
 
 
-def rows_of(form: PredictionForm, number: int, texts: Sequence[str], prediction: Prediction) -> str:
-    """Return one prediction as JSON, as a row per text, span or unit, or as CoNLL; texts are counted from 0."""
-    if form.format == "jsonl":
-        return json.dumps({**_named(texts), **_values(prediction)}, ensure_ascii=False) + "\n"
-    if isinstance(prediction, TagPrediction):
-        return _conll(prediction, form.scheme) if form.format == "conll" else _table(form, _spans(number, prediction))
-    if isinstance(prediction, NumberPrediction):
-        cells = [f"{prediction.value:.6g}"]
+def rows_of(kind: str, number: int, texts: Sequence[str], prediction: Prediction) -> Iterator[dict[str, Any]]:
+    """Yield one prediction as a JSON object, or as a row per text, span or unit; texts are counted from 0."""
+    if kind == "jsonl":
+        yield {**_named(texts), **_values(prediction)}
+    elif isinstance(prediction, TagPrediction):
+        yield from _spans(number, prediction)
+    elif isinstance(prediction, NumberPrediction):
+        yield {"value": f"{prediction.value:.6g}", **_named(texts)}
     else:
-        cells = [prediction.label, f"{prediction.probabilities[prediction.label]:.6f}"]
-    return _table(form, [[*cells, *texts]])
-
-
-def _table(form: PredictionForm, rows: Iterable[Sequence[Any]]) -> str:
-    if form.format == "csv":
-        file = StringIO()
-        csv.writer(file).writerows(rows)
-        return file.getvalue()
-    return "".join("\t".join(_cell(str(value)) for value in row) + "\n" for row in rows)
+        probability = f"{prediction.probabilities[prediction.label]:.6f}"
+        yield {"label": prediction.label, "probability": probability, **_named(texts)}
 
 
 def _named(texts: Sequence[str]) -> dict[str, str]:
@@ -171,7 +165,7 @@ def _span(span: PredictedSpan) -> dict[str, Any]:
     return found
 
 
-def _spans(number: int, prediction: TagPrediction) -> Iterator[list[Any]]:
+def _spans(number: int, prediction: TagPrediction) -> Iterator[dict[str, Any]]:
     if prediction.marks_spans:
         found = [(span.start, span.end, span.label, span.probability, span.text) for span in prediction.spans]
     else:
@@ -180,25 +174,20 @@ def _spans(number: int, prediction: TagPrediction) -> Iterator[list[Any]]:
         )
         found = [(start, end, tag, probability, unit) for (start, end), tag, probability, unit in rows]
     for start, end, label, probability, text in found:
-        yield [number, start, end, label, *_number_cells(probability), text]
+        shown = {} if probability is None else {"probability": f"{probability:.6f}"}
+        yield {"line": number, "start": start, "end": end, "label": label, **shown, "text": text}
 
 
-def _conll(prediction: TagPrediction, scheme: str | None) -> str:
+def conll_of(prediction: TagPrediction, scheme: str | None) -> str:
+    """Return the lines of a text in CoNLL, with spans marked in a scheme, by default the one of the training data."""
     tags = prediction.tags
     if scheme and prediction.marks_spans:
         tags = tags_of(spans_of(tags)[0], len(tags), scheme)
     rows = zip(prediction.units, _probabilities(prediction), tags, strict=True)
     # The tag stays the last column, where readers of CoNLL expect it.
-    return "".join("\t".join([unit, *_number_cells(each), tag]) + "\n" for unit, each, tag in rows) + "\n"
+    cells = ([unit, *([] if each is None else [f"{each:.6f}"]), tag] for unit, each, tag in rows)
+    return "".join("\t".join(row) + "\n" for row in cells) + "\n"
 
 
 def _probabilities(prediction: TagPrediction) -> Sequence[float | None]:
     return [None] * len(prediction.units) if prediction.probabilities is None else prediction.probabilities
-
-
-def _number_cells(probability: float | None) -> list[str]:
-    return [] if probability is None else [f"{probability:.6f}"]
-
-
-def _cell(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
@@ -28,13 +28,13 @@ from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
-from elmo_zh.tasks.encode_texts import Texts, UnitText, read_alike, read_texts, sentences_of
+from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
-from elmo_zh.tasks.vectors import Sentence, VectorCache
+from elmo_zh.tasks.vector_cache import Sentence, VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"
-# Of the linear probe (Peters et al. 2018, section 5.3).
+# Training of the linear probe (Peters et al. 2018, section 5.3).
 _EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
 _ROWS_AT_ONCE = 8192
 
@@ -257,7 +257,7 @@ class _TagProbe:
         others = []
         if word2vec is not None:
             table = word2vec.table
-            rows = {part: self._rows(part, lambda text: word2vec.rows(_tokens(text))) for part in self._texts}
+            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self._texts}
             others.append(self._probed("word2vec", None, {part: table[each] for part, each in rows.items()}))
         rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self._texts}
         for layer in range(cache.vectors.shape[1]):
@@ -299,7 +299,3 @@ class _TagProbe:
         lengths = [len(example.labels) for example in self._dataset.test]
         right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
         return np.array([(each.sum(), len(each)) for each in right], np.float64)
-
-
-def _tokens(text: UnitText) -> list[str]:
-    return [token for sentence in text.sentences for token in sentence]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.sources import find_sources
@@ -23,7 +23,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.encode_texts import TextReader
 from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 
 # word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
 _WINDOW_WORDS = 5

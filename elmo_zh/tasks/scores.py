@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import HeadSettings, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, describe_tags, spans_of
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.examples import OUTSIDE, Example, describe_tags, spans_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
-from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.tasks.task_model import TaskModel
 
 Rows = NDArray[np.float64]
@@ -118,7 +118,8 @@ def score_predictions(
     """Return the scores of predicted classes, numbers or spans, or of tags that do not mark spans."""
     first = predictions[0]
     if isinstance(first, TagPrediction):
-        gold, found = [example.labels for example in examples], [_tags(each) for each in predictions]
+        gold = [example.labels for example in examples]
+        found = [each.tags for each in predictions if isinstance(each, TagPrediction)]
         if marks_spans:
             return score_spans(gold, found)
         return score_classes(*([tag for tags in each for tag in tags] for each in (gold, found)))
@@ -143,10 +144,6 @@ def confusable_labels(
             gold.append(example.labels[0])
             found.append(prediction.label)
     return gold, found
-
-
-def _tags(prediction: Prediction) -> list[str]:
-    return prediction.tags if isinstance(prediction, TagPrediction) else []
 
 
 def _type(tag: str) -> str:

@@ -13,11 +13,11 @@ from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.tasks.layers import Sizes
-from elmo_zh.tasks.members import MEMBERS, NETWORK
+from elmo_zh.tasks.mixture import MEMBERS, NETWORK
 from elmo_zh.version import __version__
 
 # The format of a task that is a network alone, and of one that is a mixture.
-TASK_FORMAT, MIXTURE_FORMAT = 1, 2
+TASK_FORMAT, MIXTURE_FORMAT = 1, 3
 
 
 class TaskLayout:
@@ -99,7 +99,10 @@ def load_description(layout: TaskLayout) -> TaskDescription:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
-            raise RunError(f"{path}: format {found['format']}, expected {MIXTURE_FORMAT} at most. Update elmo-zh.")
+            raise RunError(
+                f"{path}: format {found['format']}, expected {TASK_FORMAT} or {MIXTURE_FORMAT}: another version of"
+                " elmo-zh made it. Train the task again with: elmo-zh task fit, or update elmo-zh."
+            )
         later = {name: dict(found.get(name, {})) for name in ("members", "digests")}
         values = {each.name: found[each.name] for each in fields(TaskDescription) if each.name not in later} | later
         values["settings"] = HeadSettings(**{**found["settings"], "inputs": tuple(found["settings"]["inputs"])})
@@ -116,7 +119,7 @@ def _require_types(description: TaskDescription) -> None:
     """Raise ValueError, KeyError or TypeError for a value that no training would write."""
     settings, sizes, model = description.settings, description.sizes, description.model
     needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
-    # Two numbers are those of padding and of unknown characters.
+    # Two numbers stand for padding and for unknown characters.
     needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
     numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
     whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)

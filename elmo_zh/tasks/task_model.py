@@ -15,20 +15,19 @@ from safetensors.torch import save_file
 from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle, find_same_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.weights import load_tensors
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
-from elmo_zh.tasks.examples import Example
-from elmo_zh.tasks.members import NETWORK, LinearMember, load_members, network_logs, save_members
-from elmo_zh.tasks.mixture import mix
-from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction, tag_prediction
+from elmo_zh.tasks.mixture import NETWORK, LinearMember, load_members, mix, network_logs, save_members
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPrediction, class_prediction, tag_prediction
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task, load_description
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
-from elmo_zh.tasks.vectors import VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.text.windows import iter_windows
 
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
@@ -204,8 +203,7 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
         return tag_prediction(texts[0].text, texts[0].units, tags, description.scheme)
     if settings.regression:
         return NumberPrediction(description.mean + description.scale * found)
-    probabilities = dict(zip(labels, found, strict=True))
-    return ClassPrediction(max(probabilities, key=lambda label: probabilities[label]), probabilities)
+    return class_prediction(labels, found)
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:

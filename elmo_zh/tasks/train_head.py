@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.config.task_settings import HeadSettings, TrainSettings
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
@@ -23,10 +24,9 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import Batch, choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
-from elmo_zh.tasks.vectors import LiveVectors
+from elmo_zh.tasks.vector_cache import LiveVectors
 
 # Batches are of texts of similar length, from so many batches of shuffled texts.
 _SORTED_BATCHES = 50

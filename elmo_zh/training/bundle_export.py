@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.compatibility import describe_readers
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
-from elmo_zh.bundle.options import training_options
+from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import History
 from elmo_zh.bundle.warm_state import warm_up
-from elmo_zh.bundle.word2vec import build_table, load_run_vectors, read_table
+from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource, least_bytes, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
-from elmo_zh.corpus.cleaning.counts import visible
+from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command

@@ -20,7 +20,7 @@ from elmo_zh.model.precision import PRECISIONS, Precision
 from elmo_zh.model.precision_choice import choose_precision
 from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MIN_EVALUATION_ROWS
 from elmo_zh.scoring.exact import BATCH_TOKENS
-from elmo_zh.training.heldout import MAX_TRAIN_TOKENS
+from elmo_zh.training.evaluation import MAX_TRAIN_TOKENS
 
 # Python and torch, including their code, and what torch allocates when optimisers are created.
 _PROCESS_BYTES = 350_000_000

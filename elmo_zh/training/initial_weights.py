@@ -21,7 +21,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.weights import load_tensors, named_parameters
-from elmo_zh.bundle.word2vec import Word2Vec, write_table
+from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
@@ -35,7 +35,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record, source_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, top_outputs
-from elmo_zh.training.heldout import evaluate_heldout
+from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
 from elmo_zh.word2vec.vectors import WordVectors

@@ -24,7 +24,7 @@ from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation, predict_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.heldout import evaluate_heldout, share_of_copies
+from elmo_zh.training.evaluation import evaluate_heldout, share_of_copies
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
 from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents
 from elmo_zh.training.optimizer import choose_dropout, step_tokens

@@ -20,7 +20,7 @@ from elmo_zh.scoring.exact import Figures
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.heldout import evaluate_heldout, sample_sentences
+from elmo_zh.training.evaluation import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens

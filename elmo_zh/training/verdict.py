@@ -20,7 +20,7 @@ from elmo_zh.pictures.runs import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
-from elmo_zh.training.heldout import RUN_TOKENS, measure_baselines, measure_text
+from elmo_zh.training.evaluation import RUN_TOKENS, measure_baselines, measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.vocabulary.vocabulary import load_vocabulary
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.run.files import TSV_ESCAPES, atomic_path
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.tables import TSV_ESCAPES
 from elmo_zh.vocabulary.vocabulary import is_count
 
 # Written as a name in the file because it is not a character.

@@ -9,7 +9,7 @@ from contract.command_line import PROJECTION, SampleRun, contents_alone, elmo_zh
 from messages import message_of
 
 from elmo_zh import Word2Vec
-from elmo_zh.bundle.word2vec import read_table
+from elmo_zh.bundle.word2vec_table import read_table
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

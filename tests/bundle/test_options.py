@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from messages import message_of
 
-from elmo_zh.bundle.options import load_options, options_of, parse_shape, training_options
+from elmo_zh.bundle.options_json import load_options, options_of, parse_shape, training_options
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
 from elmo_zh.model.bilm import BiLMShape

@@ -13,7 +13,7 @@ from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.concordance.lines import Concordance, by_meaning, match_usages, with_surprisal
+from elmo_zh.concordance.kwic import Concordance, by_meaning, match_usages, with_surprisal
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig

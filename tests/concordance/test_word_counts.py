@@ -18,7 +18,7 @@ from elmo_zh.concordance.counts import (
     log_likelihood,
     most_frequent,
 )
-from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig

@@ -10,7 +10,7 @@ from contexts.texts import indexed, model_of_words, write_text
 from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import PageChoice
 from elmo_zh.explore.colourings import PointLabels
-from elmo_zh.explore.content import PageContent
+from elmo_zh.explore.page_content import PageContent
 from elmo_zh.explore.server import ExploreServer, LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 

@@ -25,8 +25,8 @@ from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.explore import page as page_module
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import NUM_COLOURS, Colouring, PointLabels
-from elmo_zh.explore.content import PageContent, short_names
 from elmo_zh.explore.page import build_page, embedded_json
+from elmo_zh.explore.page_content import PageContent, short_names
 from elmo_zh.explore.points import SCALE, choose_points, compute_maps, point_neighbours
 from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter

@@ -17,9 +17,9 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.explore import content as content_module
-from elmo_zh.explore.content import PageContent
+from elmo_zh.explore import page_content as content_module
 from elmo_zh.explore.own_index import Subject
+from elmo_zh.explore.page_content import PageContent
 from elmo_zh.explore.server import LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 

@@ -17,7 +17,7 @@ from drawn_bundles import oracle_layers
 from messages import message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import build_index, index_content, index_files
+from elmo_zh.contexts import build_index, index_content, index_files, index_settings
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
@@ -164,6 +164,7 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
     monkeypatch.setattr(text_tokens, "PART_LINES", 3)
+    monkeypatch.setattr(index_settings, "_HASHED_AT_ONCE", 7)
     build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,))
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
     other = indexed(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)

@@ -10,7 +10,7 @@ from messages import Heard, message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig

@@ -15,7 +15,7 @@ from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.explore.content import PageContent
+from elmo_zh.explore.page_content import PageContent
 from elmo_zh.run.reporter import SilentReporter
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the

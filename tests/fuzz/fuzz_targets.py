@@ -29,13 +29,13 @@ from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.embed.reduction import load_mix_weights
 from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.tasks.probe_senses import read_senses
-from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary

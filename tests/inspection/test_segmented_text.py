@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.cleaning.counts import visible
+from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.inspection import Shown
 from elmo_zh.inspection.inspect_run import find_oddities
 from elmo_zh.inspection.segmented_text import (

@@ -40,5 +40,4 @@ def figures_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0
     """Figures of the plan of a corpus."""
     config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
     limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
-    found = make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())
-    return {name: each["value"] for name, each in found["figures"].items()}
+    return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())["figures"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.counts import visible
+from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.tables import code_span

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
-from elmo_zh.tasks.read_labelled import read_labelled
 
 CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
 # The words of the model of tests/tasks/conftest.py.

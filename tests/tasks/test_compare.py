@@ -98,7 +98,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seeds.append(values["seed"])
         return train_head(*args, **values)
 
-    monkeypatch.setattr("elmo_zh.tasks.fit.train_head", train)
+    monkeypatch.setattr("elmo_zh.tasks.prepared_task.train_head", train)
     return seeds
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.tasks.examples import may_follow, spans_of
+from elmo_zh.corpus.readers.examples import may_follow, spans_of
 from elmo_zh.tasks.layers import CRF
 
 B, T = 5, 4

@@ -8,8 +8,8 @@ from messages import Heard, message_of
 from tasks.labelled import CLASSIFY, lines, load, written
 
 from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.read_labelled import read_labelled
 
 SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
 

@@ -316,7 +316,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 2 at most"),
+    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1 or 3"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),

@@ -8,8 +8,8 @@ import pytest
 from messages import message_of
 from tasks.labelled import CLASSIFY, TAG, written
 
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.read_labelled import read_labelled
 
 DEPARTMENTS = ("骨科", "儿科", "眼科")
 

@@ -13,8 +13,8 @@ from messages import Heard, message_of
 from tasks.labelled import CLASSIFY, PAIRS, TAG, lines, load, read, table, written
 
 from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.read_labelled import read_labelled
 
 
 def test_encodings_and_compressions(tmp_path: Path) -> None:

@@ -8,8 +8,16 @@ from sklearn.preprocessing import StandardScaler, normalize
 from tasks.labelled import drawn_texts
 
 from elmo_zh.tasks.encode_texts import UnitText
-from elmo_zh.tasks.linear import CHARACTERS, Features, example_features, fit_linear, gram_features, known_grams
-from elmo_zh.tasks.mixture import choose_weights, log_loss, mix
+from elmo_zh.tasks.linear import (
+    CHARACTERS,
+    Features,
+    example_features,
+    fit_linear,
+    gram_features,
+    known_grams,
+    log_loss,
+)
+from elmo_zh.tasks.mixture import choose_weights, mix
 
 NUM_CLASSES = 3
 

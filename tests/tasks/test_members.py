@@ -17,8 +17,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import RunError
 from elmo_zh.tasks.fit import fit_task
-from elmo_zh.tasks.members import GrowingMixture
-from elmo_zh.tasks.mixture import mix
+from elmo_zh.tasks.mixture import choose_members, mix
 from elmo_zh.tasks.predictions import ClassPrediction
 from elmo_zh.tasks.scores import score_predictions
 from elmo_zh.tasks.task_model import TaskModel
@@ -39,14 +38,11 @@ def test_members_earn_their_place_by_hand() -> None:
     classes = np.arange(400) % 2
     half = np.where(np.arange(400)[:, None] < 200, logs_of(0.9, classes), logs_of(0.5, classes))
     other = np.where(np.arange(400)[:, None] < 200, logs_of(0.5, classes), logs_of(0.8, classes))
-    mixture = GrowingMixture(classes, accuracy)
-    mixture.offer("characters", half)
-    mixture.offer("elmo", other)
-    mixture.offer("word2vec", logs_of(0.5, classes))
-    weights = mixture.weights()
+    rows = np.arange(400)
+    offers = [("characters", half, rows), ("elmo", other, rows), ("word2vec", logs_of(0.5, classes), rows)]
+    weights, [first, second, third] = choose_members(offers, classes, accuracy)
     assert weights.keys() == {"characters", "elmo"}
     assert sum(weights.values()) == pytest.approx(1)
-    first, second, third = mixture.judged()
     assert (first.without, first.weight) == (None, weights["characters"])
     assert (second.num_labels, second.weight) == (400, weights["elmo"])
     assert (third.weight, third.without, third.together) == (0.0, 1.0, 1.0)
@@ -57,12 +53,12 @@ def test_a_gain_that_chance_explains_earns_no_place() -> None:
     generator = np.random.default_rng(5)
     for count, is_kept in ((6, False), (3000, True)):
         classes = generator.integers(2, size=count)
-        mixture = GrowingMixture(classes, accuracy)
+        offers = []
         for name in ("characters", "elmo"):
             right = np.where(generator.random(count) < 0.8, 0.8, 0.2)[:, None]
             own = np.eye(2)[classes] == 1
-            mixture.offer(name, np.log(np.where(own, right, 1 - right)))
-        assert ("elmo" in mixture.weights()) == is_kept
+            offers.append((name, np.log(np.where(own, right, 1 - right)), np.arange(count)))
+        assert ("elmo" in choose_members(offers, classes, accuracy)[0]) == is_kept
 
 
 def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> None:
@@ -73,12 +69,9 @@ def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> No
         for number, name in enumerate(("characters", "elmo", "bilstm"))
     }
     rows = np.arange(200, 300)
-    mixture = GrowingMixture(classes, accuracy)
-    mixture.offer("characters", logs["characters"])
-    mixture.offer("elmo", logs["elmo"])
-    before = mixture.weights()
-    mixture.offer("bilstm", logs["bilstm"][rows], rows)
-    weights, judged = mixture.weights(), mixture.judged()[2]
+    linear = [(name, logs[name], np.arange(300)) for name in ("characters", "elmo")]
+    before, _ = choose_members(linear, classes, accuracy)
+    weights, [*_, judged] = choose_members([*linear, ("bilstm", logs["bilstm"][rows], rows)], classes, accuracy)
     assert weights.keys() == logs.keys()
     assert weights["characters"] / weights["elmo"] == pytest.approx(before["characters"] / before["elmo"], rel=1e-3)
     together = mix([logs[name][rows] for name in weights], [*weights.values()])
@@ -137,8 +130,8 @@ def test_a_saved_mixture_is_the_same(fitted: Path, tmp_path: Path) -> None:
 def test_a_network_that_is_kept_is_saved_and_mixed(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.tasks.members._STANDARD_ERRORS", -np.inf)
-    monkeypatch.setattr("elmo_zh.tasks.members.choose_weights", lambda logs, classes: (0.5, 0.5))
+    monkeypatch.setattr("elmo_zh.tasks.mixture._STANDARD_ERRORS", -np.inf)
+    monkeypatch.setattr("elmo_zh.tasks.mixture.choose_weights", lambda logs, classes: (0.5, 0.5))
     job = job_of(write_task(tmp_path))
     report = fit_task(replace(job, settings=replace(job.settings, inputs=("word2vec",))), embedder, tmp_path / "task")
     assert report.description.members.keys() == {"characters", "word2vec", "bilstm"}
@@ -195,7 +188,9 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: changed(path, lambda f: f.update(members={"bilstm": 1.0})), "head.safetensors is missing"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4, ) or f["labels"].append("x")),
      "weights has another shape or type). Copy the folder again"),
-    (lambda path: changed(path, lambda f: f.update(format=3)), "format 3, expected 2 at most. Update elmo-zh."),
+    # Mixtures of format 2 had another file of linear models.
+    (lambda path: changed(path, lambda f: f.update(format=2)), "expected 1 or 3: another version of elmo-zh made it."),
+    (lambda path: changed(path, lambda f: f.update(format=4)), "expected 1 or 3: another version of elmo-zh made it."),
 ]  # fmt: skip
 
 

@@ -14,9 +14,10 @@ from tasks.labelled import WORDS
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.word2vec import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
+from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.tasks import layers, train_head
@@ -33,10 +34,9 @@ from elmo_zh.tasks.encode_texts import (
     find_owners,
     read_alike,
 )
-from elmo_zh.tasks.examples import Example
 from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, choose_lstm_precision, pool_max, pool_mean
 from elmo_zh.tasks.task_head import TaskHead, align
-from elmo_zh.tasks.vectors import LiveVectors, VectorCache
+from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]

@@ -8,11 +8,11 @@ from messages import Heard, message_of
 from tasks.labelled import CLASSIFY, PAIRS, TAG, lines, load, read, table, written
 
 from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.read_labelled import iter_pairs, read_labelled
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.datasets import find_files
-from elmo_zh.tasks.read_labelled import iter_pairs, read_labelled
 
 ROOMS = [("房间很干净", "1"), ("早餐难吃", "0")]
 CLASSES = [

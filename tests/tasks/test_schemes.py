@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import message_of
 
+from elmo_zh.corpus.readers.examples import detect_scheme, may_follow, spans_of, tags_of
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.examples import detect_scheme, may_follow, spans_of, tags_of
 
 SPANS = [(0, 1, "A"), (1, 4, "B"), (5, 7, "A")]
 TAGS = {

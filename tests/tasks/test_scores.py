@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from elmo_zh.tasks.examples import Example, tags_of
+from elmo_zh.corpus.readers.examples import Example, tags_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, tag_prediction
 from elmo_zh.tasks.scores import (
     bootstrap_difference,

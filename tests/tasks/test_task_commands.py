@@ -104,7 +104,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert "has columns" not in answer.stderr
     header, row = Path("out.tsv").read_text(encoding="utf-8").splitlines()
     assert header == "label\tprobability\ttext"
-    assert row.endswith("\t我不喜欢 你。")
+    assert row.endswith("\t我不喜欢\\t你。")
     assert elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.csv").status == 0
     header, row = csv.reader(Path("out.csv").read_text(encoding="utf-8-sig").splitlines())
     assert (header[2], row[2]) == ("text", "我不喜欢\t你。")

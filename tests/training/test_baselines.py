@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.training import heldout as module
-from elmo_zh.training.heldout import KneserNeyBigram, measure_baselines
+from elmo_zh.training import evaluation as module
+from elmo_zh.training.evaluation import KneserNeyBigram, measure_baselines
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

@@ -8,8 +8,8 @@ import pytest
 from training.test_verdict import GOOD, STOPPED
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.training import heldout
-from elmo_zh.training.heldout import share_of_copies
+from elmo_zh.training import evaluation
+from elmo_zh.training.evaluation import share_of_copies
 from elmo_zh.training.verdict import judge
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -33,7 +33,7 @@ RUN = list(range(10, 18))
 
 @pytest.mark.parametrize("sentences_read", [1, 50_000])
 def test_sentences_that_share_a_run_of_eight_are_counted(monkeypatch: pytest.MonkeyPatch, sentences_read: int) -> None:
-    monkeypatch.setattr(heldout, "_SENTENCES_READ", sentences_read)
+    monkeypatch.setattr(evaluation, "_SENTENCES_READ", sentences_read)
     train = [[3, *RUN, 4], list(range(30, 50)), [5] * 7, RUN[:4], RUN[4:]]
     held_out = [
         [*RUN, 60],  # a run

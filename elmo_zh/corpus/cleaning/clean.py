@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.cleaning.markup import SIGNS as MARKUP_SIGNS
 from elmo_zh.corpus.cleaning.markup import without_markup
 from elmo_zh.corpus.content import import_extra

@@ -68,7 +68,7 @@ def _add(group: Any, line: int, values: NDArray[Any]) -> None:
     kind = _type_of(values.dtype)
     dataset = h5py.h5d.create(group, b"%d" % line, kind, h5py.h5s.create_simple(values.shape), _PLAIN)
     if values.size:
-        # HDF5 converts no padded strings from ASCII, for which h5py takes those of NumPy, to UTF-8.
+        # HDF5 cannot convert padded ASCII strings, which is how h5py reads NumPy strings, to UTF-8.
         in_memory = kind if values.dtype.kind == "S" else None
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(values), in_memory)
 

@@ -64,7 +64,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
     import pyarrow.parquet
 
     columns = _token_columns if form.by_token else _line_columns
-    # Of no lines, for the types.
+    # A block without lines gives the types.
     nothing = columns(_empty_block(contents), contents)
     attributes = {key: value if isinstance(value, str) else json.dumps(value) for key, value in _plain(contents)}
     schema = pyarrow.schema([(name, column.type) for name, column in nothing.items()], metadata=attributes)

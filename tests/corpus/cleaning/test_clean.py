@@ -4,7 +4,7 @@ import pytest
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import LineCleaner
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.text.han import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")

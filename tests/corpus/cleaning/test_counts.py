@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.counts import FoundLines, LedgerEntry, LineCounts, StepCounts
+from elmo_zh.corpus.cleaning.line_counts import FoundLines, LedgerEntry, LineCounts, StepCounts
 from elmo_zh.segmenting.shard_task import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))

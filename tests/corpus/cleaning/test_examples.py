@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.cleaning.counts import LONGEST_EXAMPLE, around_change, shortened, visible
+from elmo_zh.corpus.cleaning.line_counts import LONGEST_EXAMPLE, around_change, shortened, visible
 
 
 @pytest.mark.parametrize(

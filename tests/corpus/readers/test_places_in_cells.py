@@ -12,8 +12,8 @@ from tasks.labelled import CLASSIFY
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.tasks.read_labelled import read_labelled
 from elmo_zh.text.preparation import TextPreparation
 
 # Line ends, full and half width, a combining mark, a variant's mark, characters that are surrogate pairs in JSON.

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.counts import LineCounts
+from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import Tally

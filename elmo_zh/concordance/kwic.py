@@ -1,4 +1,4 @@
-"""Concordance lines: matches of a query in context, which can be sorted, filtered and written."""
+"""Concordance lines, or KWIC: matches of a query in context, which can be sorted, filtered and written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -13,15 +13,8 @@ from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.columns import is_number
-from elmo_zh.corpus.readers.formats import find_record_format
-from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records, names_in
-from elmo_zh.corpus.readers.records import starts_as_objects
-from elmo_zh.corpus.sources import Source, find_sources
-from elmo_zh.corpus.tally import PassedOver
-from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import counted
-from elmo_zh.tasks.conll import read_conll
-from elmo_zh.tasks.examples import (
+from elmo_zh.corpus.readers.conll import read_conll
+from elmo_zh.corpus.readers.examples import (
     OUTSIDE,
     Example,
     Labelled,
@@ -31,13 +24,20 @@ from elmo_zh.tasks.examples import (
     spans_of,
     tags_of,
 )
-from elmo_zh.tasks.json_tags import (
+from elmo_zh.corpus.readers.formats import find_record_format
+from elmo_zh.corpus.readers.json_tags import (
     has_token_lists,
     is_table_of_lists,
     read_spans,
     read_table_of_lists,
     read_token_lists,
 )
+from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records, names_in
+from elmo_zh.corpus.readers.records import starts_as_objects
+from elmo_zh.corpus.sources import Source, find_sources
+from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.errors import CorpusError
+from elmo_zh.run.reporter import counted
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",

@@ -19,12 +19,12 @@ from typing import Any
 
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
+from elmo_zh.corpus.readers.conll import TaggedToken, tagged_examples
+from elmo_zh.corpus.readers.examples import Example, Span, tags_of
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError, plain_text, shown_names
 from elmo_zh.corpus.readers.records import Row, iter_objects, rows_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
-from elmo_zh.tasks.conll import TaggedToken, tagged_examples
-from elmo_zh.tasks.examples import Example, Span, tags_of
 from elmo_zh.text.alignment import identity_spans
 
 _LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")

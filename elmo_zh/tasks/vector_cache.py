@@ -136,11 +136,10 @@ class LiveVectors(_SentenceRows):
             # The optimiser and the clipping of gradients need dense ones.
             self.bilm.token_table.has_sparse_gradient = False
         self._original = {name: value.clone() for name, value in self.bilm.state_dict().items()}
-        lexicon = bundle.build_lexicon()
-        self._lexicon = lexicon
+        self._lexicon = bundle.build_lexicon()
         self.first_rows = number_rows(sentences)
         self._starts = np.array(list(self.first_rows.values()), np.int64)
-        self._ids = [mark_sentence(lexicon.encode(tokens)) for tokens in self.first_rows]
+        self._ids = [mark_sentence(self._lexicon.encode(tokens)) for tokens in self.first_rows]
 
     def reset(self) -> None:
         """Restore the bundle's weights."""

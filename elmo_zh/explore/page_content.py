@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import Place
 from elmo_zh.concordance.counts import collocates
-from elmo_zh.concordance.lines import Concordance
+from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex
