@@ -108,6 +108,13 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     assert (missing.status, missing.stderr.startswith("错误：")) == (1, True)
     wrong = run("embed", "--nonsense")
     assert (wrong.status, "没有选项 '--nonsense'" in wrong.stderr) == (2, True)
+    for arguments, told in (
+        (("embed", "--modle"), "没有选项 '--modle'。是不是 --model, --pool？"),
+        (("train", "--learning-rate"), "没有选项 '--learning-rate'。这是一项设置：--set train.learning_rate=VALUE"),
+        (("drift",), "缺少参数 'INDEX...'。请先建立索引：python -m elmo_zh index TEXT --output INDEX"),
+        (("ebmed",), "没有命令 'ebmed'。是不是 'embed'？"),
+    ):
+        assert run(*arguments).stderr.splitlines()[-1] == f"错误：{told}"
     no_data = run("task", "score", "test.csv", "--task", "x")
     assert (no_data.status, "文件 'test.csv' 不存在" in no_data.stderr) == (2, True)
     help_text = run("embed", "--help").stdout

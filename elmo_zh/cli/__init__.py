@@ -4,6 +4,7 @@ import atexit
 import gc
 import io
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ from elmo_zh.cli.task_predict import score as score_task
 from elmo_zh.cli.task_probe import probe
 from elmo_zh.cli.translated_help import speak
 from elmo_zh.errors import OptionError
-from elmo_zh.language import translate
+from elmo_zh.language import chosen_language, translate
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
@@ -143,7 +144,10 @@ def main() -> None:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
         advised = with_advice(error)
-        click.UsageError(translate(advised.format_message()), advised.ctx).show()
+        told = translate(advised.format_message())
+        if chosen_language() != "en":
+            told = re.sub(r"'[.。]( |$)", "'。", told)  # click joins its translated sentences as in English
+        click.UsageError(told, advised.ctx).show()
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup

@@ -52,17 +52,22 @@ def _no_memory(detail: str, command: str) -> str:
 
 def with_advice(error: click.UsageError) -> click.UsageError:
     """Return a usage error that names the argument or the setting that the user probably meant by an unknown option."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+    context = error.ctx
+    if not isinstance(error, click.NoSuchOption) or context is None:
         return error
-    for argument in error.ctx.command.params:
+    for argument in context.command.params:
         shown = (argument.metavar or argument.name or "").strip("[].").upper()
         if isinstance(argument, click.Argument) and shown == error.option_name.lstrip("-").upper():
-            return click.UsageError(f"{error.message} {shown} is an argument: give it without --.", error.ctx)
-    if error.ctx.info_name not in _COMMANDS_WITH_SETTINGS:
+            return click.UsageError(f"{error.message} {shown} is an argument: give it without --.", context)
+    if error.possibilities:
+        close = ", ".join(sorted(error.possibilities))
+        told = f"No such option {error.option_name!r}. Did you mean {close}?"
+        error = click.NoSuchOption(error.option_name, told, ctx=context)
+    if context.info_name not in _COMMANDS_WITH_SETTINGS:
         return error
     setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
     key = error.option_name.lstrip("-").replace("-", "_")
-    named = [setting] if setting else [f"{section}.{key}=..." for section in sections_with(key)]
+    named = [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]
     if not named:
         return error
-    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", error.ctx)
+    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", context)

@@ -68,7 +68,7 @@ def build_index(
     if settings.options.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
-    with claimed_output(output, inputs, is_index, force=force, kind="an index"):
+    with claimed_output(output, inputs, is_index, force=force):
         build = _Build(embedder, texts, output, settings, reporter)
         try:
             report = build.run(engine or ThisProcess(), force=force)

@@ -188,9 +188,7 @@ class Elmo(nn.Module):
             raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
         bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()
         with (
-            claimed_output(
-                output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force, kind="a bundle"
-            ),
+            claimed_output(output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force),
             atomic_path(output) as unfinished,
         ):
             write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)

@@ -249,13 +249,11 @@ def claimed_output(
     is_own: Callable[[Path], bool],
     *,
     force: bool,
-    kind: str = "vectors",
     names: tuple[str, str] = ("--output", "--force"),
 ) -> Iterator[None]:
     """Claim an output for this process; refuse one that is also read, or that exists unless `force` may replace it.
 
-    Only an output for which `is_own` is true is replaced. In messages, `kind` describes such an output, and `names` are
-    the caller's names for the output and `force`.
+    Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
     """
     other = f"Choose another {names[0]}"
     if output.is_dir() and not is_own(output):
@@ -272,7 +270,7 @@ def claimed_output(
             raise OutputError(f"{output} exists already. {other}, or replace it with {names[1]}.")
         if output.exists() and not is_own(output):
             raise OutputError(
-                f"{output} holds something other than {kind}, so even {names[1]} does not replace it."
+                f"{output} holds something that this command does not make, so even {names[1]} does not replace it."
                 f" {other}, or remove it first."
             )
         claimed.append(output)

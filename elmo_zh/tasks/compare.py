@@ -89,7 +89,7 @@ def compare_task(
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
     work = WorkFolder.of(output)
-    with claimed_output(output, read, is_comparison, force=force, kind="a comparison"):
+    with claimed_output(output, read, is_comparison, force=force):
         check_head(job.fit.settings, _INPUTS[BOTH])
         ancestor = _find_ancestor(job, embedder, reporter)
         job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))

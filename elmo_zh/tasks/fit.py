@@ -54,7 +54,7 @@ def fit_task(
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)
     inputs = [*files.paths().values(), embedder.bundle.path]
-    with claimed_output(output, inputs, is_trained_task, force=force, kind="a trained task"):
+    with claimed_output(output, inputs, is_trained_task, force=force):
         dataset = load_dataset(files, job.reading, reporter)
         fine_tunes = job.training.bilm_learning_rate is not None
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter, fine_tunes=fine_tunes))

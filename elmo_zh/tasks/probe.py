@@ -206,7 +206,7 @@ def probe_tags(
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
     """Reserve the output of a probe, and yield a work folder that is deleted at the end."""
     work = WorkFolder.of(output)
-    with claimed_output(output, inputs, is_probe, force=force, kind="a probe"):
+    with claimed_output(output, inputs, is_probe, force=force):
         yield work
         work.remove()
 

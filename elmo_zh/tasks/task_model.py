@@ -117,9 +117,9 @@ class TaskModel:
         """
         output = check_path(path, "save", "path", "a folder")
         own = self.embedder.bundle.path
-        kind, names = "a trained task", ("path", "force=True")
+        names = ("path", "force=True")
         with (
-            claimed_output(output, [own], is_trained_task, force=force, kind=kind, names=names),
+            claimed_output(output, [own], is_trained_task, force=force, names=names),
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()

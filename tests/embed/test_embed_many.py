@@ -84,7 +84,7 @@ def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts
     for path in (Path("weights.hdf5"), Path("corpus.jsonl"), Path("corpus")):
         before, form = path.read_bytes(), "jsonl" if path.suffix == ".jsonl" else "hdf5"
         assert elmo_zh(*arguments, path, "--format", form).only_error() == (
-            f"{path} holds something other than vectors, so even --force does not replace it."
+            f"{path} holds something that this command does not make, so even --force does not replace it."
             " Choose another --output, or remove it first."
         )
         assert path.read_bytes() == before
