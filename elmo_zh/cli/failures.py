@@ -59,15 +59,12 @@ def with_advice(error: click.UsageError) -> click.UsageError:
         shown = (argument.metavar or argument.name or "").strip("[].").upper()
         if isinstance(argument, click.Argument) and shown == error.option_name.lstrip("-").upper():
             return click.UsageError(f"{error.message} {shown} is an argument: give it without --.", context)
+    if context.info_name in _COMMANDS_WITH_SETTINGS:
+        setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
+        key = error.option_name.lstrip("-").replace("-", "_")
+        if named := [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]:
+            return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", context)
     if error.possibilities:
         close = ", ".join(sorted(error.possibilities))
-        told = f"No such option {error.option_name!r}. Did you mean {close}?"
-        error = click.NoSuchOption(error.option_name, told, ctx=context)
-    if context.info_name not in _COMMANDS_WITH_SETTINGS:
-        return error
-    setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
-    key = error.option_name.lstrip("-").replace("-", "_")
-    named = [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]
-    if not named:
-        return error
-    return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", context)
+        return click.UsageError(f"No such option {error.option_name!r}. Did you mean {close}?", context)
+    return error

@@ -50,8 +50,8 @@ def test_after_encode_comes_train_if_there_are_vectors(empty_folder: Path) -> No
     ("command", "option", "setting"),
     [
         ("pipeline", "--segmented", "--set text.segmenter=whitespace"),
-        ("pipeline", "--device", "--set train.device=..."),
-        ("train", "--epochs", "--set word2vec.epochs=... or --set train.epochs=..."),
+        ("pipeline", "--device", "--set train.device=VALUE"),
+        ("train", "--epochs", "--set word2vec.epochs=VALUE or --set train.epochs=VALUE"),
     ],
 )
 def test_an_unknown_option_that_is_a_setting(command: str, option: str, setting: str) -> None:
