@@ -221,47 +221,35 @@ def telling_words(
         return []
     ends = np.cumsum([len(own) for _, own in words]).tolist()
     occurrences = [index.occurrences(word) for word, _ in words]
-    usages = [[_Nearest() for _ in own] for _, own in words]
+    found = [[np.empty((3, 0)) for _ in own] for _, own in words]
     centres = np.concatenate([own for _, own in words])
     for start, cosines in iter_cosines(index.vectors(layer), index.norms(layer), centres):
-        for number, nearest in enumerate(usages):
-            mine = cosines[:, ends[number] - len(nearest) : ends[number]]
-            first, last = np.searchsorted(occurrences[number], [start, start + len(cosines)])
-            _add_block(nearest, mine, start, occurrences[number][first:last])
+        for own, usages, end in zip(occurrences, found, ends, strict=True):
+            is_other = np.full(len(cosines), True)
+            first, last = np.searchsorted(own, [start, start + len(cosines)])
+            is_other[own[first:last] - start] = False
+            mine = cosines[:, end - len(usages) : end]
+            usages[:] = [_with_block(usage, start, mine, number, is_other) for number, usage in enumerate(usages)]
         advance(len(cosines))
-    return [[usage.words(index, top) for usage in nearest] for nearest in usages]
+    return [[_ranked_words(index, usage)[:top] for usage in usages] for usages in found]
 
 
-class _Nearest:
-    """The occurrences nearest to the centre of a usage, by descending cosine; the first of equals wins."""
+def _with_block(
+    nearest: Floats, start: int, cosines: NDArray[np.float32], usage: int, is_other: NDArray[np.bool_]
+) -> Floats:
+    """Return the occurrences of other words nearest to a usage, nearest first, after one more block of the index.
 
-    def __init__(self) -> None:
-        self.rows = np.empty(0, np.int64)
-        self.cosines = self.leads = np.empty(0, np.float32)
-
-    def add(self, rows: NDArray[np.int64], cosines: NDArray[np.float32], leads: NDArray[np.float32]) -> None:
-        """Add occurrences that come later in the index than any added before."""
-        if len(self.rows) == _NUM_NEAREST:
-            is_nearer = cosines > self.cosines[-1]
-            rows, cosines, leads = rows[is_nearer], cosines[is_nearer], leads[is_nearer]
-        rows, cosines = np.concatenate([self.rows, rows]), np.concatenate([self.cosines, cosines])
-        order = np.argsort(-cosines, kind="stable")[:_NUM_NEAREST]
-        self.rows, self.cosines = rows[order], cosines[order]
-        self.leads = np.concatenate([self.leads, leads])[order]
-
-    def words(self, index: ContextIndex, top: int) -> list[str]:
-        """Return the words of the occurrences, most characteristic first."""
-        ranked = self.rows[np.lexsort((self.rows, -(self.cosines + self.leads).round(6)))]
-        return list(dict.fromkeys(index.occurrence(row).word for row in ranked.tolist()))[:top]
+    Each has its number, its cosine, and its lead over other usages, shape (3, n). Ties go to the first.
+    """
+    mine, others = cosines[:, usage], np.delete(cosines, usage, axis=1)
+    leads = mine - others.max(axis=1) if others.shape[1] else np.zeros_like(mine)
+    least = nearest[1, -1] if nearest.shape[1] == _NUM_NEAREST else -np.inf
+    rows = np.flatnonzero((leads >= 0) & (mine > least) & is_other)
+    both = np.hstack([nearest, [rows + start, mine[rows], leads[rows]]])
+    return both[:, np.argsort(-both[1], kind="stable")[:_NUM_NEAREST]]
 
 
-def _add_block(usages: Sequence[_Nearest], cosines: NDArray[np.float32], start: int, own: NDArray[np.int64]) -> None:
-    """Add the occurrences in a block to the nearest usages of a word, except the word's `own` occurrences."""
-    is_other = np.ones(len(cosines), np.bool_)
-    is_other[own - start] = False
-    for number, usage in enumerate(usages):
-        mine = cosines[:, number]
-        others = np.delete(cosines, number, axis=1)
-        leads = mine - others.max(axis=1) if others.shape[1] else np.zeros_like(mine)
-        rows = np.flatnonzero((leads >= 0) & is_other)
-        usage.add(rows + start, mine[rows], leads[rows])
+def _ranked_words(index: ContextIndex, nearest: Floats) -> list[str]:
+    numbers, cosines, leads = nearest
+    ranked = numbers[np.lexsort((numbers, -(cosines + leads).round(6)))].astype(np.int64)
+    return list(dict.fromkeys(index.occurrence(number).word for number in ranked.tolist()))
