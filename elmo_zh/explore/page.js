@@ -52,7 +52,7 @@ const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.sli
 const firstPoint = () => data.words[state.word][2];
 const pointsOf = (word) => data.points.map((_, point) => point).slice(...data.words[word].slice(2));
 const pointsShown = () => pointsOf(state.word);
-const labelColourings = () => Object.keys(data.colourings).filter((name) => !["usage", "source"].includes(name));
+const labelColourings = () => Object.keys(data.colourings).filter((name) => name === "group" || name.startsWith("label:"));
 const placesShown = () => parts[state.word]?.maps[state.layer][state.method] ?? [];
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 

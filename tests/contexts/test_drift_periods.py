@@ -11,9 +11,13 @@ from contexts.texts import build, indexed, write_text
 from contract.command_line import elmo_zh
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
+from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.periods import periods_of
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.explore.colourings import colour_points
+from elmo_zh.explore.points import choose_points
+from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -142,3 +146,15 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     assert isinstance(measure_drift(years, periods="year", permutations=1), Drift)
     with pytest.raises(ElmoZhError, match="No word is in 24 different sentences"):
         measure_drift(years, periods="year", min_count=24)
+
+
+def test_points_of_the_page_are_coloured_by_columns(years: ContextIndex) -> None:
+    [apple] = choose_points(years, PageChoice(words=("苹果",)), SilentReporter())
+    names = {source: source for source in years.sources}
+    found = colour_points(years, [apple], names, None, SilentReporter())["column:year"]
+    labels = [None if label is None else found["labels"][label] for label in found["points"]]
+    texts = [years.line(point.line).text for point in apple.occurrences]
+    assert set(labels) == {None, *YEARS}
+    assert [text for text, label in zip(texts, labels, strict=True) if label is None] == ["我们 吃 苹果"]
+    is_dear = [bool(set(DEAR).intersection(text.split())) for text in texts]
+    assert [label == "2020" for label in labels] == is_dear
