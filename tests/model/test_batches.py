@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from elmo_zh.model.batches import iter_length_sorted, mark_sentence, pad_sentences
 
 
-def test_marks() -> None:
-    for words in ([5, 7], np.array([5, 7], np.uint16)):
-        marked = mark_sentence(words)
-        assert marked.tolist() == [0, 5, 7, 1]
-        assert marked.dtype == np.int64
-    assert mark_sentence([]).tolist() == [0, 1]
-
-
-def test_padding() -> None:
-    ids, mask = pad_sentences([mark_sentence(words) for words in ([5, 7, 11], [13], [])])
+def test_marks_and_padding() -> None:
+    ids, mask = pad_sentences([mark_sentence(words) for words in ([5, 7, 11], np.array([13], np.uint16), [])])
     assert ids.tolist() == [[0, 5, 7, 11, 1], [0, 13, 1, 0, 0], [0, 1, 0, 0, 0]]
     assert mask.tolist() == [[True] * 5, [True] * 3 + [False] * 2, [True] * 2 + [False] * 3]
     assert (ids.dtype, mask.dtype) == (torch.int64, torch.bool)

@@ -118,6 +118,7 @@ def test_words_come_back_in_their_order_whatever_is_computed_at_once(
     module = character_cnn if way == "windows" else character_windows
     monkeypatch.setattr(module, "_CHUNK_WORDS", chunk_words)
     assert_equal_to_the_oracle(build_cnn(), WORDS)
+    assert build_cnn().encode(spellings(WORDS)[:0]).shape == (0, OUTPUT)
 
 
 def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone(way: str) -> None:
@@ -181,26 +182,17 @@ def test_a_batch_spells_each_distinct_word_once() -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_products_in_bfloat16_are_close() -> None:
-    cnn = build_cnn().float()
-    with torch.no_grad():
-        exact = cnn.encode(spellings(WORDS))
-        rounded = cnn.encode(spellings(WORDS), precision=BFLOAT16)
-    assert rounded.dtype == torch.float32
-    difference = (rounded - exact).abs().max() / exact.abs().max()
-    assert 1e-4 < difference < 0.03
-
-
-@pytest.mark.usefixtures("way")
-def test_autocast_chooses_the_precision_of_products_too() -> None:
+def test_products_in_bfloat16_are_close_and_autocast_chooses_them_too() -> None:
     cnn = build_cnn().float()
     inputs = TokenInputs(torch.arange(len(WORDS)), spellings(WORDS))
+    exact, rounded = cnn(inputs), cnn(inputs, BFLOAT16)
+    assert 1e-4 < (rounded - exact).abs().max() / exact.abs().max() < 0.03
     with torch.autocast("cpu", torch.bfloat16):
         under_autocast = cnn(inputs)
+    assert under_autocast.dtype == torch.float32
+    assert torch.equal(under_autocast, rounded)
     gradients = torch.autograd.grad(under_autocast.square().sum(), list(cnn.parameters()))
     assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
-    assert under_autocast.dtype == torch.float32
-    assert torch.equal(under_autocast, cnn(inputs, BFLOAT16))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -229,8 +221,3 @@ def test_first_weights_are_drawn_as_bilm_tf_does(activation: str) -> None:
     before = [parameter.clone() for parameter in cnn.parameters()]
     cnn.initialise(torch.Generator().manual_seed(1))
     assert all(torch.equal(*pair) for pair in zip(before, cnn.parameters(), strict=True))
-
-
-def test_no_words() -> None:
-    cnn = build_cnn()
-    assert cnn.encode(spellings(["好"])[:0]).shape == (0, OUTPUT)

@@ -29,24 +29,6 @@ def test_rows_are_those_of_ridge_regression() -> None:
         np.testing.assert_allclose(composition.row(parts[word]), expected[word], rtol=1e-4, atol=1e-5)
 
 
-def test_unknown_words_are_composed_as_the_known_ones_are() -> None:
-    """If each word is a linear map of the mean of its characters, that map is found; a share of the mean is added."""
-    table = drawn_table(4)
-    first, numbers = len(SPECIALS), np.arange(len(VOCABULARY))
-    table -= table[: first + len(CHARACTERS)].mean(dim=0)
-    matrix = torch.randn(5, 5, generator=torch.Generator().manual_seed(5))
-    true = {word: table[VOCABULARY.encode(list(word))].mean(dim=0) @ matrix for word in PAIRS}
-    for row, word in zip(numbers[first + len(CHARACTERS) :], KNOWN, strict=True):
-        table[row] = true[word]
-    composition = Composition.learn(table, VOCABULARY)
-    found = torch.stack([composition.row(parts) for parts in parts_of(VOCABULARY, UNKNOWN).values()])
-    means = torch.stack([table[VOCABULARY.encode(list(word))].mean(dim=0) for word in UNKNOWN])
-    expected = torch.stack([true[word] for word in UNKNOWN]) + 0.3 * means
-    error = (found - expected).square().sum() / expected.square().sum()
-    assert error < 0.05
-    assert (means - expected).square().sum() / expected.square().sum() > 1
-
-
 def test_only_some_words_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     table = drawn_table(6)
     monkeypatch.setattr(module, "_MOST_LEFT_OUT", 3)

@@ -95,36 +95,9 @@ def test_packing_by_hand() -> None:
     assert packed.places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
 
 
-@pytest.mark.parametrize("lengths", [LENGTHS, (7,), (0,), (5, 5, 5), (0, 0, 0), (67, 1)])
+@pytest.mark.parametrize("lengths", [LENGTHS, (0, 0, 0), (67, 1)])
 def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: int) -> None:
     assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences(lengths))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"skip_connections": False},
-        {"cell_clip": 0.7, "projection_clip": 0.3},
-        {"cell_clip": 1e3, "projection_clip": 1e3},
-        {"cell_clip": 0.7},
-        {"projection_clip": 0.3},
-        {"num_layers": 1},
-        {"num_layers": 3},
-        {"projection_dim": 13},
-        {"projection_dim": 13, "cell_clip": 0.7, "projection_clip": 0.3, "num_layers": 3},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("warm", [False, True])
-def test_models_of_all_kinds(changes: dict[str, Any], warm: bool) -> None:
-    bilm = draw_bilm(replace(PLAIN, **changes), warm=warm)
-    sentences = draw_sentences(LENGTHS)
-    assert_reads_as_the_bilm(bilm, sentences)
-    if warm or changes.keys() & {"num_layers", "projection_dim"}:
-        return
-    # What is changed matters: here the clips are active, the skip connection adds something.
-    differs = not torch.allclose(read(bilm, sentences)[0], read(draw_bilm(PLAIN), sentences)[0], atol=1e-3)
-    assert differs is (changes.get("cell_clip") != 1e3)
 
 
 @settings(deadline=None, max_examples=50)
@@ -220,15 +193,3 @@ def test_one_thread_or_two_read_the_same(precision: Precision, num_threads: int)
     assert torch.get_num_threads() == num_threads
     torch.set_num_threads(3 - num_threads)
     assert_close(found, read(bilm, sentences, precision=precision)[0], 1e-6)
-
-
-def test_later_changes_of_the_bilm_do_not_reach_the_reader() -> None:
-    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
-    words, packed = bilm.token_table.weight.detach().clone(), PackedSentences.pack(sentences)
-    reader = SentenceReader(bilm, FLOAT32)
-    before, _ = reader.read(words, packed, bilm.zero_state(len(sentences)))
-    with torch.no_grad():
-        for parameter in bilm.parameters():
-            parameter.zero_()
-    after, _ = reader.read(words, packed, bilm.zero_state(len(sentences)))
-    assert torch.equal(after, before)

@@ -1,25 +1,19 @@
 """Vectors and perplexities of a bundle against the NumPy oracle, which shares no code with the model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from drawn_bundles import write_model
+from contract.command_line import elmo_zh
+from contract.dumps import assert_all_close, read_dump, write_lines
+from drawn_bundles import CHARACTERS, TOKENS, write_model
 from parity import numpy_oracle as oracle
 
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.line_scorer import LineScorer
-from elmo_zh.contexts.score_texts import evaluate_texts
-from elmo_zh.corpus.input_texts import InputText, input_text
-from elmo_zh.corpus.sources import find_sources
-from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.jobs import Job
-from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.spelling import SpellingModel
 
 WORDS = ("我们", "今天", "吃", "苹果", "，", "手机", "贵", "。", "的")
@@ -31,84 +25,48 @@ LINES = (
     "吃",
     "今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 今天 贵 。",
 )
-# P, D, L, cell clip, projection clip, skip connections; distinct primes, clips that are reached.
+# Slots that cut 今天天气 in the middle of its last character; distinct primes, clips that are reached.
+CNN = replace(CHARACTERS, num_slots=13, embedding_dim=2, filters=((1, 2), (2, 3), (5, 7)), num_highways=2)
+PLAIN_CNN = replace(CNN, num_highways=0, activation="tanh")
 SHAPES = {
-    "skip": (5, 13, 3, 0.5, 0.3, True),
-    "no skip": (5, 13, 2, 0.5, 0.3, False),
-    "no clip": (7, 11, 2, 0.0, 0.0, True),
-    "one layer": (5, 7, 1, 3.0, 3.0, True),
-    "no projection": (7, 7, 2, 0.4, 0.3, True),
-    "characters": (5, 13, 2, 0.5, 0.3, True),
-    "characters, tanh, no highway": (5, 13, 2, 0.5, 0.3, False),
-    "characters, no CNN_proj": (12, 13, 1, 0.5, 0.3, True),
-}
-# Slots that cut 今天天气 in the middle of its last character.
-CHARACTERS = {
-    name: CharacterShape(
-        num_characters=261,
-        num_slots=13,
-        embedding_dim=2,
-        filters=((1, 2), (2, 3), (5, 7)),
-        num_highways=0 if "no highway" in name else 2,
-        activation="tanh" if "tanh" in name else "relu",
-    )
-    for name in SHAPES
-    if name.startswith("characters")
+    "skip": replace(TOKENS, num_layers=3),
+    "no skip": replace(TOKENS, skip_connections=False),
+    "no clip": replace(TOKENS, projection_dim=7, cell_dim=11, cell_clip=0.0, projection_clip=0.0),
+    "one layer": replace(TOKENS, cell_dim=7, num_layers=1, cell_clip=3.0, projection_clip=3.0),
+    "no projection": replace(TOKENS, projection_dim=7, cell_dim=7, cell_clip=0.4),
+    "characters": replace(TOKENS, characters=CNN),
+    "characters, tanh, no highway": replace(TOKENS, skip_connections=False, characters=PLAIN_CNN),
+    "characters, no CNN_proj": replace(TOKENS, projection_dim=12, num_layers=1, characters=CNN),
 }
 
 
 @pytest.fixture(params=list(SHAPES))
 def bundle_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A bundle with random weights, large enough to reach the clips."""
-    projection, cell, layers, cell_clip, projection_clip, skip = SHAPES[request.param]
-    shape = BiLMShape(
-        num_tokens=0,
-        cell_dim=cell,
-        projection_dim=projection,
-        num_layers=layers,
-        cell_clip=cell_clip,
-        projection_clip=projection_clip,
-        skip_connections=skip,
-        characters=CHARACTERS.get(request.param),
-    )
+    shape = SHAPES[request.param]
     spelling, text = SpellingModel.build({"确": 3, "不买": 2}), TextConfig(segmenter="whitespace")
     return write_model(tmp_path / "model", shape, seed=11, words=WORDS, with_softmax=True, spelling=spelling, text=text)
 
 
 @pytest.fixture
 def text_path(tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    return path
-
-
-def as_text(path: Path) -> InputText:
-    [source] = find_sources([str(path)]).sources
-    return input_text(source, TextConfig(), segmented=True)
+    return write_lines(tmp_path / "text.txt", LINES)
 
 
 def test_dumped_vectors_equal_the_oracle(bundle_path: Path, text_path: Path, tmp_path: Path) -> None:
-    embedder = ElmoEmbedder.load(bundle_path)
-    settings = DumpSettings(segmented=True, layers="all", dtype="float32")
-    job = Job(as_text(text_path), tmp_path / "out.hdf5")
-    dump_vectors(embedder, job, settings, force=False, reporter=SilentReporter())
+    output, words = ("--output", tmp_path / "out.hdf5"), [line.split() for line in LINES]
+    typed = ("embed", text_path, "--segmented", "--unknown", "unk", "--model", bundle_path, *output)
+    assert elmo_zh(*typed).status == 0
+    vectors, tokens, _ = read_dump(tmp_path / "out.hdf5")
     reference = oracle.load_bundle(bundle_path)
-    with h5py.File(tmp_path / "out.hdf5") as file:
-        for number, line in enumerate(LINES):
-            expected = oracle.layer_activations(reference, line.split())
-            assert file[str(number)].shape == expected.shape
-            np.testing.assert_allclose(file[str(number)][()], expected, rtol=0, atol=1e-5)
-            assert [token.decode() for token in file[f"tokens/{number}"][()]] == line.split()
+    assert tokens == words
+    assert_all_close(vectors, [oracle.layer_activations(reference, line) for line in words], 1e-5)
 
 
 def test_perplexity_equals_the_oracle(bundle_path: Path, text_path: Path) -> None:
-    scorer = LineScorer.load(bundle_path, "cpu", segmented=True)
-    figures = evaluate_texts(scorer, [as_text(text_path)], reporter=SilentReporter()).figures()
+    found = elmo_zh("evaluate", text_path, "--segmented", "--model", bundle_path, "--json").result()
     expected = oracle.evaluate(oracle.load_bundle(bundle_path), [line.split() for line in LINES if line])
-    assert figures.num_predictions == expected["num_predictions"]
-    assert figures.oov_rate == pytest.approx(expected["oov_rate"])
-    for name in ("perplexity", "forward_perplexity", "backward_perplexity", "bits_per_character"):
-        assert getattr(figures, name) == pytest.approx(expected[name], rel=1e-4)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
 def test_golden_vectors_in_the_bundle_equal_the_oracle(bundle_path: Path) -> None:

@@ -77,22 +77,6 @@ def test_a_repeated_window_has_its_gradient_once() -> None:
     assert d_kernel.tolist() == [[[2 + 2]], [[2]]]
 
 
-def test_endings_by_hand() -> None:
-    """Two filters wide: cab, ab and the word without characters in five slots, and one word that fills its slots."""
-    a, b, c, padding = 3, 4, 7, 9
-    words = [[c, a, b, padding, padding], [a, b, *[padding] * 3], [padding] * 5, [a, b, c, a, b]]
-    found = find_endings(torch.tensor(words), padding, 2)
-    assert found.characters.tolist() == [a, b, c, padding]
-    A, B, C, PAD, END = range(5)
-    # Nothing; b, _; ab, __; cab, b__; bcab, ab__; abcab, cab__.
-    expected = [[END, END], [B, END], [PAD, END], [A, B], [PAD, PAD], [C, A], [B, PAD]]
-    expected += [[B, C], [A, B], [A, B], [C, A]]
-    assert found.windows.tolist() == expected
-    assert found.shorter.tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
-    assert found.bounds == [1, 3, 5, 7, 9, 11]
-    assert found.words.tolist() == [10, 8, 4, 9]
-
-
 @given(st.lists(st.lists(st.integers(0, PADDING - 1), max_size=SLOTS), min_size=1, max_size=7))
 def test_shortening_an_ending_spells_the_word(words: list[list[int]]) -> None:
     found = find_endings(pad(words), PADDING, WIDEST)

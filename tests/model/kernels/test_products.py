@@ -43,16 +43,6 @@ def test_a_product_is_that_of_float64_rounded(
     torch.testing.assert_close(found.double(), expected, rtol=step, atol=step * 2 + 1e-6 * width)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_product_of_both_directions_is_each_ones(dtype: torch.dtype) -> None:
-    rows, matrix, bias = draw(1, 2, 3, 5, dtype=dtype), draw(2, 2, 5, 7, dtype=dtype), draw(3, 2, 7)
-    for added in (None, bias):
-        found = multiply(rows, pack(matrix, is_packed=False), added, is_packed=False)
-        for d in range(2):
-            of_one = multiply(rows[d], pack(matrix[d], False), None if added is None else added[d], is_packed=False)
-            torch.testing.assert_close(found[d], of_one)
-
-
 @pytest.fixture(params=[False, True])
 def has_instructions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: request.param)

@@ -42,6 +42,7 @@ def test_a_compiled_function_computes_the_same() -> None:
     left, right = torch.arange(3.0), torch.arange(3.0) + 5
     assert scripted(add_twice)(left, right).tolist() == [10, 13, 16]
     assert scripted(add_twice) is scripted(add_twice)
+    assert scripted(add_twice, torch.device("meta")) is add_twice
 
 
 def test_threads_that_ask_at_once_compile_once_and_hear_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,13 +74,6 @@ def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.Monke
         RuntimeWarning, match=r"lacks the TorchScript functions .*no TorchScript here.*computing is slower"
     ):
         assert scripted(nothing) is nothing
-
-
-def test_other_devices_run_plain_python() -> None:
-    def nothing() -> None:
-        pass
-
-    assert scripted(nothing, torch.device("meta")) is nothing
 
 
 def missing(*_: object, **__: object) -> Tensor:
