@@ -191,6 +191,8 @@ def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) 
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),
         (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
+        (["--by", "token"], "--by token writes one row per token into Parquet, but --format is hdf5"),
+        (["--by", "token", "--format", "parquet", "--pool", "mean"], "--by token writes one row per token into Pa"),
     ],
 )
 def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, options: list[str], message: str) -> None:
@@ -208,7 +210,7 @@ def test_parquet_without_its_library(sample_run: SampleRun, source: Path, monkey
 
 def test_learned_weights(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
     weights = source.with_name("mix.json")
-    weights.write_text('{"scalar_parameters": [0.5, -1, 2], "gamma": 0.7}', encoding="utf-8")
+    weights.write_text('{"scalar_parameters": [800.5, 799, 802], "gamma": 0.7}', encoding="utf-8")
     embed(sample_run, source, "--segmented", "--layers", "mix", "--mix-weights", weights)
     vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
     powers = np.exp([0.5, -1, 2])

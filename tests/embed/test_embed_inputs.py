@@ -107,8 +107,7 @@ def test_sentences_keep_the_number_of_their_line(sample_run: SampleRun, paragrap
         pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
     options = {"lines": [], "packed": ["--layout", "packed"]}.get(form, ["--format", form])
     answer = embed(sample_run, paragraphs, "--split-sentences", "--output", "out", "--layers", "top", *options)
-    expected = [0, 0, 0, 1, 2, 3, *[4] * 20]
-    assert read_lines_of_sentences(form, Path("out")) == expected
+    assert read_lines_of_sentences(form, Path("out")) == [0, 0, 0, 1, 2, 3, *[4] * 20]
     assert "--split-sentences" not in answer.stderr
     assert "file.txt: 26 sentences, " in answer.stderr
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import PROJECTION, SampleRun, run_python
+from contract.command_line import PROJECTION, SampleRun
 from contract.dumps import WIDTH, assert_all_close
 from messages import message_of, refusal_of
 from parity import numpy_oracle as oracle
@@ -104,16 +104,9 @@ def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, statefu
     stateful.embed_tokens(SENTENCES[:4])
     saved = stateful.state_arrays()
     width = saved["output_0"].shape[-1]
+    narrow = f"output_0: found of shape (2, 1, 1), expected of shape (2, 1, {width})."
     for wrong, expected in (
-        (
-            {**saved, "output_0": saved["output_0"][..., :1]},
-            f"output_0: found of shape (2, 1, 1), expected of shape (2, 1, {width}).",
-        ),
-        ({**saved, "cell_1": saved["cell_1"][:1]}, "cell_1: found of shape (1, 1, "),
-        (
-            {name: array for name, array in saved.items() if name != "cell_1"},
-            "cell_1: found no such array, expected of shape ",
-        ),
+        ({**saved, "output_0": saved["output_0"][..., :1]}, narrow),
         ({**saved, "cell_2": saved["cell_1"]}, "cell_2: found of shape "),
         ({}, "output_0: found no such array, expected of shape "),
     ):
@@ -201,16 +194,6 @@ def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> 
 def test_weights_that_do_not_fit(embedder: ElmoEmbedder, weights: Any, shape: str) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我"]], layer_weights=weights))
     assert found == f"layer_weights has shape {shape}, expected (3,)."
-
-
-def test_embedding_does_not_wait_for_torchs_compiler(sample_run: SampleRun) -> None:
-    """Importing it takes more than a second, half of what one sentence from the command line takes."""
-    script = (
-        "import sys; from elmo_zh import ElmoEmbedder;"
-        f" ElmoEmbedder.load({str(sample_run.model)!r}).embed_tokens([['苹果']]); print('torch._dynamo' in sys.modules)"
-    )
-    answer = run_python("-c", script, cwd=sample_run.folder)
-    assert answer.stdout == "False\n", answer.stderr
 
 
 def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:

@@ -357,7 +357,10 @@ def as_they_are(items: list[torch.Tensor]) -> list[torch.Tensor]:
 
 # A worker that is not a fork of this process imports torch.
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")
-@pytest.mark.parametrize(("start_method", "num_workers"), [("fork", 2), ("forkserver", 1), ("spawn", 1)])
+@pytest.mark.parametrize(
+    ("start_method", "num_workers"),
+    [("fork", 2), ("spawn", 1), pytest.param("forkserver", 1, marks=pytest.mark.slow)],
+)
 def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str, num_workers: int) -> None:
     embedder = ElmoEmbedder.load(bundles["character"], "cpu")
     expected = embedder.embed(LINES)  # in this process as well, and before

@@ -6,7 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun
 from contract.dumps import SEGMENTED_LINES, embed, write_lines
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
@@ -35,13 +35,6 @@ def test_the_text_of_each_line(sample_run: SampleRun, tmp_path: Path, pool: str)
     for row in rows:
         cut = [row["text"][start:end] for start, end in row["offsets"]]
         assert "".join(cut) == "".join(row["text"].split()) == "".join(row["tokens"])
-
-
-def test_the_text_of_each_sentence(sample_run: SampleRun, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "file.txt", LINES)
-    embed(sample_run, source, *PARQUET, "--pool", "mean", "--split-sentences")
-    found = [(row["line"], row["text"]) for row in rows_of(tmp_path / "file.txt.parquet")]
-    assert found[:3] == [(0, "今天天气很好。"), (0, "我们去公园。"), (1, "")]
 
 
 def test_a_nul_character_is_told_from_none(sample_run: SampleRun, tmp_path: Path) -> None:
@@ -94,14 +87,3 @@ def test_a_long_line_is_stored_once(sample_run: SampleRun, tmp_path: Path) -> No
     table = pyarrow.parquet.read_table(path)
     assert table.nbytes < 2_000_000
     assert table["text"][2499].as_py() == " ".join(words)
-
-
-def test_rows_by_token_go_with_parquet_alone(sample_run: SampleRun, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "file.txt", LINES)
-    for options, found in (
-        (("--by", "token"), "--format is hdf5 and --pool is none"),
-        (("--by", "token", "--format", "parquet", "--pool", "mean"), "--format is parquet and --pool is mean"),
-    ):
-        told = elmo_zh("embed", source, "--model", sample_run.model, *options).only_error(2)
-        assert told.startswith(f"--by token writes one row per token into Parquet, but {found}.")
-    assert list(tmp_path.iterdir()) == [source]

@@ -1,18 +1,15 @@
 """Layers and pooling against sums worked by hand."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from messages import message_of
 
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.embed.reduction import Reduction, load_mix_weights
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model.scalar_mix import ScalarMix
 
 # Two layers, three tokens, two numbers forward and two backward.
 ACTIVATIONS = np.array(
@@ -58,27 +55,13 @@ def test_a_line_without_tokens_is_zeros(pool: str) -> None:
     np.testing.assert_array_equal(Reduction(layers="top", pool=pool).apply(nothing), np.zeros(4))
 
 
-def test_a_mix_is_the_scalar_mix_of_torch(tmp_path: Path) -> None:
-    path = tmp_path / "mix.json"
-    path.write_text(json.dumps({"scalar_parameters": [800, 799.5], "gamma": -1.7}), encoding="utf-8")
-    mix = ScalarMix(2, initial_scalar_parameters=[800, 799.5])
-    mix.gamma.data.fill_(-1.7)
-    found = Reduction(layers="mix", mix_weights=load_mix_weights(path, 2)).apply(ACTIVATIONS)
-    expected = mix([torch.from_numpy(layer) for layer in ACTIVATIONS]).detach().numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
         ("[1, 2]", "expected JSON like"),
         ("{", "is not JSON"),
-        ('{"gamma": 1}', "expected JSON like"),
         ('{"scalar_parameters": [1, 2, 3]}', "3 scalar_parameters for a model of 2 layers"),
-        (
-            '{"scalar_parameters": [1, 1' + "0" * 400 + "]}",
-            "000 is not a finite number",
-        ),
+        ('{"scalar_parameters": [1, 1' + "0" * 400 + "]}", "000 is not a finite number"),
         ("[" * 200_000, "is not JSON (it is nested too deep)"),
         ('{"scalar_parameters": [1, NaN]}', "nan is not a finite number"),
         ('{"scalar_parameters": [1, "2"]}', "'2' is not a finite number"),

@@ -14,13 +14,8 @@ from elmo_zh.errors import ElmoZhError
 WORDS = ("我", "吃", "苹", "果", "。", "今天", "天气")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bundles") / "model"
-    return write_model(path, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
-
-
-def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
+def test_what_the_interpreter_shows(by_character: Path, tmp_path: Path) -> None:
+    folder = by_character
     embedder = ElmoEmbedder.load(folder, "cpu")
     [sentence] = embedder.embed(["我吃"], return_tokens=True)
     assert repr(sentence) == "EmbeddedSentence(tokens=['我', '吃'])"
@@ -31,21 +26,21 @@ def test_what_the_interpreter_shows(folder: Path, tmp_path: Path) -> None:
     assert repr(word2vec) == f"<Word2Vec of {len(WORDS) + 3} tokens: dimension {word2vec.dimension}>"
 
 
-def test_a_device_of_torch(folder: Path) -> None:
-    ElmoEmbedder.load(folder, torch.device("cpu"))  # type: ignore[arg-type]
+def test_a_device_of_torch(by_character: Path) -> None:
+    ElmoEmbedder.load(by_character, torch.device("cpu"))  # type: ignore[arg-type]
     for load in (ElmoEmbedder.load, LineScorer.load):
         for device in ("cuda:0", "gpu", None):
             expected = f"device {device}: expected auto, cpu or cuda."
-            assert message_of(ElmoZhError, lambda load=load, device=device: load(folder, device)) == expected
+            assert message_of(ElmoZhError, lambda load=load, device=device: load(by_character, device)) == expected
 
 
 @pytest.mark.parametrize(
     ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
 )
-def test_no_cuda(folder: Path, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cuda(by_character: Path, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for Python too: it names no option of the command line."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", build)
-    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(folder, "cuda")) == (
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(by_character, "cuda")) == (
         f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
     )

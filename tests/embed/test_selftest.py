@@ -85,19 +85,13 @@ def test_the_trained_model_passes(sample_run: SampleRun) -> None:
     frequent = [word for word in words[3:] if word.isalpha()][:8]
     assert [line.split(" ~ ")[0] for _, line in neighbours] == frequent
     assert all(len(line.split(" ~ ")[1].split(" ")) == 5 for _, line in neighbours)
-
-
-def test_json(sample_run: SampleRun) -> None:
-    answer = elmo_zh("selftest", sample_run.model, "--json", "--device", "cpu")
-    result = answer.result()
+    result = elmo_zh("selftest", sample_run.model, "--json", "--device", "cpu").result()
     assert list(result) == ["passed", "checks", "neighbours", "model"]
     assert result["passed"] is True
-    assert [list(check) for check in result["checks"]] == [["name", "passed", "found"]] * len(ALL)
-    assert [check["name"] for check in result["checks"]] == ALL
-    assert all(check["passed"] is True for check in result["checks"])
+    assert [(*check,) for check in result["checks"]] == [("name", "passed", "found")] * len(ALL)
+    assert [(check["name"], check["passed"]) for check in result["checks"]] == [(name, True) for name in ALL]
     assert len(result["neighbours"]) == 8  # once, since the softmax is tied
     assert all(list(entry) == ["table", "word", "neighbours"] for entry in result["neighbours"])
-    assert all(len(entry["neighbours"]) == 5 for entry in result["neighbours"])
 
 
 def test_json_of_a_model_that_fails(model: Path) -> None:
@@ -108,7 +102,6 @@ def test_json_of_a_model_that_fails(model: Path) -> None:
     result = json.loads(answer.stdout)
     assert result["passed"] is False
     assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
-    assert answer.errors == [f"Error: {model} fails these checks: {STORED}. Export or copy the bundle again."]
 
 
 def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:
@@ -117,27 +110,19 @@ def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:
     sign(model)
 
 
-@pytest.mark.parametrize("line", [0, 1, 2])
-def test_stored_vectors_that_were_altered(model: Path, line: int) -> None:
-    change_stored_vectors(model, -0.003, line)
-    answer = elmo_zh("selftest", model)
-    assert failed_checks(answer) == [STORED]
-    # Where numbers are above 1, a share of the largest.
-    with h5py.File(model / "golden.hdf5") as file:
-        share = 0.003 / max(1, np.abs(file[str(line)][()]).max())
-    assert answer.stdout.splitlines()[1].endswith(f"largest difference {share:.1e}")
-
-
 @pytest.mark.parametrize(
     ("amount", "line", "failed"),
     # Whichever sentence it is: max() of Python passes over NaN unless it comes first.
-    [(0.000002, 2, []), *((np.nan, line, [STORED]) for line in (0, 1, 2))],
+    [(0.000002, 2, []), (-0.003, 1, [STORED]), *((np.nan, line, [STORED]) for line in (0, 2))],
 )
-def test_stored_vectors_within_rounding_and_none_at_all(
-    model: Path, amount: float, line: int, failed: list[str]
-) -> None:
+def test_stored_vectors_that_were_altered(model: Path, amount: float, line: int, failed: list[str]) -> None:
     change_stored_vectors(model, amount, line)
-    assert failed_checks(elmo_zh("selftest", model)) == failed
+    answer = elmo_zh("selftest", model)
+    assert failed_checks(answer) == failed
+    # Where numbers are above 1, a share of the largest.
+    with h5py.File(model / "golden.hdf5") as file:
+        share = 0.003 / max(1, np.abs(file["1"][()]).max())
+    assert answer.stdout.splitlines()[1].endswith(f"largest difference {share:.1e}") == (amount == -0.003)
 
 
 def test_stored_vectors_of_another_shape(model: Path) -> None:
@@ -149,14 +134,9 @@ def test_stored_vectors_of_another_shape(model: Path) -> None:
     assert failed_checks(elmo_zh("selftest", model)) == [STORED]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [f"RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/{part}" for d in (0, 1) for i, part in ((0, "W_0"), (1, "B"))]
-    + ["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"],
-)
-def test_weights_that_were_altered(model: Path, name: str) -> None:
+def test_weights_that_were_altered(model: Path) -> None:
     with h5py.File(model / "weights.hdf5", "a") as file:
-        file[name][...] *= 1.01
+        file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"][...] *= 1.01
     sign(model)
     assert failed_checks(elmo_zh("selftest", model)) == [STORED]
 
@@ -321,8 +301,7 @@ def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
     assert lines[0] == f"skip   {TOKENS}: the bundle does not say how its training text was segmented"
     assert lines[5:] == [f"skip   {TABLES}: the model has no vocabulary"]
     result = elmo_zh("selftest", tmp_path / "model", "--json").result()
-    assert result["neighbours"] == []
-    assert result["passed"] is True
+    assert (result["neighbours"], result["passed"]) == ([], True)
     assert [check["name"] for check in result["checks"] if check["passed"] is None] == [TOKENS, TABLES]
 
 
@@ -382,14 +361,12 @@ STRINGS = h5py.string_dtype()
 # What is removed, and what takes its place.
 DAMAGES: dict[str, tuple[str, Callable[[h5py.File], object]]] = {
     "no tokens": ("tokens", lambda file: None),
-    "no vectors": ("1", lambda file: None),
     "no texts": ("texts", lambda file: None),
     "no tolerance": ("", lambda file: file.attrs.pop("tolerance")),
     "a sentence without a number": ("", lambda file: file.move("tokens/0", "tokens/first")),
     "no sentences": ("tokens", lambda file: file.create_group("tokens")),
     "an empty sentence": ("tokens/0", lambda file: file.create_dataset("tokens/0", data=[], dtype=STRINGS)),
     "linked vectors": ("1", lambda file: file.update({"1": h5py.ExternalLink("weights.hdf5", "embedding")})),
-    "linked tokens": ("tokens", lambda file: file.update(tokens=h5py.ExternalLink("other.hdf5", "tokens"))),
     "vectors elsewhere": (
         "1",
         lambda file: file.create_dataset("1", (3, 5, 8), np.float32, external=[("weights.hdf5", 0, 480)]),
@@ -415,12 +392,6 @@ def test_stored_sentences_that_are_damaged(model: Path, damage: str) -> None:
     sign(model)
     answer = elmo_zh("selftest", model)
     assert answer.only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
-
-
-def test_a_file_of_stored_sentences_that_is_no_hdf5(model: Path) -> None:
-    (model / "golden.hdf5").write_bytes(b"none")
-    sign(model)
-    assert elmo_zh("selftest", model).only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
 
 
 # The neighbours

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from messages import refusal_of
 
-import elmo_zh
 from elmo_zh import align_to_characters, pool_spans
-from elmo_zh.text.alignment import TokenisedLine
 
 # Three tokens in a line of 7 characters: the first and the second meet in character 2; nothing is in 4 and 6.
 OFFSETS = np.array([(0, 3), (2, 4), (5, 6)], np.int32)
@@ -43,9 +41,7 @@ def test_every_layer_is_aligned_alike(method: str) -> None:
 @pytest.mark.parametrize("method", ["spread", "first"])
 def test_lines_and_tokens_without_characters(method: str) -> None:
     no_tokens = np.zeros((3, 0, 2), np.float32)
-    assert (
-        align_to_characters(no_tokens, np.zeros((0, 2), np.int32), 5, method).tolist() == np.zeros((3, 5, 2)).tolist()
-    )
+    assert not align_to_characters(no_tokens, np.zeros((0, 2), np.int32), 5, method).any()
     assert align_to_characters(no_tokens, [], 0, method).shape == (3, 0, 2)
     # As other tokenisers mark the tokens that they add.
     found = align_to_characters(VECTORS, [(0, 0), (0, 1), (1, 1)], 1, method)
@@ -107,11 +103,6 @@ ALIGN = align_to_characters
         (ALIGN, {"offsets": OFFSETS.T}, "offsets have shape (2, 3), expected (n, 2)"),
         (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64, expected integers"),
         (ALIGN, {"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2), expected 0 <= start <= end"),
-        (
-            align_to_characters,
-            {"offsets": [(-1, 1), (2, 3), (4, 5)]},
-            "offsets hold (-1, 1), expected 0 <= start <= end",
-        ),
         (ALIGN, {"num_characters": 5}, "offsets reach character 6, but the line has 5"),
         (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2), expected (n, d) or (layers, n, d)"),
         (pool_spans, {"offsets": OFFSETS[:1]}, "1 offsets do not fit the vectors of 3 tokens"),
@@ -123,10 +114,3 @@ ALIGN = align_to_characters
 def test_what_does_not_fit_is_told(function: Callable[..., object], changes: dict[str, Any], message: str) -> None:
     arguments = {"vectors": VECTORS, "offsets": OFFSETS, **GIVEN[function], **changes}
     assert refusal_of(ValueError, lambda: function(**arguments)) == message
-
-
-def test_tokens_that_know_their_places_need_nothing_more() -> None:
-    line = TokenisedLine(["我", "在", "北京大学"], np.array([(0, 1), (1, 2), (2, 6)], np.int32))
-    characters = align_to_characters(VECTORS, line.offsets, 6)
-    assert pool_spans(VECTORS, line.offsets, [(2, 6)]).tolist() == characters[2:3].tolist() == [[5, 50]]
-    assert {"align_to_characters", "pool_spans"} <= set(elmo_zh.__all__)

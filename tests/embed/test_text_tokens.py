@@ -13,12 +13,11 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Stamp, find_sources
-from elmo_zh.embed import dump, text_tokens
+from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.vocabulary import vocabulary
 
 
 @pytest.fixture
@@ -53,22 +52,6 @@ def test_a_text_that_cannot_be_read_leaves_nothing(embedder: ElmoEmbedder, token
     told = message_of(CorpusError, lambda: write(embedder, tokens, path))
     assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
     assert not tokens.folder.path.exists()
-
-
-def test_unknown_words_are_counted_in_bounded_memory(
-    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_tokens, "PART_LINES", 1)
-    monkeypatch.setattr(vocabulary, "MAX_WORDS", 100)
-    lines = [
-        " ".join(["often"] * 3 + ["我"] + [str(number) for number in range(start, start + 50)])
-        for start in range(1000, 4000, 50)
-    ]
-    write(embedder, tokens, write_lines(tmp_path / "file.txt", lines))
-    counts = dump._count_unknown_words(tokens.blocks())
-    assert counts.most_common(1) == [("often", 180)]
-    assert len(counts) <= 100
-    assert "我" not in counts
 
 
 def test_rows_know_their_sentence_and_the_columns_of_their_record(

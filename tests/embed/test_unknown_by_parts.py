@@ -4,23 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_bundles import TOKENS, write_model
 
 from elmo_zh import Elmo, ElmoEmbedder, UnknownWordsWarning
-from elmo_zh.config import TextConfig
 from elmo_zh.embed.text_tokens import known_parts
 from elmo_zh.sklearn import ElmoVectorizer
 
 WORDS = ("我们", "说", "今天", "天气", "很", "好")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bundles") / "model"
-    return write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
-
-
-def test_python_calls_agree(model: Path) -> None:
+def test_python_calls_agree(by_character: Path) -> None:
+    model = by_character
     sentence, unknown = ["今天", "很好", "说"], [["今天", "很好", "说"]]
     [expected] = ElmoEmbedder.load(model, "cpu", unknown="backoff").embed_tokens(unknown)
     embedder = ElmoEmbedder.load(model, "cpu")
@@ -36,14 +29,14 @@ def test_python_calls_agree(model: Path) -> None:
     np.testing.assert_array_equal(cached, expected[0][[1, 2, 1], :half])
 
 
-def test_known_parts(model: Path) -> None:
-    embedder = ElmoEmbedder.load(model, "cpu")
+def test_known_parts(by_character: Path) -> None:
+    embedder = ElmoEmbedder.load(by_character, "cpu")
     assert [known_parts(embedder, word) for word in ("很好", "好桃", "桃", "今天")] == [["很", "好"], ["好"], [], []]
-    assert known_parts(ElmoEmbedder.load(model, "cpu", unknown="unk"), "很好") == []
+    assert known_parts(ElmoEmbedder.load(by_character, "cpu", unknown="unk"), "很好") == []
 
 
 @pytest.mark.parametrize(("unknown", "is_said"), [("auto", True), ("unk", False)])
-def test_the_warning_says_so(model: Path, unknown: str, is_said: bool) -> None:
+def test_the_warning_says_so(by_character: Path, unknown: str, is_said: bool) -> None:
     with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary") as told:
-        ElmoEmbedder.load(model, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
+        ElmoEmbedder.load(by_character, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
     assert ("are read as the known words in them" in str(told[0].message)) == is_said
