@@ -37,10 +37,7 @@ def named_causes(reasons: list[str]) -> set[str]:
         (replace(FITTING, skip_connections=False), {"AllenNLP": {SKIP}, "pytorch-fast-elmo": {SKIP}}),
         (replace(FITTING, characters=replace(CHARACTERS, num_slots=49)), {"AllenNLP": {SLOTS}}),
         (replace(FITTING, characters=replace(CHARACTERS, num_slots=51)), {"AllenNLP": {SLOTS}}),
-        (
-            replace(FITTING, cell_dim=7),
-            {"AllenNLP": {PROJECTION, CELL}, "pytorch-fast-elmo": {PROJECTION, CELL}},
-        ),
+        (replace(FITTING, cell_dim=7), {"AllenNLP": {PROJECTION, CELL}, "pytorch-fast-elmo": {PROJECTION, CELL}}),
         (replace(FITTING, cell_dim=8), {}),
         (replace(FITTING, projection_dim=11), {"AllenNLP": {PROJECTION}, "pytorch-fast-elmo": {PROJECTION}}),
         (replace(FITTING, projection_dim=12), {"bilm-tf": {FILTERS}, "simple_elmo": {FILTERS}}),
@@ -55,17 +52,6 @@ def named_causes(reasons: list[str]) -> set[str]:
         (
             replace(TOKENS, cell_dim=7, skip_connections=False),
             {"AllenNLP": {MODE}, "simple_elmo": {MODE}, "pytorch-fast-elmo": {PROJECTION, CELL, SKIP}},
-        ),
-        # Several at once.
-        (
-            replace(
-                FITTING,
-                cell_dim=11,
-                projection_dim=11,
-                skip_connections=False,
-                characters=replace(CHARACTERS, num_slots=53),
-            ),
-            {"AllenNLP": {PROJECTION, CELL, SKIP, SLOTS}, "pytorch-fast-elmo": {PROJECTION, CELL, SKIP}},
         ),
     ],
 )

@@ -35,7 +35,7 @@ CHARACTERS = replace(
         num_characters=261,
         num_slots=17,
         embedding_dim=5,
-        filters=((1, 2), (2, 3), (11, 19)),
+        filters=((1, 2), (2, 3), (17, 19)),
         num_highways=2,
         activation="tanh",
     ),
@@ -125,7 +125,6 @@ MALFORMED: list[tuple[str, Any, str]] = [
         for name in ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
     ),
     ("lstm", [], "lstm is missing or not an object"),
-    ("lstm", None, "lstm is missing or not an object"),
     ("lstm.n_layers", 1001, f"n_layers is 1001, {WHOLE} 1000"),
     *(
         ("lstm.use_skip_connections", value, f"use_skip_connections is {value!r}, expected true or false")
@@ -133,42 +132,30 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ),
     ("lstm.projection_dim", 14, "projection_dim 14 is above dim 13"),
     ("n_tokens_vocab", 43, "n_tokens_vocab is 43, but the vocabulary has 41 lines"),
-    ("char_cnn", "yes", "char_cnn is missing or not an object"),
     ("char_cnn", None, "char_cnn is missing or not an object"),
-    ("char_cnn.embedding", GONE, "embedding is missing or not an object"),
     ("char_cnn.embedding", 5, "embedding is missing or not an object"),
     ("char_cnn.embedding.dim", 0, f"dim is 0, {WHOLE} 1000000000"),
-    ("char_cnn.filters", GONE, NO_FILTERS),
-    ("char_cnn.filters", None, NO_FILTERS),
-    ("char_cnn.filters", [], NO_FILTERS),
-    ("char_cnn.filters", {"1": 2}, NO_FILTERS),
-    ("char_cnn.filters", [[1, 2]] * 1001, NO_FILTERS),
-    ("char_cnn.filters", [[1, 2], 3], "filters holds 3, expected [width, number]"),
-    ("char_cnn.filters", [[1, 2, 3]], "filters holds [1, 2, 3], expected [width, number]"),
-    ("char_cnn.filters", [[1]], "filters holds [1], expected [width, number]"),
-    ("char_cnn.filters", ["12"], "filters holds '12', expected [width, number]"),
+    *(("char_cnn.filters", value, NO_FILTERS) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001)),
+    *(
+        ("char_cnn.filters", [[1, 2], value], f"filters holds {value!r}, expected [width, number]")
+        for value in (3, [1, 2, 3], [1], "12")
+    ),
     ("char_cnn.filters", [[0, 2]], f"width of a filter is 0, {WHOLE} 17"),
     # A window wider than a word's slots would never stand anywhere.
     ("char_cnn.filters", [[18, 2]], f"width of a filter is 18, {WHOLE} 17"),
     ("char_cnn.filters", [[1.0, 2]], f"width of a filter is 1.0, {WHOLE} 17"),
-    ("char_cnn.filters", [[None, 2]], f"width of a filter is None, {WHOLE} 17"),
-    ("char_cnn.filters", [[1, 0]], f"number of filters is 0, {WHOLE} 1000000000"),
-    ("char_cnn.filters", [[1, True]], f"number of filters is True, {WHOLE} 1000000000"),
     ("char_cnn.filters", [[1, 10**10]], f"number of filters is 10000000000, {WHOLE} 1000000000"),
-    ("char_cnn.n_characters", 263, "n_characters is 263, expected 262"),
-    ("char_cnn.n_characters", 260, "n_characters is 260, expected 262"),
+    *(("char_cnn.n_characters", value, f"n_characters is {value}, expected 262") for value in (260, 263)),
     ("char_cnn.n_characters", "262", f"n_characters is '262', {WHOLE} 1000000000"),
     ("char_cnn.activation", GONE, "activation is None, expected relu or tanh"),
-    ("char_cnn.activation", "gelu", "activation is 'gelu', expected relu or tanh"),
     ("char_cnn.activation", ["relu"], "activation is ['relu'], expected relu or tanh"),
-    ("char_cnn.activation", None, "activation is None, expected relu or tanh"),
     (SLOTS, GONE, "max_characters_per_token is missing"),
     (SLOTS, 2, "max_characters_per_token is 2, which leaves no room beside a word's two marks"),
     (SLOTS, 10_001, f"max_characters_per_token is 10001, {WHOLE} 10000"),
-    (SLOTS, 50.0, f"max_characters_per_token is 50.0, {WHOLE} 10000"),
-    ("char_cnn.n_highway", -1, "n_highway is -1, expected a whole number from 0 to 1000"),
-    ("char_cnn.n_highway", 1001, "n_highway is 1001, expected a whole number from 0 to 1000"),
-    ("char_cnn.n_highway", True, "n_highway is True, expected a whole number from 0 to 1000"),
+    *(
+        ("char_cnn.n_highway", value, f"n_highway is {value}, expected a whole number from 0 to 1000")
+        for value in (-1, 1001, True)
+    ),
 ]
 
 
@@ -202,25 +189,12 @@ def test_rows_of_the_vocabulary_are_a_whole_number(num_tokens: int | None, value
     assert refusal(CHARACTERS, lambda options: assign(options, "n_tokens_vocab", value), num_tokens) == expected
 
 
-def test_filters_as_wide_as_the_slots_are_fine() -> None:
-    options = written(CHARACTERS)
-    options["char_cnn"]["filters"] = [[17, 1]]
-    characters = parse_shape(options, PATH, V).characters
-    assert characters is not None
-    assert characters.filters == ((17, 1),)
-
-
 NO_JSON = {
     "empty": b"",
-    "cut off": b"{",
-    "TOML": b"lstm = 1",
     "too much": b'{"lstm": {}}}',
-    "UTF-16": b"\xff\xfe{}",
     "GB18030": "模型".encode("gb18030"),
     "long number": b'{"n": 1' + b"0" * 5000 + b"}",
     "deep": b'{"a": ' + b"[" * 100_000,
-    "deep list": b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "deep object": b'{"a": ' * 100_000,
 }
 
 
@@ -233,7 +207,7 @@ def test_what_is_no_json(tmp_path: Path, kind: str) -> None:
     assert len(message) < 500
 
 
-@pytest.mark.parametrize("content", ["[]", '["lstm"]', '"lstm"', "1", "null", "true"])
+@pytest.mark.parametrize("content", ['["lstm"]', '"lstm"', "null"])
 def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
     path = tmp_path / "options.json"
     path.write_text(content, encoding="utf-8")
@@ -246,15 +220,7 @@ def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
     path = tmp_path / "options.json"
     if is_folder:
         path.mkdir()
-    message = message_of(BundleError, lambda: load_options(path))
-    assert message == f"{path} is missing. Copy the model again, or name the right file."
-
-
-def test_an_infinite_clip_in_a_file(tmp_path: Path) -> None:
-    """Infinity is no JSON, but Python reads it; so does it read a number that is too large for a float."""
-    path = tmp_path / "options.json"
-    for spelled in ("Infinity", "1e999"):
-        text = json.dumps(written(TOKENS)).replace('"cell_clip": 2.5', f'"cell_clip": {spelled}')
-        path.write_text(text, encoding="utf-8")
-        message = message_of(BundleError, lambda: parse_shape(load_options(path), path, V))
-        assert message.startswith(f"{path}: cell_clip is inf, expected null or a number from 0 to 1000000000.")
+    assert (
+        message_of(BundleError, lambda: load_options(path))
+        == f"{path} is missing. Copy the model again, or name the right file."
+    )

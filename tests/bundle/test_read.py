@@ -44,7 +44,6 @@ def test_content_that_is_no_description(bundle: Path, content: bytes, problem: s
         ({"mode": [LONG]}, "is damaged (mode is not text)"),
         ({"carry_state": LONG}, "is damaged (carry_state is not true or false)"),
         ({"digests": LONG}, "is damaged (digests is not an object)"),
-        ({"origin": LONG}, "is damaged (origin is not an object)"),
         ({"text": LONG}, "is damaged (text is not an object or null)"),
         ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this elmo-zh reads format"),
     ],

@@ -18,30 +18,17 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "unable to open file <model.safetensors> in read-only mode: Input/output error (5)",
-        "unable to mmap 144 bytes from file <model.safetensors>: Input/output error (5)",
-    ],
-)
-def test_an_error_of_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_error_of_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So torch tells it: found by letting every call of a training fail."""
+    told = ["unable to mmap 144 bytes from file <model.safetensors>: Input/output error (5)", "a bug"]
 
     def fail(_: Path) -> None:
-        raise RuntimeError(text)
+        raise RuntimeError(told.pop(0))
 
     monkeypatch.setattr("elmo_zh.bundle.weights.load_file", fail)
     with pytest.raises(OSError, match="Input/output error") as raised:
         load_tensors(path)
     assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(path))
-
-
-def test_other_errors_stay(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Path) -> None:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr("elmo_zh.bundle.weights.load_file", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         load_tensors(path)
 

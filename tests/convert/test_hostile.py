@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import shutil
-import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -95,10 +94,8 @@ def change_options(folder: Path, change: Callable[[dict[str, Any]], object]) -> 
 @pytest.mark.parametrize(
     ("section", "values"),
     [
-        ("lstm", {"dim": LARGE}),
         ("lstm", {"dim": LARGE, "projection_dim": LARGE}),
         ("lstm", {"n_layers": 1000}),
-        ("char_cnn", {"embedding": {"dim": LARGE}}),
         ("char_cnn", {"filters": [[1, LARGE]] * 1000}),
         ("char_cnn", {"n_highway": 1000}),
     ],
@@ -302,11 +299,15 @@ def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes
     assert len(found) < 1000
 
 
-def test_a_packed_vocabulary_that_is_cut_off(token_source: Path, out: Path) -> None:
+def test_a_packed_vocabulary_that_is_cut_off_or_grows(token_source: Path, out: Path) -> None:
     path = token_source / "vocab.data"
-    (token_source / "vocab.txt.gz").write_bytes(gzip.compress(path.read_bytes())[:-11])
+    packed, content = token_source / "vocab.txt.gz", path.read_bytes()
     path.unlink()
-    assert refused(token_source, out).startswith(f"{token_source / 'vocab.txt.gz'} is damaged or truncated (")
+    packed.write_bytes(gzip.compress(content)[:-11])
+    assert refused(token_source, out).startswith(f"{packed} is damaged or truncated (")
+    packed.write_bytes(gzip.compress(content + b"x" * 30_000_000))
+    told = "would expand to more than 50 times its size, which no word list needs. It is not safe."
+    assert refused(token_source, out) == f"{packed} {told}"
 
 
 # Archives
@@ -325,14 +326,10 @@ def zip_source(folder: Path, change: Callable[[zipfile.ZipFile], object] = lambd
         "../options.json",
         "../../../../../../../../tmp/evil.json",
         "model/../../evil.txt",
-        "/evil.json",
         "/etc/evil.json",
-        "..\\evil.json",
         "model\\evil.json",
         "C:\\evil.json",
-        "..",
         "model/..",
-        "../evil.py",
     ],
 )
 def test_names_that_lead_out_of_the_archive(source: Path, out: Path, tmp_path: Path, name: str) -> None:
@@ -413,61 +410,27 @@ def test_an_archive_cut_off(source: Path, out: Path, share: float) -> None:
     assert refused(path, out).startswith(str(path))
 
 
-def change_entry(path: Path, name: str, change: Callable[[bytearray, int, int], None]) -> None:
-    """Change an archive's bytes, given where the local and the central header of one file stand."""
-    content = bytearray(path.read_bytes())
-    with zipfile.ZipFile(path) as archive:
-        local = archive.getinfo(name).header_offset
-    central = content.index(b"PK\x01\x02")
-    while content[central + 46 : central + 46 + len(name)] != name.encode():
-        central = content.index(b"PK\x01\x02", central + 1)
-    change(content, local, central)
-    path.write_bytes(content)
+# Which bits of a file are turned, from the beginning of its local header, its central header or its packed content.
+DAMAGES: dict[str, list[tuple[str, int, bytes]]] = {
+    "encrypted": [("local", 6, b"\1"), ("central", 8, b"\1")],
+    "unknown method": [("local", 8, b"\x6a"), ("central", 10, b"\x6a")],
+    "damaged content": [("content", 0, b"\xff" * 20)],
+    "damaged checksum": [("central", 16, b"\1")],
+    "another size": [("central", 24, b"\xff")],
+    "another name": [("local", 30, b"\1")],
+}
 
 
-def encrypt(content: bytearray, local: int, central: int) -> None:
-    content[local + 6] |= 1
-    content[central + 8] |= 1
-
-
-def use_unknown_method(content: bytearray, local: int, central: int) -> None:
-    content[local + 8] = content[central + 10] = 98
-
-
-def damage_packed_bytes(content: bytearray, local: int, central: int) -> None:
-    name_length, extra_length = struct.unpack_from("<HH", content, local + 26)
-    start = local + 30 + name_length + extra_length
-    content[start : start + 20] = b"\xff" * 20
-
-
-def damage_checksum(content: bytearray, local: int, central: int) -> None:
-    content[central + 16] ^= 1
-
-
-def claim_less(content: bytearray, local: int, central: int) -> None:
-    struct.pack_into("<I", content, central + 24, 11)
-
-
-def claim_another_name(content: bytearray, local: int, central: int) -> None:
-    content[local + 30] ^= 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        encrypt,
-        use_unknown_method,
-        damage_packed_bytes,
-        damage_checksum,
-        claim_less,
-        claim_another_name,
-    ],
-)
-def test_an_archive_with_a_file_that_cannot_be_unpacked(
-    source: Path, out: Path, change: Callable[[bytearray, int, int], None]
-) -> None:
-    path = zip_source(source)
-    change_entry(path, "model/weights.hdf5", change)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_archive_with_a_file_that_cannot_be_unpacked(source: Path, out: Path, damage: str) -> None:
+    path, name = zip_source(source), b"model/weights.hdf5"
+    archive = bytearray(path.read_bytes())
+    local, central = archive.index(name) - 30, archive.rindex(name) - 46
+    places = {"local": local, "central": central, "content": local + 30 + len(name)}
+    for start, offset, bits in DAMAGES[damage]:
+        for number, each in enumerate(bits, places[start] + offset):
+            archive[number] ^= each
+    path.write_bytes(archive)
     assert zipfile.is_zipfile(path)
     assert refused(path, out).startswith(f"{path} cannot be unpacked (")
 

@@ -19,10 +19,8 @@ TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
 TOLERANCE = 2e-6
 SENTENCE_FILES = {"allennlp_skip": "sentences.json", "bilm_no_skip": "lm_embeddings_sentences.json"}
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.skipif(not TEST_DATA, reason="set ELMO_ZH_TEST_DATA to the folder that holds golden/"),
-]
+needs_golden = pytest.mark.skipif(not TEST_DATA, reason="set ELMO_ZH_TEST_DATA to the folder that holds golden/")
+pytestmark = [pytest.mark.interop, needs_golden]
 
 
 def golden_dir(model: str) -> Path:
