@@ -1,6 +1,5 @@
 """Copying a bundle's weights into a model with other words: rows by word, everything else unchanged."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from messages import Heard, message_of
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import adopt_bundle, model_settings, require_same_model, require_same_text
 from elmo_zh.bundle.write import write_bundle
-from elmo_zh.config import Config, ModelConfig, TextConfig, TrainConfig, VocabConfig
-from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
+from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
@@ -174,13 +173,6 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
     assert message.startswith(f"{tmp_path / 'bundle'} is a model of ELMoForManyLangs")
 
 
-def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
-    bundle = write(tmp_path / "bundle", drawn_model(TIED, OLD, seed=3))
-    config = Config(train=TrainConfig(train_embeddings=False))
-    message = message_of(ConfigError, lambda: adopt_bundle(config, bundle.path, {}, (), SilentReporter()))
-    assert message.startswith("train.train_embeddings = false needs model.tie_softmax = false")
-
-
 def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
     config = Config(vocab=VocabConfig(init=str(bundle.path)))
@@ -211,6 +203,11 @@ def test_text_prepared_as_the_bundles(tmp_path: Path) -> None:
     require_same_text(bundle, prepared(heldout_share=0.5), listener)
     require_same_text(bundle, {}, listener)
     assert listener.warnings == []
+    unknown = write(tmp_path / "unknown", drawn_model(TOKEN, OLD, seed=3), text=None)
+    assert unknown.info["segmenter"] is None
+    require_same_text(unknown, prepared(), listener)
+    (warning,) = listener.warnings
+    assert warning.startswith(f"{unknown.path} does not say how its training text was segmented.")
 
 
 def test_a_new_run_takes_the_text_settings_of_the_bundle(tmp_path: Path) -> None:
@@ -257,12 +254,3 @@ def test_another_version_of_the_segmenter_or_another_user_dictionary_is_refused(
     bundle.info["segmenter"] = segmenter
     message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))
     assert message.endswith(f" with: --set text.user_dictionary={bundle.path / 'user_dictionary.txt'}")
-
-
-def test_text_prepared_nobody_knows_how_is_a_warning(tmp_path: Path) -> None:
-    bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), text=None)
-    assert json.loads((bundle.path / "bundle.json").read_text(encoding="utf-8"))["segmenter"] is None
-    listener = Heard()
-    require_same_text(bundle, prepared(), listener)
-    (warning,) = listener.warnings
-    assert warning.startswith(f"{bundle.path} does not say how its training text was segmented.")

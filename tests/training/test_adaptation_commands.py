@@ -12,13 +12,13 @@ from contract.command_line import (
     PROJECTION,
     ROOT,
     STEP_TOKENS,
+    Answer,
     SampleRun,
     checkpoint_steps,
     contents_alone,
     elmo_zh,
     metrics_lines,
     record_of,
-    remove_training,
     require_same_checkpoint,
     settings,
 )
@@ -29,6 +29,7 @@ from elmo_zh import Word2Vec
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import named_parameters
 from elmo_zh.run.files import file_digest
+from elmo_zh.training import train_run
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 
@@ -77,6 +78,22 @@ def encoded(weather: Path, sample_run: SampleRun, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def encoded_run(encoded: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(encoded, tmp_path / "encoded"))
+
+
+@pytest.fixture(scope="module")
+def adapted(encoded: Path, sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
+    """The run of other text trained from the model, and what was told."""
+    run = Path(shutil.copytree(encoded, tmp_path_factory.mktemp("adapted") / "run"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_run, "can_draw", lambda: False)
+        answer = elmo_zh("train", "--run", run, "--init", sample_run.model, "--json")
+    assert elmo_zh("export", "--run", run).status == 0
+    return run, answer
+
+
+@pytest.fixture
+def adapted_run(adapted: tuple[Path, Answer], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(adapted[0], tmp_path / "adapted"))
 
 
 def words_of(folder: Path) -> list[str]:
@@ -205,13 +222,11 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
             "No word of {path} occurs in {run}/segmented. Does it have one word a line, in the same language,",
         ),
         ("<S>\n", "{path} contains no words. Give a file with one word a line."),
-        (None, "{path} is missing. Check the path."),
     ],
 )
-def test_files_that_give_no_words(segmented_run: Path, tmp_path: Path, content: str | None, problem: str) -> None:
+def test_files_that_give_no_words(segmented_run: Path, tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / "words.txt"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
+    path.write_text(content, encoding="utf-8")
     told = elmo_zh("vocab", "--run", segmented_run, "--from", path).only_error()
     assert told.startswith(problem.format(path=path, run=segmented_run))
 
@@ -222,32 +237,19 @@ def test_a_model_and_a_file_cannot_both_say_which_words(segmented_run: Path, bas
     assert "--init and --from both determine the words of the vocabulary" in answer.stderr
 
 
-@pytest.mark.parametrize("command", ["vocab", "train"])
-def test_what_is_no_model(encoded_run: Path, tmp_path: Path, command: str) -> None:
-    none = tmp_path / "none"
-    expected = f"{none.name} does not exist. Train a model: elmo-zh pipeline my-texts/ --run runs/my-texts"
-    assert elmo_zh(command, "--run", encoded_run, "--init", none).only_error() == expected
-    shutil.rmtree(encoded_run / "stages")
-    assert elmo_zh(command, "--run", encoded_run, *settings(f"{command}.init={none}")).only_error() == expected
-
-
-@pytest.mark.parametrize("command", ["vocab", "train", "pipeline"])
-def test_a_misspelt_model_in_a_setting_of_a_run_that_has_used_one(
-    encoded_run: Path, base: Path, tmp_path: Path, weather: Path, command: str
-) -> None:
+def test_a_misspelt_model_in_a_setting_of_a_run_that_has_used_one(adapted_run: Path, base: Path, weather: Path) -> None:
     """The run no longer needs the model that it has used, but it cannot have used another one that is missing."""
-    for stage in ("vocab", "train"):
-        assert elmo_zh(stage, "--run", encoded_run, "--init", base).status == 0
+    corpus = weather.parent / "weather.txt"
     shutil.rmtree(base)
-    before = contents_alone(encoded_run)
-    corpus = [weather.parent / "weather.txt"] if command == "pipeline" else []
-    for name in ("vocab", "train") if command == "pipeline" else (command,):
-        wrong = settings(f"{name}.init={tmp_path / 'mdoel'}")
-        told = elmo_zh(command, *corpus, "--run", encoded_run, *wrong).only_error()
-        assert told == elmo_zh("info", tmp_path / "mdoel").only_error()
-        assert contents_alone(encoded_run) == before
-    if command != "pipeline":
-        assert elmo_zh(command, "--run", encoded_run, "--json").result()["skipped"] is True
+    before = contents_alone(adapted_run)
+    for command in (["vocab"], ["train"], ["pipeline", corpus]):
+        for name in ("vocab", "train") if len(command) > 1 else command:
+            wrong = settings(f"{name}.init={base.with_name('mdoel')}")
+            told = elmo_zh(*command, "--run", adapted_run, *wrong).only_error()
+            assert told == elmo_zh("info", base.with_name("mdoel")).only_error()
+            assert contents_alone(adapted_run) == before
+    for name in ("vocab", "train"):
+        assert elmo_zh(name, "--run", adapted_run, "--json").result()["skipped"] is True
 
 
 def test_a_misspelt_file_of_words_for_a_run_that_has_used_one(segmented_run: Path, tmp_path: Path) -> None:
@@ -280,9 +282,10 @@ def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None
 # train
 
 
-def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
-    run = encoded_run
-    answer = elmo_zh("train", "--run", run, "--init", base, "--json")
+def test_training_goes_on_from_the_model(
+    adapted: tuple[Path, Answer], adapted_run: Path, sample_run: SampleRun, base: Path
+) -> None:
+    run, answer, model = adapted_run, adapted[1], sample_run.model
     result = answer.result()
     old, new = words_of(base), words_of(run)
     start = result["started_from"]
@@ -291,7 +294,7 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
     assert start["words_kept"] + start["words_composed"] + start["words_drawn"] == len(new)
     told = answer.stderr.splitlines()
     assert (
-        f"Started from {base}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words"
+        f"Started from {model}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words"
         f" start from the known words in them, {start['words_drawn']} at random." in told
     )
     before, after = result["heldout_before"], result["heldout"]
@@ -307,6 +310,7 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
     assert (first["step"], first["heldout_set"], first["heldout_perplexity"]) == (0, "full", before["perplexity"])
     assert not (run / "word2vec.txt").exists()
     # Typed again, it needs the model no more and does nothing.
+    elmo_zh("train", "--run", run, "--init", base)
     shutil.rmtree(base)
     for arguments in ((), ("--init", base)):
         assert elmo_zh("train", "--run", run, *arguments, "--json").result()["skipped"] is True
@@ -317,18 +321,16 @@ def test_training_goes_on_from_the_model(encoded_run: Path, base: Path) -> None:
 
 
 def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of_that_model(
-    encoded_run: Path, base: Path, tmp_path: Path
+    adapted_run: Path, sample_run: SampleRun, encoded_run: Path
 ) -> None:
     """As word2vec reads words outside that model's vocabulary. A model made from the new one has both as well."""
-    run = encoded_run
-    assert elmo_zh("train", "--run", run, "--init", base).status == 0
+    run, base, again = adapted_run, sample_run.model, encoded_run
     digest, theirs = file_digest(base / "bundle.json"), json.loads((base / "bundle.json").read_text(encoding="utf-8"))
-    assert elmo_zh("export", "--run", run).status == 0
     info = json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))
     tokens = theirs["training"]["tokens"]
     started_from = {"digest": digest, "tokens": tokens, "origin": {"program": "elmo-zh"}}
     assert info["origin"] == {"program": "elmo-zh", "started_from": started_from}
-    assert info["training"]["tokens"] == record_of(encoded_run, "train")["counts"]["heldout"]["step"] * STEP_TOKENS
+    assert info["training"]["tokens"] == record_of(run, "train")["counts"]["heldout"]["step"] * STEP_TOKENS
     assert words_of(run / "model") == words_of(run)
     assert elmo_zh("selftest", run / "model").status == 0
     assert f"{digest}, trained on {tokens:,} tokens\n" in elmo_zh("info", run / "model").stdout
@@ -339,8 +341,6 @@ def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of
     [expected] = before.with_words(new).embed_tokens([words])
     np.testing.assert_array_equal(own.embed_tokens([words])[0], expected)
     assert elmo_zh("export", "--run", run, "--json").result()["skipped"] is True
-    again = Path(shutil.copytree(run, tmp_path / "again"))
-    remove_of_training(again)
     assert elmo_zh("train", "--run", again, "--init", run / "model").status == 0
     assert elmo_zh("export", "--run", again).status == 0
     info = json.loads((again / "model" / "bundle.json").read_text(encoding="utf-8"))
@@ -356,12 +356,6 @@ def test_a_model_without_word2vec_vectors_passes_none_on(
     assert elmo_zh("train", "--run", encoded_run, "--init", bare).status == 0
     assert elmo_zh("export", "--run", encoded_run).status == 0
     assert not (encoded_run / "model" / "word2vec.hdf5").exists()
-
-
-def remove_of_training(run: Path) -> None:
-    (run / "training.png").touch()
-    remove_training(run)
-    shutil.rmtree(run / "start", ignore_errors=True)
 
 
 def test_the_same_text_and_words_start_with_the_models_weights_but_the_bias(
@@ -388,16 +382,14 @@ def test_the_same_text_and_words_start_with_the_models_weights_but_the_bias(
     assert 0.9 * theirs["perplexity"] < before["perplexity"] < theirs["perplexity"]
 
 
-def test_an_interrupted_training_goes_on_without_the_model(encoded_run: Path, base: Path, tmp_path: Path) -> None:
-    reference = Path(shutil.copytree(encoded_run, tmp_path / "reference"))
-    assert elmo_zh("train", "--run", reference, "--init", base).status == 0
-    run = encoded_run
+def test_an_interrupted_training_goes_on_without_the_model(encoded_run: Path, base: Path, adapted_run: Path) -> None:
+    run, reference = encoded_run, adapted_run
     # Before the first checkpoint, and after it.
     with changed_loss(3, kill), pytest.raises(KilledError):
         elmo_zh("train", "--run", run, "--init", base)
     assert not (run / "checkpoints").exists()
     before = (run / "start" / "start.json").read_bytes()
-    base.rename(tmp_path / "elsewhere")
+    shutil.rmtree(base)
     with changed_loss(13, kill), pytest.raises(KilledError):
         elmo_zh("train", "--run", run)
     assert checkpoint_steps(run) == [10]
@@ -412,7 +404,8 @@ def test_an_interrupted_training_goes_on_without_the_model(encoded_run: Path, ba
     assert full == [0, counts["heldout"]["step"]]
 
 
-def test_a_model_that_has_changed_is_another_start(encoded_run: Path, base: Path) -> None:
+def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path) -> None:
+    encoded_run = adapted_run
     assert elmo_zh("train", "--run", encoded_run, "--init", base).status == 0
     path = base / "bundle.json"
     info = json.loads(path.read_text(encoding="utf-8"))
@@ -441,13 +434,6 @@ def test_another_shape_is_refused_with_what_to_type(encoded_run: Path, base: Pat
     )
     typed = settings(f"model.cell_dim={CELL}", "model.num_layers=2")
     assert elmo_zh("train", "--run", encoded_run, "--init", base, *typed).status == 0
-
-
-def test_a_setting_given_with_the_model_must_be_its_own(segmented_run: Path, base: Path) -> None:
-    before = contents_alone(segmented_run)
-    told = elmo_zh("vocab", "--run", segmented_run, "--init", base, *settings("model.num_layers=3")).only_error()
-    assert told.endswith("To start from it: --set model.num_layers=2")
-    assert contents_alone(segmented_run) == before
 
 
 def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:

@@ -92,8 +92,7 @@ def test_the_setting_decides_then_the_run_then_the_machine(
     chosen = choose_computation(TrainConfig(precision=setting), ModelConfig(), CPU, before)
     assert chosen.precision == expected
     assert chosen.product_precision.dtype is getattr(torch, expected)
-    in_bfloat16 = expected == "bfloat16" and is_fast
-    assert chosen.product_bytes == (2 if in_bfloat16 else 4)
+    assert chosen.product_bytes == (2 if expected == "bfloat16" and is_fast else 4)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +140,13 @@ def warnings_of(stderr: str) -> list[str]:
     return [line.removeprefix("Warning: ") for line in stderr.splitlines() if line.startswith("Warning: ")]
 
 
-@pytest.mark.parametrize("is_fast", [True, False])
-def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
-    untrained_run: Path, machine: Machine, is_fast: bool
-) -> None:
-    run, expected = untrained_run, "bfloat16" if is_fast else "float32"
-    machine(bfloat16=is_fast)
+def test_what_was_chosen_is_recorded_and_kept_on_another_machine(untrained_run: Path, machine: Machine) -> None:
+    run, expected = untrained_run, "bfloat16"
+    machine(bfloat16=True)
     interrupted(run, step=13)
     chosen = state_of(run, 13)["computation"]
     assert chosen["precision"] == expected
-    machine(bfloat16=not is_fast)
+    machine(bfloat16=False)
     answer = elmo_zh("train", "--run", run, "--json")
     assert warnings_of(answer.stderr) == []
     assert " times as fast " not in answer.stderr  # not measured again
@@ -160,10 +156,8 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(
     assert record["counts"]["computation"] == chosen
     # The precision has an effect: the other one gives different losses.
     losses = [line["train_loss"] for line in training_lines(run)]
-    machine(bfloat16=not is_fast)
     answer = elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
-    told = "float32: bfloat16 is 0.5 times as fast here" if is_fast else "bfloat16: 1.9 times as fast as float32 here"
-    assert told in answer.stderr.splitlines()
+    assert "float32: bfloat16 is 0.5 times as fast here" in answer.stderr.splitlines()
     assert state_of(run, 1)["computation"]["precision"] != expected
     assert training_lines(run)[0]["train_loss"] != losses[0]
     assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
+from training.test_baselines import encoded, held_out
 from training.test_verdict import GOOD, STOPPED
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.training import evaluation
 from elmo_zh.training.evaluation import share_of_copies
 from elmo_zh.training.verdict import judge
@@ -15,17 +15,8 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 
-def store_of(train: Sequence[Sequence[int]], held_out: Sequence[Sequence[int]]) -> IdStore:
-    def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-        ids = np.array([row for sentence in sentences for row in sentence], np.uint16)
-        return ids, np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-
-    nothing = np.zeros(len(held_out), np.uint32), np.zeros(len(held_out))
-    return IdStore(
-        train=EncodedSentences.in_memory(*arrays(train)),
-        heldout=HeldoutSentences.measured(*arrays(held_out), *nothing),
-        lexicon=Lexicon(Vocabulary(SPECIALS), None),
-    )
+def store_of(train: Sequence[Sequence[int]], heldout: Sequence[Sequence[int]]) -> IdStore:
+    return IdStore(encoded(train), held_out(heldout), Lexicon(Vocabulary(SPECIALS), None))
 
 
 RUN = list(range(10, 18))
@@ -35,23 +26,19 @@ RUN = list(range(10, 18))
 def test_sentences_that_share_a_run_of_eight_are_counted(monkeypatch: pytest.MonkeyPatch, sentences_read: int) -> None:
     monkeypatch.setattr(evaluation, "_SENTENCES_READ", sentences_read)
     train = [[3, *RUN, 4], list(range(30, 50)), [5] * 7, RUN[:4], RUN[4:]]
-    held_out = [
+    not_trained = [
         [*RUN, 60],  # a run
         [60, 61, *range(42, 50)],  # a run at the end
         [*RUN[:7], 60, 61],  # only seven
         RUN[::-1],
         [5] * 7,  # too short to count
     ]
-    assert share_of_copies(store_of(train, held_out)) == 2 / 4
+    assert share_of_copies(store_of(train, not_trained)) == 2 / 4
 
 
-def test_runs_do_not_cross_sentences() -> None:
+def test_runs_do_not_cross_sentences_and_without_long_ones_nothing_is_known() -> None:
     assert share_of_copies(store_of([RUN[:4], RUN[4:]], [RUN])) == 0
-
-
-def test_without_long_sentences_nothing_is_known() -> None:
     assert share_of_copies(store_of([RUN], [[10, 11], []])) == 0
-    assert share_of_copies(store_of([RUN], [])) == 0
 
 
 @pytest.mark.parametrize(
@@ -77,11 +64,8 @@ def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered
     assert verdict.command == "{program} evaluate other.txt --model {run}/model"
 
 
-def test_a_few_formulas_are_no_copies() -> None:
-    assert judge(replace(GOOD, share_of_copies=0.26)) == judge(GOOD)
-
-
 def test_the_verdict_counts_near_copies() -> None:
+    assert judge(replace(GOOD, share_of_copies=0.26)) == judge(GOOD)  # a few formulas
     kept_apart = judge(replace(GOOD, near_copies_trained=7))
     assert kept_apart.findings == (
         judge(GOOD).findings[0],

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup, average_table_gradients
+from elmo_zh.training.distributed import ProcessGroup, average_table_gradients
 from elmo_zh.training.launch import Launch
 
 ROWS, WIDTH = 13, 5
@@ -73,12 +73,3 @@ def test_the_mean_of_sparse_and_dense_gradients(
         if gradient.is_sparse:
             # Only touched rows, each once.
             assert gradient.indices()[0].tolist() == sorted({row for rows in kinds for row in rows or []})
-
-
-def test_one_rank_alone_changes_nothing() -> None:
-    table = nn.Parameter(torch.zeros(ROWS, WIDTH))
-    table.grad = sparse([5, 2, 5], ROWS, WIDTH)
-    before = table.grad
-    average_table_gradients([table], SINGLE_PROCESS)
-    assert table.grad is before
-    assert not table.grad.is_coalesced()

@@ -31,11 +31,6 @@ def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:
     assert not re.search(r"init =", card)
 
 
-def test_the_card_is_no_part_of_what_identifies_the_model(sample_run: SampleRun) -> None:
-    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
-    assert "model_card.md" not in info["digests"]
-
-
 def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
     (run / "about.md").write_text("---\nlicense: cc0-1.0\n---\nRecipes of my grandmother.\n", encoding="utf-8")
     answer = elmo_zh("export", "--run", run)

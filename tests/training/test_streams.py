@@ -11,17 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training.test_baselines import encoded
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays
 from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
-
-LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=23)
-
-
-def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
-    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-    return EncodedSentences.in_memory(np.array([word for words in sentences for word in words], np.uint16), offsets)
 
 
 def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
@@ -32,10 +26,6 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SPAN_ITEMS", 3)
     monkeypatch.setattr(module, "_POOL_SPANS", 2)
-
-
-def streams(sentences: Sequence[Sequence[int]], batch_size: int, unroll_steps: int, seed: int = 5) -> PackedStreams:
-    return PackedStreams(encoded(sentences), batch_size, unroll_steps, seed)
 
 
 def same(one: StreamBatch, other: StreamBatch) -> bool:
@@ -65,7 +55,7 @@ def whole_sentences(inputs: np.ndarray, targets: np.ndarray, keep: np.ndarray) -
 
 
 def test_a_stream_worked_out_by_hand() -> None:
-    packed = streams([[5, 6, 7]], batch_size=1, unroll_steps=3)
+    packed = PackedStreams(encoded([[5, 6, 7]]), batch_size=1, unroll_steps=3, seed=5)
     first, second = packed.next_batch(), packed.next_batch()
     assert first.inputs[:, :, 0].tolist() == [[0, 5, 6], [1, 7, 6]]
     assert first.targets[:, :, 0].tolist() == [[5, 6, 7], [7, 6, 5]]
@@ -73,56 +63,6 @@ def test_a_stream_worked_out_by_hand() -> None:
     assert second.inputs[:, :, 0].tolist() == [[7, 0, 5], [5, 1, 7]]
     assert second.targets[:, :, 0].tolist() == [[1, 5, 6], [0, 7, 6]]
     assert second.keep[:, 0, 0].tolist() == [1, 0, 1]
-
-
-@settings(deadline=None, max_examples=71)
-@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
-def test_every_sentence_of_an_epoch_comes_once(
-    lengths: list[int], batch_size: int, unroll_steps: int, seed: int
-) -> None:
-    sentences = distinct_sentences(lengths)
-    with pytest.MonkeyPatch.context() as patch:
-        small_pools(patch)
-        packed = streams(sentences, batch_size, unroll_steps, seed)
-        num_steps = 3 * sum(len(words) + 1 for words in sentences)
-        inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
-        position = packed.save_position()
-    taken: Counter[int] = Counter()
-    for stream in range(batch_size):
-        found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
-        taken.update(words[0] - 3 for words in found)
-        assert all(words == sentences[words[0] - 3] for words in found)
-        # The sentence it is in now; one that has ended was counted above unless nothing follows it yet.
-        taken[position["current"][stream]] += 1
-        last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
-        if position["position"][stream] == 0:
-            taken[int(targets[0, last, stream]) - 3] += 1
-    # All that were taken, in any order, are whole epochs and the part of one that has begun.
-    epochs, rest = divmod(taken.total(), len(sentences))
-    assert epochs >= 2
-    assert Counter(taken[number] for number in range(len(sentences))) == Counter(
-        {epochs: len(sentences) - rest, epochs + 1: rest} if rest else {epochs: len(sentences)}
-    )
-
-
-def test_one_stream_holds_epoch_after_epoch_each_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_pools(monkeypatch)
-    sentences = distinct_sentences([1] * 23)
-    found = whole_sentences(*(array[..., 0] for array in read(streams(sentences, 1, 11), 17)))
-    epochs = [[words[0] - 3 for words in found[start : start + 23]] for start in (0, 23, 46)]
-    assert [sorted(epoch) for epoch in epochs] == [list(range(23))] * 3
-    assert epochs[0] != epochs[1] != epochs[2]
-
-
-@pytest.mark.parametrize("num_sentences", [1, 5, 6, 7, 61])
-def test_all_pools_together_are_all_sentences(num_sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_pools(monkeypatch)
-    order = ShuffledOrder(num_sentences, seed=3)
-    assert order.num_pools == -(-num_sentences // 6)
-    for epoch in range(3):
-        pools = [order.pool(epoch, pool).tolist() for pool in range(order.num_pools)]
-        assert all(0 < len(pool) <= 6 for pool in pools)
-        assert sorted(chain(*pools)) == list(range(num_sentences))
 
 
 def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
@@ -164,32 +104,36 @@ def stored(
     return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=by_document)
 
 
-@settings(deadline=None, max_examples=71)
-@given(DOCUMENTS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
-def test_documents_are_read_whole_and_in_order_and_each_comes_once_an_epoch(
-    documents: list[list[int]], batch_size: int, unroll_steps: int, seed: int
+@settings(deadline=None, max_examples=101)
+@given(DOCUMENTS, st.booleans(), st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
+def test_documents_or_sentences_are_read_whole_and_each_comes_once_an_epoch(
+    documents: list[list[int]], by_document: bool, batch_size: int, unroll_steps: int, seed: int
 ) -> None:
+    sentences = distinct_sentences(list(chain(*documents)))
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        packed = stored(documents, batch_size, unroll_steps, seed)
-        num_steps = 3 * (sum(map(sum, documents)) + 2 * sum(map(len, documents)))
+        packed = stored(documents, batch_size, unroll_steps, seed, by_document=by_document)
+        num_steps = 3 * sum(len(words) + 1 for words in sentences)
         inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
         position = packed.save_position()
-    ends = np.cumsum([len(document) for document in documents])
+    # The first sentence of each document, or every sentence.
+    starts = {0, *np.cumsum([len(document) for document in documents[:-1]])}
+    starts = starts if by_document else set(range(len(sentences)))
     taken: Counter[int] = Counter()
     for stream in range(batch_size):
         found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
+        assert all(words == sentences[words[0] - 3] for words in found)
         last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
         numbers = [words[0] - 3 for words in found] + [int(targets[0, last, stream]) - 3]
         if position["position"][stream] == 0:
             numbers.append(position["current"][stream])
+        # What follows is the next sentence of the document, or a start after its last sentence.
         for before, after in pairwise(numbers):
-            assert after == before + 1 or before + 1 in ends
-            assert after in {0, *ends} or after == before + 1
-        taken.update(number for number in numbers if number in {0, *ends})
-    epochs, rest = divmod(taken.total(), len(documents))
+            assert after in starts if before + 1 in {*starts, len(sentences)} else after == before + 1
+        taken.update(number for number in numbers if number in starts)
+    epochs, rest = divmod(taken.total(), len(starts))
     assert epochs >= 1
-    assert sorted(taken.values()) == [epochs] * (len(documents) - rest) + [epochs + 1] * rest
+    assert sorted(taken.values()) == [epochs] * (len(starts) - rest) + [epochs + 1] * rest
 
 
 def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +193,7 @@ def test_shares_put_together_are_the_streams_of_one(
 
 
 def test_sentences_without_words_are_predicted_to_end() -> None:
-    batch = streams([[]], batch_size=1, unroll_steps=3).next_batch()
+    batch = PackedStreams(encoded([[]]), batch_size=1, unroll_steps=3, seed=5).next_batch()
     assert batch.inputs[:, :, 0].tolist() == [[0, 0, 0], [1, 1, 1]]
     assert batch.targets[:, :, 0].tolist() == [[1, 1, 1], [0, 0, 0]]
     assert batch.keep[:, 0, 0].tolist() == [0, 0, 0]
