@@ -104,7 +104,7 @@ PATHS = st.text(st.characters(codec="utf-8"), max_size=13)
 FINITE = st.floats(min_value=0, max_value=1e300, allow_nan=False)
 
 
-@settings(deadline=None, max_examples=53)
+@settings(deadline=None, max_examples=31)
 @given(dictionary=PATHS, rate=FINITE, clip=FINITE, size=st.integers(4, 2**62), hmm=st.booleans())
 def test_rendered_settings_are_read_back_as_they_were(
     dictionary: str, rate: float, clip: float, size: int, hmm: bool, tmp_path_factory: pytest.TempPathFactory
@@ -133,14 +133,12 @@ def test_file_changes_the_base_and_assignments_change_the_file(tmp_path: Path) -
     ("assignment", "value"),
     [
         ("train.max_tokens=3e6", 3_000_000),
-        ("train.max_tokens=5_000", 5000),
         ("train.epochs=7", 7.0),
         ("train.learning_rate = 1e-3", 0.001),
         ("train.carry_state=true", True),
         ("embed.layers=2", "2"),
         ("embed.layers=top", "top"),
         ('embed.layers="average"', "average"),
-        ("text.user_dictionary=", ""),
         ("text.user_dictionary=字典/新 词=1.txt", "字典/新 词=1.txt"),
     ],
 )
@@ -163,10 +161,8 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ),
         ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
         ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
-        ("train.batch_size=big", "--set: train.batch_size = 'big' should be a whole number."),
         ("train.batch_size=2.5", "--set: train.batch_size = 2.5 should be a whole number."),
         ("train.batch_size=true", "--set: train.batch_size = True should be a whole number."),
-        ("train.dropout=true", "--set: train.dropout = True should be a finite number."),
         ("train.learning_rate=nan", "--set: train.learning_rate = nan should be a finite number."),
         ("train.max_tokens=inf", "--set: train.max_tokens = inf should be a whole number."),
         ("train.carry_state=1", "--set: train.carry_state = 1 should be true or false."),
@@ -228,13 +224,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert messages_of(missing) == [
         f"{missing} is missing. Give --config an existing TOML file, or one of: {', '.join(SHIPPED_NAMES)}."
     ]
-    broken = written(tmp_path, "[train\n")
-    (message,) = messages_of(broken)
-    assert message.startswith(f"{broken} is not valid TOML: ")
-    assert message.endswith(". Correct it or give another --config.")
-    broken.write_bytes("[train]\n# 中文\n".encode("gb18030"))
-    (message,) = messages_of(broken)
-    assert message.startswith(f"{broken} is not valid TOML: ")
+    broken = written(tmp_path, "")
+    for content in (b"[train\n", "[train]\n# 中文\n".encode("gb18030")):
+        broken.write_bytes(content)
+        (message,) = messages_of(broken)
+        assert message.startswith(f"{broken} is not valid TOML: ")
+        assert message.endswith(". Correct it or give another --config.")
 
 
 def test_parse_section_names_its_source() -> None:
@@ -250,14 +245,8 @@ def test_parse_section_names_its_source() -> None:
 def test_settings_without_influence_on_results_are_left_out() -> None:
     free = {
         "train": {
-            "device",
-            "num_threads",
-            "keep_checkpoints",
-            "tensorboard",
-            "log_every_steps",
-            "evaluate_every_tokens",
-            "evaluate_sample_tokens",
-            "checkpoint_every_tokens",
+            *("device", "num_threads", "keep_checkpoints", "tensorboard", "log_every_steps"),
+            *("evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens"),
         },
         "text": {"num_workers", "private"},
         "embed": {"batch_tokens"},

@@ -32,36 +32,14 @@ from elmo_zh.config import Config, load_config
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 BUNDLE_FILES = (
-    "options.json",
-    "weights.hdf5",
-    "vocab.data",
-    "vocab_embedding.hdf5",
-    "word2vec.hdf5",
-    "character_counts.tsv",
-    "golden.hdf5",
-    "bundle.json",
-    "history.json",
-    "model_card.md",
+    *("options.json", "weights.hdf5", "vocab.data", "vocab_embedding.hdf5", "word2vec.hdf5", "character_counts.tsv"),
+    *("golden.hdf5", "bundle.json", "history.json", "model_card.md"),
 )
 TRAINING_KEYS = [
-    "step",
-    "tokens",
-    "train_loss",
-    "learning_rate",
-    "grad_norm",
-    "tokens_per_second",
-    "elapsed_seconds",
+    *("step", "tokens", "train_loss", "learning_rate", "grad_norm", "tokens_per_second", "elapsed_seconds"),
 ]
-HELDOUT_KEYS = [
-    "step",
-    "tokens",
-    "heldout_set",
-    "heldout_perplexity",
-    "heldout_forward_perplexity",
-    "heldout_backward_perplexity",
-    "heldout_bits_per_character",
-    "heldout_oov_rate",
-]
+HELDOUT_FIGURES = ("perplexity", "forward_perplexity", "backward_perplexity", "bits_per_character", "oov_rate")
+HELDOUT_KEYS = ["step", "tokens", "heldout_set", *(f"heldout_{name}" for name in HELDOUT_FIGURES)]
 
 
 def digest(path: Path) -> str:
@@ -78,6 +56,8 @@ def test_every_artefact_is_there_and_nothing_unfinished(sample_run: SampleRun) -
     assert [path for path in files if not path.stat().st_size] == []
     assert sorted(path.name for path in sample_run.model.iterdir()) == sorted(BUNDLE_FILES)
     assert not [path for path in sample_run.folder.rglob("*") if "unfinished" in path.name]
+    assert (sample_run.path.parent / "latest").readlink() == Path(sample_run.path.name)
+    assert not sample_run.model.is_symlink()
 
 
 def test_the_pipeline_tells_the_plan_and_the_baselines_before_the_first_step(sample_run: SampleRun) -> None:
@@ -98,14 +78,6 @@ def test_the_lines_to_type_next_work_as_they_are_printed(sample_run: SampleRun) 
     program = [sys.executable, "-m", "elmo_zh"]
     assert shlex.split(explore) == [*program, "explore", str(run)]
     assert shlex.split(embed) == [*program, "embed", "file.txt", "--model", str(run / "model")]
-
-
-def test_latest_is_a_link_beside_the_run_and_the_model_a_real_folder(sample_run: SampleRun) -> None:
-    latest = sample_run.path.parent / "latest"
-    assert latest.is_symlink()
-    assert latest.readlink() == Path(sample_run.path.name)
-    assert sample_run.model.is_dir()
-    assert not sample_run.model.is_symlink()
 
 
 def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:

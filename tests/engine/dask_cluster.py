@@ -41,6 +41,7 @@ def started(folder: Path, arguments: tuple[str, ...], paths: tuple[Path, ...]) -
         **os.environ,
         "PYTHONPATH": ":".join(map(str, paths)),
         "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
     }
     with (folder / f"{arguments[0]}.log").open("ab") as log:
         command = [sys.executable, "-W", "ignore", "-c", code, *arguments[1:]]

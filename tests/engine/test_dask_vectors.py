@@ -42,8 +42,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "embed": ("--layout", "packed"),
     "index": ("--min-count", "1", "--layers", "1,2"),
-    "score tokens": ("--by", "token"),
-    "score kept": ("--keep-share", "0.5"),
+    "score": ("--by", "token", "--keep-share", "0.5"),
 }
 
 
@@ -52,8 +51,8 @@ def files_of(path: Path) -> dict[str, bytes]:
     return {each.name if path.is_dir() else "": each.read_bytes() for each in paths}
 
 
-def run(name: str, text: Path, bundle: Path, output: Path, *more: str) -> None:
-    command, options = name.split(" ")[0], COMMANDS[name]
+def run(command: str, text: Path, bundle: Path, output: Path, *more: str) -> None:
+    options = COMMANDS[command]
     answer = elmo_zh(command, text, "--segmented", "--model", bundle, "--output", output, *options, *more)
     assert answer.status == 0, answer.stderr
 
@@ -70,8 +69,7 @@ def test_workers_make_the_bytes_that_this_machine_makes(
 
 def test_workers_that_die_lose_nothing(two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path) -> None:
     """One is killed as soon as a part is finished, and another is started later."""
-    name = "embed"
-    run(name, text, bundle, tmp_path / "here")
+    run("embed", text, bundle, tmp_path / "here")
     victim = two_workers.workers[0]
 
     def kill() -> None:
@@ -82,17 +80,16 @@ def test_workers_that_die_lose_nothing(two_workers: Cluster, text: Path, bundle:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    run(name, text, bundle, tmp_path / "there", "--engine", "dask", "--scheduler", two_workers.address)
+    run("embed", text, bundle, tmp_path / "there", "--engine", "dask", "--scheduler", two_workers.address)
     killer.join()
     assert victim.returncode == -signal.SIGKILL
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
 
 
-@pytest.mark.parametrize("name", ["embed", "score tokens"])
 def test_one_engine_continues_what_another_began(
-    two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    two_workers: Cluster, text: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(name, text, bundle, tmp_path / "here")
+    run("embed", text, bundle, tmp_path / "here")
     computed = WorkFolder.compute
     seen = []
 
@@ -104,15 +101,15 @@ def test_one_engine_continues_what_another_began(
             yield each
 
     dask = ("--engine", "dask", "--scheduler", two_workers.address)
-    command, options = name.split(" ")[0], COMMANDS[name]
-    typed = (command, text, "--segmented", "--model", bundle, "--output", tmp_path / "there", *options)
+    output = ("--output", tmp_path / "there", *COMMANDS["embed"])
+    typed = ("embed", text, "--segmented", "--model", bundle, *output)
     for engine in (dask, ()):
         with monkeypatch.context() as during:
             during.setattr(WorkFolder, "compute", stopping)
             assert elmo_zh(*typed, *engine).status == 130
     assert len(seen) == 6
     assert len(list(tmp_path.glob("there.parts/part-*.json"))) == 6
-    run(name, text, bundle, tmp_path / "there", *dask)
+    run("embed", text, bundle, tmp_path / "there", *dask)
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
 
 
@@ -138,11 +135,7 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, text: Path, bund
     [
         (("embed", "--stateful"), 2, "--stateful reads one line after the other, on one machine. Leave out --engine."),
         (("score",), 2, "--engine dask needs a file on the disk that the workers share: --output FILE"),
-        (
-            ("index", "--output", "x"),
-            1,
-            "--engine dask needs Dask. Install it here and on the workers with: ",
-        ),
+        (("index", "--output", "x"), 1, "--engine dask needs Dask. Install it here and on the workers with: "),
     ],
 )
 def test_what_cannot_be_done(

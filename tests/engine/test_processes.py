@@ -43,25 +43,20 @@ def own_process(_task: int) -> int:
     return os.getpid()
 
 
-def test_every_task_is_done() -> None:
-    tasks = list(range(40))
-    with worker_processes(2) as engine:
-        assert sorted(engine.run(square, tasks)) == [(number, number * number) for number in tasks]
-        assert sorted(engine.run(square, [])) == []
-
-
-def test_tasks_are_taken_as_they_are_needed() -> None:
+def test_every_task_is_done_and_taken_as_it_is_needed() -> None:
     taken = []
 
     def tasks() -> Iterator[int]:
-        for number in range(100):
+        for number in range(40):
             taken.append(number)
             yield number
 
     with worker_processes(2) as engine:
         results = engine.run(square, tasks())
-        next(results)
+        first = next(results)
         assert len(taken) <= 6
+        assert sorted([first, *results]) == [(number, number * number) for number in range(40)]
+        assert sorted(engine.run(square, [])) == []
 
 
 def test_what_died_with_a_worker_is_done_again(tmp_path: Path) -> None:
@@ -104,13 +99,8 @@ if __name__ == "__main__":
         for task, _ in engine.run(time.sleep, [0.01, 600, 600, 600]):
             print(task, flush=True)
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        start_new_session=True,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, start_new_session=True, text=True, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "0.01\n"
         os.killpg(process.pid, signal.SIGHUP)

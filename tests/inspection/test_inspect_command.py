@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh
-from messages import Heard
 from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
-
-from elmo_zh.inspection import Shown, inspect_run
-from elmo_zh.run.layout import RunDir
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -100,18 +96,12 @@ def test_many_sources_are_folded() -> None:
 # A run that cannot be written
 
 
-def test_a_run_that_cannot_be_written_is_shown_without_its_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, reporter = RunDir(tmp_path), Heard()
-    run.segmented.mkdir()
-    (run.segmented / "train-00000.txt").write_text("我 爱 北京 。\n他 也 爱 北京 。\n", encoding="utf-8")
-
+def test_a_run_that_cannot_be_written_is_shown_without_its_picture(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "coverage.png.unfinished")
 
-    monkeypatch.setattr(inspect_run, "save_picture", refuse)
-    found = inspect_run.inspect_run(run, Shown(num_samples=1, num_tokens=3), reporter)
-    assert found["text"]["tokens"] == 9
-    assert found["coverage_picture"] == ""
-    assert reporter.warnings == [f"{run.coverage_picture} cannot be written (Permission denied), so it is not drawn."]
+    monkeypatch.setattr("elmo_zh.inspection.inspect_run.save_picture", refuse)
+    answer = elmo_zh("inspect", run, "--json")
+    assert answer.result()["coverage_picture"] == ""
+    told = f"Warning: {run / 'coverage.png'} cannot be written (Permission denied), so it is not drawn."
+    assert told in answer.stderr.splitlines()

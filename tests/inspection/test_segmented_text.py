@@ -1,6 +1,5 @@
 """One pass over segmented text, and what looks odd in it."""
 
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def test_by_hand(tmp_path: Path) -> None:
     found = survey(tmp_path, LINES)
     assert (found.num_sentences, found.num_tokens) == (4, 12)
     assert dict(found.tokens.counts.most_common(3)) == {"。": 3, "北京": 2, "爱": 2}
-    assert found.longest == ["hello", "北京", "12"][:2] + found.longest[2:]
+    assert found.longest[:2] == ["hello", "北京"]
     assert found.single_han_tokens == 5
     assert found.kinds.tokens == Counter({"Han": 7, "punctuation": 3, "Latin": 1, "digits": 1})
     assert found.kinds.characters.total() == sum(len(line.replace(" ", "")) for line in LINES)
@@ -64,7 +63,6 @@ def test_samples_are_chosen_by_the_seed_and_fairly(tmp_path: Path) -> None:
     ("line", "kind"),
     [
         ("花 \ufffd \ufffd 开", "sentences with U+FFFD"),
-        ("ä¸\xadæ\x96\x87", "sentences that look wrongly decoded"),
         ("ä¸­ æ–‡", "sentences that look wrongly decoded"),
         ("这 是 锟斤拷 锟斤拷", "sentences that look wrongly decoded"),
         ("烫 烫 烫 烫", "sentences that look wrongly decoded"),
@@ -90,12 +88,9 @@ def oddities(found: TextSurvey | None, **more: object) -> dict[str, object]:
     return {oddity["what"]: oddity["count"] for oddity in find_oddities(found, **arguments)}  # type: ignore[arg-type]
 
 
-def test_nothing_odd(tmp_path: Path) -> None:
-    found = survey(tmp_path, ["我们 爱 北京 的 秋天 。"] * 3)
-    assert oddities(found, counts={"heldout_tokens": 1, "train_tokens": 99}, coverage=0.95) == {}
-
-
 def test_what_is_odd_in_text(tmp_path: Path) -> None:
+    sound = survey(tmp_path, ["我们 爱 北京 的 秋天 。"] * 3)
+    assert oddities(sound, counts={"heldout_tokens": 1, "train_tokens": 99}, coverage=0.95) == {}
     copies = ["本站 声明 ： 请 勿 转载 。"] * 25
     found = survey(tmp_path, [*copies, "a" * 30, "词 " * 301 + "。", "山 水 花 鸟 鱼 虫 。"])
     assert oddities(found) == {
@@ -163,16 +158,6 @@ def test_shares_by_hand_add_up_to_one() -> None:
     assert KindCounts().fractions() == {what: dict.fromkeys(KINDS, 0.0) for what in ("tokens", "characters")}
 
 
-def test_the_rarest_are_dropped_and_reported() -> None:
-    gone: Counter[str] = Counter()
-    counts = BoundedCounts[str](4, lambda thing, count: gone.update({thing: count}))
-    counts.add("aaabbcd")
-    assert not gone
-    counts.add("e")
-    assert [*counts.counts] == ["a", "b"]
-    assert gone == {"c": 1, "d": 1, "e": 1}
-
-
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=2), max_size=200), st.integers(1, 5))
 def test_nothing_is_lost_on_the_whole_and_nothing_counted_too_high(things: list[str], most: int) -> None:
     gone: Counter[str] = Counter()
@@ -184,13 +169,3 @@ def test_nothing_is_lost_on_the_whole_and_nothing_counted_too_high(things: list[
     assert len(kept) <= 2 * most
     assert Counter(kept) + gone == truth
     assert all(count <= truth[thing] for thing, count in kept.items())
-
-
-def test_the_frequent_stay_exact_among_many() -> None:
-    chance = random.Random(5)
-    counts = BoundedCounts[str](200)
-    for _ in range(20_000):
-        counts.add([f"frequent {chance.randrange(10)}", f"rare {chance.randrange(10**9)}"])
-    found = counts.counts.most_common(10)
-    assert all(thing.startswith("frequent") for thing, _ in found)
-    assert sum(count for _, count in found) == 20_000

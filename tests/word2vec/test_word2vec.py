@@ -90,12 +90,7 @@ def test_the_vectors_are_those_of_the_words(tmp_path: Path, implementation: str,
     """Words that stand in the same places are alike, those of the other topic are not."""
     built, found = train(tmp_path, implementation=implementation, algorithm=algorithm, epochs=211)
     vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
-    for word, like, unlike in (
-        ("苹果", "梨\u3000子", "汽车"),
-        ("汽车", "火车\u2028头", "苹果"),
-        ("红", "黄", "小"),
-        ("大", "小", "黄"),
-    ):
+    for word, like, unlike in (("苹果", "梨\u3000子", "汽车"), ("汽车", "火车\u2028头", "苹果"), ("红", "黄", "小")):
         assert cosine(vector[word], vector[like]) > 0.8
         assert cosine(vector[word], vector[unlike]) < 0.4
 
@@ -130,12 +125,11 @@ def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str, epo
     class Counting(SilentReporter):
         @contextmanager
         def progress(self, *_: object, total: int | None = None, **__: object) -> Iterator[Progress]:
-            class Kept:
-                def update(self, amount: int, **_: float) -> None:
-                    amounts.append(amount)
-
             totals.append(total)
-            yield Kept()
+            yield self
+
+        def update(self, amount: int, **_: float) -> None:
+            amounts.append(amount)
 
     config = Word2vecConfig(epochs=epochs, implementation=implementation)
     train_word2vec(files, built.vocabulary, built.counts, 5, config, Counting())
@@ -171,17 +165,11 @@ def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path, implementation:
     assert found.rows.tolist() == list(range(3, len(built.vocabulary)))
 
 
-@pytest.mark.parametrize(("is_installed", "expected"), [(True, "gensim"), (False, "torch")])
-def test_auto_means_gensim_where_it_is_installed(
-    is_installed: bool, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name: object() if is_installed else None)
-    assert chosen_implementation(Word2vecConfig()) == expected
-    assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
-
-
-def test_gensim_asked_for_but_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name: None)
+def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, expected in ((object(), "gensim"), (None, "torch")):
+        monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name, found=found: found)
+        assert chosen_implementation(Word2vecConfig()) == expected
+        assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
         "word2vec.implementation is gensim, which is not installed here; there are wheels for Python 3.11 to 3.13."
         " Use --set word2vec.implementation=torch"
@@ -216,13 +204,9 @@ def test_rows_are_filled_by_word_never_by_position(tmp_path: Path, header: str) 
         assert (found.rows.dtype, found.vectors.dtype) == (np.int64, np.float32)
 
 
-def test_of_two_vectors_of_a_word_the_first_is_taken(tmp_path: Path) -> None:
-    assert load(tmp_path, "好 1 2 3\n好 4 5 6\n").vectors.tolist() == [[1, 2, 3]]
-
-
-def test_compressed_files_are_read(tmp_path: Path) -> None:
+def test_compressed_files_are_read_and_of_two_vectors_of_a_word_the_first_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt.gz"
-    path.write_bytes(gzip.compress("1 3\n好 1 2 3\n".encode()))
+    path.write_bytes(gzip.compress("好 1 2 3\n好 4 5 6\n".encode()))
     assert load_word_vectors(path, VOCABULARY, 3).vectors.tolist() == [[1, 2, 3]]
 
 
@@ -237,7 +221,7 @@ def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: i
     )
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x", "1,5"])
+@pytest.mark.parametrize("number", ["nan", "-inf", "1e39", "1,5"])
 def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
     assert message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
         f"{tmp_path / 'vectors.txt'}: line 2 contains something that is not a finite number. Correct or remove the"
