@@ -64,7 +64,8 @@ def test_an_unfinished_output_is_continued(
     assert f"Resuming: {4 - 2 * records_lost} of 7 lines are finished." in answer.stderr.splitlines()
     assert counted.num_calls == 2 + records_lost  # of four parts
     assert not unfinished.exists()
-    for name, part_lines in (("at-once", 2), ("in-one-part", 1000)):
+    # Without a carried state the last bits depend on the part in which a sentence is computed.
+    for name, part_lines in (("at-once", 2), ("in-one-part", 1000))[: 1 + len(options)]:
         monkeypatch.setattr(text_tokens, "PART_LINES", part_lines)
         output = source.with_name(name)
         at_once = embed(sample_run, source, "--segmented", "--json", "--output", output, *options).result()
