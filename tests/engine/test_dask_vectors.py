@@ -42,7 +42,8 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "embed": ("--layout", "packed"),
     "index": ("--min-count", "1", "--layers", "1,2"),
-    "score": ("--by", "token", "--keep-share", "0.5"),
+    "score tokens": ("--by", "token"),
+    "score kept": ("--keep-share", "0.5"),
 }
 
 
@@ -51,8 +52,8 @@ def files_of(path: Path) -> dict[str, bytes]:
     return {each.name if path.is_dir() else "": each.read_bytes() for each in paths}
 
 
-def run(command: str, text: Path, bundle: Path, output: Path, *more: str) -> None:
-    options = COMMANDS[command]
+def run(name: str, text: Path, bundle: Path, output: Path, *more: str) -> None:
+    command, options = name.split(" ")[0], COMMANDS[name]
     answer = elmo_zh(command, text, "--segmented", "--model", bundle, "--output", output, *options, *more)
     assert answer.status == 0, answer.stderr
 
