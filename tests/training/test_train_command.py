@@ -89,12 +89,12 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert checkpoint_steps(run)[-2:] == [110, 120]
     # The new budget is the run's own now, and what follows sees the new weights.
     assert train(run, "--json").result()["skipped"] is True
+    assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
+    assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
     assert (
         "Nothing to train: this run has trained 120 steps, and its budget is 1. To train longer, raise train.max_tokens"
         " and train.epochs."
     ) in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr.splitlines()
-    assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
-    assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
 
 
 def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_run: SampleRun) -> None:
