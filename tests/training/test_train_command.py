@@ -70,7 +70,6 @@ def test_training_stopped_again_and_again_equals_training_at_once(untrained_run:
         answer = train(run)
     assert answer.status == 129
     assert checkpoint_steps(run) == [60, 70, 72]
-    assert_refused(train(run, "--set", "train.seed=3"), run, "train.seed 1 -> 3")
     answer = train(run)
     assert answer.status == 0
     assert "Resuming from step 72 of 100." in answer.stderr.splitlines()
@@ -150,6 +149,14 @@ def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus:
     answer = elmo_zh(command, other_corpus, "--run", run)
     assert_refused(answer, run, "1 file added (other.txt); 2 files removed (food.txt, nature.txt)")
     assert contents_alone(run) == before
+
+
+def test_an_interrupted_training_is_protected_too(untrained_run: Path) -> None:
+    run = untrained_run
+    with changed_loss(3, sending(signal.SIGINT)):
+        assert train(run).status == 130
+    answer = train(run, "--set", "train.seed=3")
+    assert_refused(answer, run, "train.seed 1 -> 3")
 
 
 def test_force_starts_over(run: Path, other_corpus: Path) -> None:
