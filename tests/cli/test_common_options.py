@@ -18,7 +18,7 @@ from elmo_zh.config import Config
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 # These overwrite nothing.
-READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours")
+READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours", "task score")
 SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
@@ -82,10 +82,10 @@ def listed_commands(text: str) -> dict[str, str]:
     return dict(re.findall(r"^  (\w+) +(.*)$", sections, re.MULTILINE))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_GROUPS)
 def test_help_has_an_example(command: str) -> None:
     """And every option: tests/test_pages.py compares docs/commands.md with it."""
-    answer = elmo_zh(command, "--help")
+    answer = elmo_zh(*command.split(), "--help")
     assert answer.status == 0
     assert answer.stderr == ""
     assert f"elmo-zh {command} [OPTIONS]" in answer.stdout.splitlines()[0]
@@ -196,10 +196,10 @@ def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.__notes__ == ["This is a bug in elmo-zh. Please report it with the lines above."]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: str) -> None:
+@pytest.mark.parametrize("command", [each.split() for each in WITH_GROUPS])
+def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: list[str]) -> None:
     changes = settings("model.cell_dim=509", "text.user_dictionary=词 典", "train.max_tokens=2e6")
-    printed = elmo_zh(command, *changes, "--print-config")
+    printed = elmo_zh(*command, *changes, "--print-config")
     assert (printed.status, printed.stderr) == (0, "")
     default = Config()
     expected = replace(
@@ -209,16 +209,12 @@ def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: str
         train=replace(default.train, max_tokens=2_000_000),
     )
     assert tomllib.loads(printed.stdout) == json.loads(json.dumps(asdict(expected)))  # tuples are lists in TOML
-    assert elmo_zh(command, "--print-config", "--no-such-option").status == 2
+    assert elmo_zh(*command, "--print-config", "--no-such-option").status == 2
     assert list(Path().iterdir()) == []
     Path("config.toml").write_text(printed.stdout, encoding="utf-8")
-    assert elmo_zh(command, "--config", "config.toml", "--print-config").stdout == printed.stdout
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_an_unknown_setting_is_refused_with_the_nearest_name(command: str) -> None:
-    answer = elmo_zh(command, "--print-config", *settings("train.batchsize=32"))
-    assert answer.only_error(2) == "--set: unknown key train.batchsize. Did you mean train.batch_size?"
+    assert elmo_zh(*command, "--config", "config.toml", "--print-config").stdout == printed.stdout
+    wrong = elmo_zh(*command, "--print-config", *settings("train.batchsize=32"))
+    assert wrong.only_error(2) == "--set: unknown key train.batchsize. Did you mean train.batch_size?"
 
 
 def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:

@@ -1,148 +1,275 @@
-"""Places that commands print are those of the source: file, line, and characters of the raw line."""
+"""Every place that a command writes, compared with the text by a reader that shares no code with the package.
+
+A short text of hard cases; and real lines with full-width characters and both kinds of line end, as plain text, CSV and
+JSON lines. `ELMO_ZH_PLACES` may name a file of lines, one paragraph each, to check instead of the sample text.
+"""
 
 import csv
+import io
 import json
+import os
+import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from contexts.texts import model_of_words
-from contract.command_line import elmo_zh
-
-from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import PageChoice
-from elmo_zh.explore.page_content import PageContent
-from elmo_zh.run.reporter import SilentReporter
+from contract.command_line import ROOT, elmo_zh
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the
 # ends, both kinds of line end, and a CR within a line. Sentences begin in the middle of lines.
-TEXT = (
+HARD = (
     "\ufeff今天 ＡＢＣ 很 贵。　苹果 和 ㍿ 都 贵！ 苹果 呢？\r\n"
     "\r\n"
     "　 Cafe\u0301 和 １２３ 苹果 。“\u1112\u1161\u11ab 苹果 。”😀 𠮷野 苹果 ﷺ ﬁ 苹果 ！\r"
     "苹果 。\t我们 吃 苹果 。 ㌔ 苹果\n"
     "　。 苹果 ①② 苹果 …… 苹果 \n"
 )
-LINES = [line.removesuffix("\r") for line in TEXT.removeprefix("\ufeff").split("\n")]
-WORDS = ("今天", "苹果", "和", "贵")
-WORD, NUM_OCCURRENCES = "苹果", sum(line.count("苹果") for line in LINES)
+STARTER = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
+WORDS = ("我们", "时候", "地方", "东西")
+FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x30, 0x7B) if chr(code).isalnum()})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, the text twice, and its indexes of lines and of sentences."""
-    folder = tmp_path_factory.mktemp("places")
-    model = model_of_words(folder / "model", with_softmax=True, words=WORDS)
-    for name in ("a.txt", "b.txt"):
-        (folder / name).write_bytes(TEXT.encode())
-    for name, split in (("lines", ()), ("sentences", ("--split-sentences",))):
-        texts = (folder / "a.txt", folder / "b.txt")
-        options = ("--min-count", "1", "--output", folder / f"{name}.index")
-        assert elmo_zh("index", *texts, "--model", model, *options, *split).status == 0
-    return folder
+def given_lines() -> list[str]:
+    """Lines of the text; every third has full-width digits and letters and an ideographic space."""
+    path = os.environ.get("ELMO_ZH_PLACES")
+    paths = [Path(path)] if path else sorted((ROOT / "data" / "sample").glob("*.txt"))
+    lines = [line for each in paths for line in each.read_text(encoding="utf-8").splitlines()[:8]]
+    if path:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return [
+        f"\u3000{line} ２０２６年ＥＬＭｏ　".translate(FULL_WIDTH) if n % 3 == 0 else line
+        for n, line in enumerate(lines)
+    ]
 
 
-def check(places: Iterable[Mapping[str, Any]], count: int = 2 * NUM_OCCURRENCES) -> None:
-    """Check that each place has the word in the source, and that there are as many different ones as expected."""
-    found = set()
-    for place in places:
-        line, start, end = int(place["line"]), int(place["start"]), int(place["end"])
-        assert LINES[line][start:end] == WORD
-        found.add((Path(place.get("source", "a.txt")).name, line, start))
-        if "text_start" in place:
-            text = place["text"].replace("\\t", "\t").replace("\\r", "\r")
-            assert LINES[line].startswith(text, int(place["text_start"]))
-    assert len(found) == count
+def write(path: Path, lines: list[str]) -> None:
+    """Write the lines as plain text or as records, and every line end as CR LF."""
+    if path.suffix == ".txt":
+        path.write_bytes("".join(f"{line}\r\n" for line in lines).encode())
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("year", "text"), *((1900 + n % 7, line) for n, line in enumerate(lines))])
+    else:
+        records = (json.dumps({"year": 1900, "text": line}, ensure_ascii=n % 2 == 0) for n, line in enumerate(lines))
+        path.write_bytes("".join(f"{record}\r\n" for record in records).encode())
 
 
-@pytest.fixture(params=["lines.index", "sentences.index"])
-def index(folder: Path, request: pytest.FixtureRequest) -> Path:
-    return folder / str(request.param)
+def read(path: Path) -> list[str]:
+    """Read the lines again from the bytes of the file."""
+    if path.suffix == ".txt":
+        return [line.removesuffix("\r") for line in path.read_bytes().decode("utf-8-sig").split("\n")[:-1]]
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            return [row["text"] for row in csv.DictReader(file)]
+    return [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
 
 
-def test_senses(index: Path, tmp_path: Path) -> None:
-    command = ("senses", WORD, "--index", index, "--usages", "1", "--no-substitutes", "--output", tmp_path / "a.tsv")
-    [usage] = elmo_zh(*command, "--json").result()["usages"]
-    check(usage["lines"], count=len(usage["lines"]))
-    with (tmp_path / "a.tsv").open(encoding="utf-8", newline="") as file:
-        check(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+class Places:
+    """Counts rows and those that do not fit the text."""
 
+    def __init__(self, lines: list[str]) -> None:
+        self._lines, self.rows, self.wrong = lines, Counter[str](), list[tuple[str, Any]]()
 
-def test_neighbours(index: Path) -> None:
-    command = ("neighbours", WORD, "--in", "我们 吃 苹果", "--index", index, "--same-word", "--top", "99", "--json")
-    # Repeated lines are shown once, so the second file has none.
-    check(elmo_zh(*command).result()["neighbours"], count=NUM_OCCURRENCES)
-
-
-def test_drift(index: Path, tmp_path: Path) -> None:
-    command = ("drift", index, index, "--min-count", "2", "--permutations", "1", "--lines", "99", "--json")
-    words = {word["word"]: word for word in elmo_zh(*command).result()["words"]}
-    check(words[WORD]["old_lines"], count=len(words[WORD]["old_lines"]))
-    check(words[WORD]["new_lines"], count=len(words[WORD]["new_lines"]))
-    assert words[WORD]["new_lines"]
-
-
-def test_the_page(folder: Path, index: Path) -> None:
-    pytest.importorskip("sklearn")
-    pytest.importorskip("bokeh")
-    embedder = ElmoEmbedder.load(folder / "model", "cpu")
-    choice = PageChoice(words=(WORD,))
-    data = PageContent(ContextIndex.load(index), embedder, choice, "cpu", SilentReporter()).whole()
-    for (line, start, end), tokens in zip(data["points"], data["parts"][0]["tokens"], strict=True):
-        text, name, number, _ = data["lines"][line]
-        assert name in ("a.txt", "b.txt")
-        assert text in LINES[number]
-        assert text[start:end] == WORD
-        assert (start, end) in {(first, last) for first, last, *_ in tokens}
-    assert len(data["points"]) == NUM_OCCURRENCES
-
-
-@pytest.mark.parametrize("split", [(), ("--split-sentences",)])
-def test_score(folder: Path, split: tuple[str, ...]) -> None:
-    command = ("score", folder / "a.txt", "--model", folder / "model", "--by", "token", *split)
-    table = list(csv.DictReader(elmo_zh(*command).stdout.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
-    records = [json.loads(line) for line in elmo_zh(*command, "--format", "jsonl").stdout.splitlines()]
-    assert list(records[0]) == ["line", "place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
-    for rows in (table, records):
-        check((row for row in rows if row["token"] == WORD), count=NUM_OCCURRENCES)
-        assert len(rows) > 30
+    def check(self, name: str, rows: Iterable[Mapping[str, Any]], word: str | None = None) -> set[tuple[int, int]]:
+        """Check rows, each with its own `token` if no word is given; return their lines and starts."""
+        found = set()
         for row in rows:
-            raw = LINES[int(row["line"])][int(row["start"]) : int(row["end"])]
-            assert normalised(raw) == normalised(row["token"])
-        for line in {row["line"] for row in rows}:
-            places = [int(row["place"]) for row in rows if row["line"] == line]
-            assert places == list(range(len(places)))
-    assert all(row["unknown"] == (row["token"] not in WORDS) for row in records)
-
-
-def test_substitutes(folder: Path) -> None:
-    command = ("substitutes", "--file", folder / "a.txt", "--word", WORD, "--model", folder / "model", "--json")
-    check(elmo_zh(*command).result()["occurrences"], count=NUM_OCCURRENCES)
-
-
-@pytest.mark.parametrize("split", [(), ("--split-sentences",)])
-def test_embed(folder: Path, tmp_path: Path, split: tuple[str, ...]) -> None:
-    for form in ("parquet", "hdf5"):
-        command = ("embed", folder / "a.txt", "--model", folder / "model", "--format", form, *split)
-        assert elmo_zh(*command, "--output", tmp_path / f"a.{form}").status == 0
-    lines = []
-    for row in pq.read_table(tmp_path / "a.parquet").to_pylist():
-        lines.append((row["line"], row["tokens"], row["offsets"]))
-    with h5py.File(tmp_path / "a.hdf5") as file:
-        offsets = [file["offsets"][str(number)][()].tolist() for number in range(len(lines))]
-    assert offsets == [[list(pair) for pair in own] for _, _, own in lines]
-    places = []
-    for line, tokens, own in lines:
-        for token, (start, end) in zip(tokens, own, strict=True):
-            assert normalised(LINES[line][start:end]) == normalised(token)
-            places.append({"line": line, "start": start, "end": end, "token": token})
-    check((place for place in places if place["token"] == WORD), count=NUM_OCCURRENCES)
+            line, start, end = int(row["line"]), int(row["start"]), int(row["end"])
+            raw = self._lines[line][start:end]
+            fits = normalised(raw) == normalised(row["token"] if word is None else word)
+            if "text_start" in row:
+                fits = fits and self._lines[line].startswith(unescaped(row["text"]), int(row["text_start"]))
+            self.rows[name] += 1
+            if not fits:
+                self.wrong.append((name, dict(row)))
+            found.add((line, start))
+        return found
 
 
 def normalised(text: str) -> str:
-    """The text as it is compared here: by NFKC, without white space."""
     return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+def unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"t": "\t", "r": "\r", "n": "\n"}.get(found[1], found[1]), text)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def slow(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("name", ["hard.txt", slow("real.txt"), slow("real.csv"), slow("real.jsonl")])
+def test_every_place_is_in_the_text(tmp_path: Path, name: str, split: bool) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("bokeh")
+    text, index, model, words = tmp_path / name, tmp_path / "index", STARTER, WORDS
+    if text.stem == "hard":
+        text.write_bytes(HARD.encode())
+        model = model_of_words(tmp_path / "model", with_softmax=True, words=("今天", "苹果", "和", "贵"))
+        words = ("苹果",)
+    else:
+        write(text, given_lines())
+        assert read(text) == given_lines()
+    places, options = Places(read(text)), ("--split-sentences",) if split else ()
+    scored = check_tokens(places, text, model, options)
+    assert elmo_zh("index", text, "--model", model, "--min-count", "1", "--output", index, *options).status == 0
+    check_index_files(places, index)
+    check_drift(places, index)
+    for word in words:
+        expected = {(row["line"], row["start"]) for row in scored if normalised(row["token"]) == word}
+        if text.stem == "hard":
+            assert len(expected) == HARD.count(word)
+        assert expected
+        check_word(places, word, text, index, model, expected)
+    (tmp_path / "rows.json").write_text(json.dumps(places.rows), encoding="utf-8")
+    assert not places.wrong, places.wrong[:5]
+
+
+def check_tokens(places: Places, text: Path, model: Path, options: Sequence[str]) -> list[dict[str, Any]]:
+    """Check the outputs that have all tokens, and return those of `score`."""
+    score = ("score", text, "--model", model, "--by", "token", *options)
+    scored = [json.loads(line) for line in elmo_zh(*score, "--format", "jsonl").stdout.splitlines()]
+    places.check("score, TSV", table(elmo_zh(*score).stdout))
+    places.check("score, JSON lines", scored)
+    assert list(scored[0]) == ["line", "place", "start", "end", "token", "forward_nats", "backward_nats", "unknown"]
+    num_of_line = Counter[int]()
+    known = (model / "vocab.data").read_text(encoding="utf-8").splitlines()
+    for row in scored:
+        assert (row["place"], row["unknown"]) == (num_of_line[row["line"]], row["token"] not in known)
+        num_of_line[row["line"]] += 1
+    for form, rows_of in (("parquet", parquet), ("jsonl", json_lines), ("hdf5", hdf5), ("npy", numpy_files)):
+        output = text.with_name(f"vectors.{form}")
+        command = ("embed", text, "--model", model, "--format", form, "--layers", "0", "--dtype", "float16", *options)
+        assert elmo_zh(*command, "--output", output).status == 0
+        rows = list(rows_of(output))
+        places.check(f"embed, {form}", rows)
+        assert [place_of(row) for row in rows] == [place_of(row) for row in scored]
+    return scored
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    return row["line"], row["start"], row["end"]
+
+
+def rows_of_sentences(sentences: Iterable[tuple[int, Sequence[str], Any]]) -> Iterator[dict[str, Any]]:
+    for line, tokens, offsets in sentences:
+        for token, (start, end) in zip(tokens, offsets, strict=True):
+            yield {"line": int(line), "start": int(start), "end": int(end), "token": token}
+
+
+def parquet(path: Path) -> Iterator[dict[str, Any]]:
+    rows = pq.read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
+    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
+
+
+def hdf5(path: Path) -> Iterator[dict[str, Any]]:
+    with h5py.File(path) as file:
+        lines = file["line"][()] if "line" in file else range(len(file["offsets"]))
+        names = [str(number) for number in range(len(lines))]
+        sentences = [(file["tokens"][name].asstr()[()], file["offsets"][name][()]) for name in names]
+    return rows_of_sentences((line, *sentence) for line, sentence in zip(lines, sentences, strict=True))
+
+
+def numpy_files(path: Path) -> Iterator[dict[str, Any]]:
+    ends, offsets = np.load(path / "line_offsets.npy"), np.load(path / "character_offsets.npy")
+    lines = np.load(path / "line.npy") if (path / "line.npy").exists() else range(len(ends) - 1)
+    tokens = (path / "tokens.txt").read_text(encoding="utf-8").split("\n")
+    parts = [slice(*pair) for pair in pairwise(ends)]
+    return rows_of_sentences(
+        (line, tokens[n].split(" ") if tokens[n] else [], offsets[parts[n]]) for n, line in enumerate(lines)
+    )
+
+
+def check_index_files(places: Places, index: Path) -> None:
+    """Check the arrays of an index as docs/contexts.md describes them."""
+    texts, words = (index / "lines.utf8").read_bytes(), (index / "words.utf8").read_bytes()
+    lines, ends = np.load(index / "lines.npy"), np.load(index / "words.npy")["end"]
+    begins, word_begins = [0, *lines["end"]], [0, *ends]
+
+    def rows(table: Any) -> Iterator[dict[str, Any]]:
+        for line, word, start, end in table:
+            first, text = int(lines[line]["start"]), texts[begins[line] : begins[line + 1]].decode()
+            token = words[word_begins[word] : word_begins[word + 1]].decode()
+            yield {
+                "line": lines[line]["number"], "start": first + start, "end": first + end,
+                "token": token, "text_start": first, "text": text.replace("\\", "\\\\"),
+            }  # fmt: skip
+
+    found = np.load(index / "occurrences.npy")
+    places.check("index, occurrences", rows(found[["line", "word", "start", "end"]].tolist()))
+    tokens = np.load(index / "tokens.npy")
+    owners = np.repeat(np.arange(len(lines)), np.diff([0, *lines["tokens_end"]]))
+    places.check(
+        "index, tokens",
+        rows([(int(n), *token) for n, token in zip(owners, tokens[["word", "start", "end"]].tolist(), strict=True)]),
+    )
+
+
+def check_drift(places: Places, index: Path) -> None:
+    options = ("--min-count", "2", "--permutations", "1", "--lines", "9", "--top", "99", "--json")
+    for word in elmo_zh("drift", index, index, *options).result()["words"]:
+        places.check("drift", [*word["old_lines"], *word["new_lines"]], word["word"])
+    assert places.rows["drift"]
+
+
+def check_word(places: Places, word: str, text: Path, index: Path, model: Path, expected: set[tuple[int, int]]) -> None:
+    """Check what shows the occurrences of a word."""
+    for source, options in (("text", (text,)), ("index", ("--index", index))):
+        for suffix in ("tsv", "csv", "jsonl"):
+            output = index.parent / f"{word}-{source}.{suffix}"
+            assert elmo_zh("concordance", word, *options, "--output", output).status == 0
+            rows = rows_of_table(output)
+            found = places.check(f"concordance of {source}, {suffix}", rows, word)
+            assert found >= expected
+            assert all(normalised(row["node"]) == word for row in rows)
+    command = ("senses", word, "--index", index, "--usages", "1", "--no-substitutes")
+    output = index.with_name(f"{word}.tsv")
+    for usage in elmo_zh(*command, "--output", output, "--json").result()["usages"]:
+        places.check("senses, JSON", usage["lines"], word)
+    assert places.check("senses, TSV", rows_of_table(output), word) == expected
+    near = elmo_zh("neighbours", word, "--in", f"我看{word}。", "--index", index, "--top", "99", "--json").result()
+    places.check("neighbours", ({**row, "token": row["word"]} for row in near["neighbours"]))
+    substitutes = elmo_zh("substitutes", "--file", text, "--word", word, "--model", model, "--json").result()
+    assert places.check("substitutes", substitutes["occurrences"], word) >= expected
+    check_page(places, word, index, model)
+
+
+def rows_of_table(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    text = path.read_text(encoding="utf-8-sig")
+    return table(text) if path.suffix == ".tsv" else list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def check_page(places: Places, word: str, index: Path, model: Path) -> None:
+    """Check the points of the page, in the data of the written file."""
+    output = index.with_name(f"{word}.html")
+    options = ("--word", word, "--model", model, "--max-per-word", "20", "--output", output)
+    assert elmo_zh("explore", index, *options).status == 0
+    page = output.read_text(encoding="utf-8")
+    data = json.loads(page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
+    rows = []
+    for line, start, end in data["points"]:
+        text, _, number, first = data["lines"][line]
+        row = {"line": number, "start": first + start, "end": first + end, "text_start": first}
+        rows.append({**row, "text": text.replace("\\", "\\\\")})
+    assert rows
+    places.check("page", rows, word)

@@ -1,7 +1,9 @@
 """What tests of labelled data share."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,13 @@ def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding=encoding)
     return path
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what the folder of a task says of itself."""
+    found = json.loads((path / "task.json").read_text(encoding="utf-8"))
+    change(found)
+    (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def lines(*records: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh
 from tasks.labelled import written
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = pytest.mark.usefixtures("empty_folder", "no_pictures")
 
 
 def write_table(name: str, header: str, count: int = 60) -> Path:
@@ -16,21 +16,16 @@ def write_table(name: str, header: str, count: int = 60) -> Path:
         f"我{'不' * (n % 2)}喜欢第{n}条街,街道的备注比街道长第{n}条,{n % 2},{'东' if n % 3 else '西'}"
         for n in range(count)
     ]
-    path = Path(name)
-    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    return path
+    return written(Path(), name, "\n".join([header, *rows]) + "\n")
 
 
-def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("curve_figure", "confusion_figure", "save_picture"):
-        monkeypatch.setattr(f"elmo_zh.tasks.fit.{name}", lambda *_: None)
+def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) -> None:
     data = write_table("likes.csv", "原话,备注,答,方位")
     quick = ("--model", sample_run.model, "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
     refused = elmo_zh("task", "fit", "classify", data, "--output", "t", *quick)
     assert "cannot tell which of these holds the label: 答 (0, 1); 方位 (东, 西)." in refused.stderr
-    answer = elmo_zh(
-        "task", "fit", "classify", data, "--field", "原话", "--label-column", "答", "--output", "t", *quick
-    )
+    columns = ("--field", "原话", "--label-column", "答")
+    answer = elmo_zh("task", "fit", "classify", data, *columns, "--output", "t", *quick)
     assert answer.status == 0, answer.stderr
     assert json.loads(Path("t", "task.json").read_text(encoding="utf-8"))["training"]["columns"] == ["原话", "答"]
 
@@ -58,8 +53,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun, mo
     assert texts(moved) == texts(moved, "--field", "原话") == texts(moved, "--text-column", "原话")
     assert texts(moved)[1] == "我不喜欢第1条街"
     assert texts(moved, "--text-column", "备注")[1] == "街道的备注比街道长第1条"
-    lines = Path("moved.jsonl")
-    lines.write_text('{"备注": "比原话长的备注", "原话": "我喜欢"}\n' * 2, encoding="utf-8")
+    lines = written(Path(), "moved.jsonl", '{"备注": "比原话长的备注", "原话": "我喜欢"}\n' * 2)
     assert texts(lines) == ["我喜欢"] * 2
     both = elmo_zh("task", "predict", moved, "--task", "t", "--field", "原话", "--text-column", "备注")
     assert "--text-column and --field mean the same. Give one of them." in " ".join(both.stderr.split())

@@ -14,7 +14,7 @@ from contract.command_line import contents_alone
 from drawn_bundles import TOKENS, write_model
 from messages import Heard, message_of
 from numpy.typing import NDArray
-from tasks.labelled import drawn_texts, lines, written
+from tasks.labelled import changed, drawn_texts, lines, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
@@ -306,12 +306,6 @@ def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Pa
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 
-def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    found = json.loads((path / "task.json").read_text(encoding="utf-8"))
-    change(found)
-    (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
-
-
 DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
@@ -328,16 +322,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or from another task"),
     (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or from another task: its digest differs"),
     (lambda path: changed(path, lambda f: f.update(digests=["x"])), RunError, "is damaged"),
-    (
-        lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")),
-        BundleError,
-        "has been replaced by another model. ",
-    ),
-    (
-        lambda path: changed(path, lambda f: f["model"].update(path="/nowhere")),
-        BundleError,
-        "is missing, and is neither beside",
-    ),
+    (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "has been replaced by"),
     (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
 ]
 
@@ -349,11 +334,7 @@ def _zero(path: Path) -> None:
 
 @pytest.mark.parametrize(("damage", "kind", "problem"), DAMAGES)
 def test_a_damaged_task_is_one_line(
-    trained: Callable[[str], Path],
-    tmp_path: Path,
-    damage: Callable[[Path], object],
-    kind: type[Any],
-    problem: str,
+    trained: Callable[[str], Path], tmp_path: Path, damage: Callable[[Path], object], kind: type[Any], problem: str
 ) -> None:
     path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
     damage(path)
@@ -370,6 +351,7 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
     write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
     assert "is missing, and is neither beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    assert TaskModel.load(moved, model=model).predict(["我"])
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
 
@@ -382,12 +364,6 @@ def test_a_task_of_an_earlier_version_is_read(
     changed(path, lambda found: found.pop("digests"))
     changed(path, lambda found: found["model"].update(path="model"))
     assert TaskModel.load(path).predict(["我"])
-
-
-def test_a_moved_model_is_given(trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
-    changed(path, lambda found: found["model"].update(path="/nowhere"))
-    assert TaskModel.load(path, model=embedder.bundle.path).predict(["我"])
 
 
 @pytest.fixture
@@ -418,8 +394,8 @@ def test_the_layers_of_the_bilm_thaw_one_by_one(embedder: ElmoEmbedder, tmp_path
     ]:
         tuned = tuned_weights(embedder, data, tmp_path / f"task-{epochs}", epochs)
         assert tuned.keys() == own.keys()
-        changed = {name for name in own if not np.array_equal(own[name], tuned[name])}
-        assert changed == {name for name in own if name.startswith(thawed)}, epochs
+        learned = {name for name in own if not np.array_equal(own[name], tuned[name])}
+        assert learned == {name for name in own if name.startswith(thawed)}, epochs
     assert contents_alone(embedder.bundle.path) == before
     assert all(np.array_equal(own[name], value.detach()) for name, value in embedder.bundle.bilm.named_parameters())
 

@@ -83,9 +83,3 @@ def test_half_a_character_in_a_label_is_one_line(tmp_path: Path, kind: object) -
     told = message_of(CorpusError, lambda: read_labelled(path, kind))  # type: ignore[arg-type]
     assert "the labels: record 1, character " in told
     assert "(\\ud83d) is half of a surrogate pair" in told
-
-
-def test_a_number_has_no_underscore(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", "text,score\n好,1_0\n坏,2\n")
-    told = message_of(CorpusError, lambda: read_labelled(path, replace(CLASSIFY, regression=True)))
-    assert told == f"{path}: row 2: the label '1_0' is not a finite number."

@@ -1,5 +1,6 @@
 """Labelled data as it is published: the columns, separators, lists and names of files that people meet."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -197,13 +198,16 @@ NAMES = [
     ("training.csv", "eval.csv", "testing.csv"),
     ("train.txt", "testa.txt", "testb.txt"),
     ("train-00000.csv", "dev-00000.csv", "test-00000.csv"),
+    ("train.csv.gz", "valid.csv.gz", "test.csv.gz"),
 ]
 
 
 @pytest.mark.parametrize("names", NAMES)
 def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
     for number, name in enumerate(names):
-        written(tmp_path, name, table(range(10 * number, 10 * number + 4 + number)))
+        path = written(tmp_path, name, table(range(10 * number, 10 * number + 4 + number)))
+        if name.endswith(".gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
     for other in (".DS_Store", "README.md", "labels.txt", "testing/dev.csv"):
         written(tmp_path, other, "好\n")
     notes = Heard()

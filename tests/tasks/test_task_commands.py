@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import GROUPS, SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh
 from drawn_bundles import add_word2vec, install_model
 from tasks.labelled import written
 
@@ -31,17 +31,6 @@ def write_data(kind: str) -> Path:
 def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
     arguments = ("task", "fit", kind, write_data(kind), "--model", sample_run.model, "--output", f"my-{kind}")
     return elmo_zh(*arguments, *QUICK, *options)
-
-
-@pytest.mark.parametrize("command", GROUPS["task"])
-def test_help_and_settings(command: str) -> None:
-    answer = elmo_zh("task", command, "--help")
-    assert answer.status == 0
-    assert f"elmo-zh task {command} " in answer.stdout.split("Example:\n")[1]
-    for option in ("--config FILE", "--set SECTION.KEY=VALUE", "--quiet", "--json", "--print-config"):
-        assert option in answer.stdout
-    assert "cell_dim" in elmo_zh("task", command, "--print-config").stdout
-    assert elmo_zh("task", command, "--no-such-option").status == 2
 
 
 def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
@@ -108,9 +97,6 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.csv").status == 0
     header, row = csv.reader(Path("out.csv").read_text(encoding="utf-8-sig").splitlines())
     assert (header[2], row[2]) == ("text", "我不喜欢\t你。")
-    again = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
-    assert again.only_error() == "out.tsv exists already. Choose another --output, or replace it with --force."
-
     assert fit(sample_run, "pairs", "--inputs", "characters,word2vec").status == 0
     told = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs", "--probabilities")
     assert "--probabilities is for tags" in told.stderr
@@ -153,7 +139,6 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("pairs", ("--text-column", "a"), "--text-column: expected 2 columns, found 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
-    ("classify", ("--dev", "nowhere.csv"), "nowhere.csv"),
 ]
 
 
@@ -185,7 +170,6 @@ def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
     for answer, problem in (
         (fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
         (fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
-        (elmo_zh("task", "predict", "classify.csv", "--task", "nowhere"), "nowhere holds no trained task"),
         (elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
         (fit(sample_run, "classify", "--output", "full", "--force"), "full is a folder with other content. Choose an"),
     ):
