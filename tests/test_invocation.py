@@ -1,17 +1,13 @@
 """How to do a thing here: with make in the project's folder, with elmo-zh elsewhere."""
 
-import ast
-import re
 from pathlib import Path
 
 import pytest
 from contract.command_line import elmo_zh
 
-import elmo_zh as elmo_zh_package
 from elmo_zh.invocation import train_command, train_option
 from elmo_zh.training.verdict import describe_verdict
 
-TARGETS = "train|set-up|test|bench|docs|interop|transcripts"
 MORE_TEXT = {"findings": [], "advice": "More text helps (or {init})", "command": "{train} more-texts/"}
 
 
@@ -45,23 +41,3 @@ def test_elsewhere() -> None:
     assert describe_verdict(MORE_TEXT, Path("r"))[1:] == [
         "  More text helps (or --init starter): elmo-zh pipeline more-texts/ --run runs/more-texts"
     ]
-
-
-def test_make_is_recommended_in_one_module_alone() -> None:
-    """It asks first whether make works in the current folder."""
-    package = Path(elmo_zh_package.__file__).parent
-    for path in package.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        docstrings = {
-            id(node.body[0].value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            if node.body and isinstance(node.body[0], ast.Expr)
-        }
-        texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-        named = [
-            text.value
-            for text in texts
-            if id(text) not in docstrings and re.search(rf"\bmake ({TARGETS})\b", text.value)
-        ]
-        assert not named or path.name == "invocation.py", path

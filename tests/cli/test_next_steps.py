@@ -15,6 +15,7 @@ from elmo_zh.run.layout import RunDir
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
+TARGETS = "train|set-up|help|test|bench|docs|interop|transcripts"
 RANDOM = replace(Config(), word2vec=Word2vecConfig(enabled=False))
 KEEPS_WORDS = replace(Config(), vocab=VocabConfig(init="runs/my news/model"))
 STARTS_FROM_MODEL = replace(KEEPS_WORDS, train=TrainConfig(init="runs/my news/model"))
@@ -62,7 +63,7 @@ def test_an_unknown_option_that_is_a_setting(command: str, option: str, setting:
 
 def test_no_message_has_a_command_that_is_not_as_it_is_typed() -> None:
     """In a checkout it is .venv/bin/elmo-zh, and make works there alone: elmo_zh.invocation knows."""
-    bare = re.compile(rf"elmo-zh (?:{'|'.join(COMMANDS)})\b|\bmake (?:train|set-up|help)|\b(?:CORPUS|INIT|SET|ARGS)=")
+    bare = re.compile(rf"elmo-zh (?:{'|'.join(COMMANDS)})\b|\bmake (?:{TARGETS})\b|\b(?:CORPUS|INIT|SET|ARGS)=")
     for path in {*(ROOT / "elmo_zh").rglob("*.py")} - {ROOT / "elmo_zh" / "invocation.py"}:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = {

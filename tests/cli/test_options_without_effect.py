@@ -42,10 +42,7 @@ def text(empty_folder: Path) -> Path:
             "--set text.bad_bytes has no effect on evaluate: it leaves out no line, and a line that cannot be decoded"
             " is an error. Leave it out.",
         ),
-        (
-            ("embed", "a.txt", "--set", "train.epochs=2"),
-            "--set train.epochs has no effect on embed. Leave it out.",
-        ),
+        (("embed", "a.txt", "--set", "train.epochs=2"), "--set train.epochs has no effect on embed. Leave it out."),
         (
             ("vocab", "--run", "x", "--init", "y", "--set", "vocab.words=words.txt"),
             "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",

@@ -1,4 +1,4 @@
-"""What elmo-zh has written into a folder of texts is not read as text, but skipped and counted."""
+"""What elmo-zh has written is not written over unasked, nor read as text: it is skipped and counted."""
 
 import shutil
 from pathlib import Path
@@ -42,14 +42,17 @@ KEPT = {
 }
 
 
-def test_outputs_among_texts_are_skipped(used: Path, sample_run: SampleRun) -> None:
+def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: SampleRun) -> None:
     shutil.make_archive("t", "zip", ".", "t.txt")
     corpus = Path("corpus")
     (corpus / "deep").mkdir(parents=True)
     (corpus / "deep" / "text.txt").write_text("今天我们吃苹果。\n", encoding="utf-8")
     for words, name in WRITING:
-        answer = elmo_zh(*words.split(), corpus / "deep" / name, "--quiet")
+        output = corpus / "deep" / name
+        answer = elmo_zh(*words.split(), output, "--quiet")
         assert answer.status == 0, answer.stderr
+        told = elmo_zh(*words.split(), output).only_error()
+        assert told.startswith(f"{output} exists already. Choose another --output, or replace "), words
     shutil.copytree("model", corpus / "model")
     shutil.copytree("task", corpus / "task")
     shutil.copytree("index", corpus / "deep" / "index")

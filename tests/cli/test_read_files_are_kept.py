@@ -34,6 +34,7 @@ ENDANGERED = (
     ("explore index --words w.txt --output", "w.txt"),
     ("explore index --word 果 --labels w.txt --output", "w.txt"),
     ("drift index index --words w.txt --output", "w.txt"),
+    ("drift index index --output", "index/index.json"),
     ("score t.txt --model model --config c.toml --output", "c.toml"),
     ("score t.txt --model model --against other --output", "other/options.json"),
     ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),

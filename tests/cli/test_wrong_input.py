@@ -34,11 +34,13 @@ def segment_error(*corpus: str | Path) -> str:
 # The corpus
 
 
-def test_a_path_that_does_not_exist(empty_folder: Path) -> None:
+def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
     expected = f"does not exist. Check the path; it is taken from the current folder {empty_folder}."
     assert elmo_zh("plan", "/no/such.txt").only_error() == "/no/such.txt does not exist. Check the path."
     assert segment_error("nowhere") == f"nowhere {expected}"
     assert segment_error("no/*.txt") == f"no/*.txt {expected}"
+    for command in ("embed", "evaluate"):
+        assert elmo_zh(command, "nowhere", "--model", sample_run.model).only_error() == f"nowhere {expected}"
 
 
 def test_a_folder_without_text(empty_folder: Path) -> None:
@@ -57,14 +59,12 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     content = CHINESE.encode() + "花".encode() + "好".encode("gb18030") + b"\n"
     Path("gbk.txt").write_bytes(content)
     assert content[25] == 0xBA
-    assert segment_error("gbk.txt", "--bad-bytes", "strict") == (
-        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding, such as --encoding"
-        " GB18030, or leave such lines out: --bad-bytes skip-line"
-    )
     expected = (
         "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding, such as --encoding"
         " GB18030"
     )
+    told = segment_error("gbk.txt", "--bad-bytes", "strict")
+    assert told == f"{expected}, or leave such lines out: --bad-bytes skip-line"
     for command in ("embed", "evaluate"):
         answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)
         assert answer.only_error() == expected
@@ -163,13 +163,10 @@ def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
     assert not Path("lwa").exists()
 
 
-def test_a_bundle_to_inspect(sample_run: SampleRun) -> None:
-    told = elmo_zh("inspect", sample_run.model).only_error()
-    assert told.startswith(f"{sample_run.model} is a model bundle, not a run. Show it with: elmo-zh info ")
-
-
 def test_a_bundle_is_no_run(run: Path) -> None:
     model = run / "model"
+    told = elmo_zh("inspect", model).only_error()
+    assert told.startswith(f"{model} is a model bundle, not a run. Show it with: elmo-zh info ")
     before = contents(model)
     for command in (("segment", "x.txt"), ("vocab",), ("word2vec",), ("train",), ("export",), ("pipeline", "x.txt")):
         told = elmo_zh(*command, "--run", model).only_error()
@@ -227,13 +224,6 @@ def other_vocabulary(run: Path) -> tuple[str, str]:
     return before, Vocabulary(tokens).digest()
 
 
-def test_a_checkpoint_of_another_vocabulary_is_not_exported(run: Path) -> None:
-    other_vocabulary(run)
-    told = elmo_zh("export", "--run", run).only_error()
-    assert told.startswith(f"{run}/vocab.counts is not the file that vocab wrote: it was damaged or replaced.")
-    assert (run / "model" / "bundle.json").exists()
-
-
 def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run: SampleRun) -> None:
     remove_training(run)
     before, after = other_vocabulary(run)
@@ -257,7 +247,9 @@ def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None
     )
 
 
-@pytest.mark.parametrize(("name", "maker"), [("character_counts.tsv", "vocab"), ("word2vec.txt", "word2vec")])
+@pytest.mark.parametrize(
+    ("name", "maker"), [("vocab.counts", "vocab"), ("character_counts.tsv", "vocab"), ("word2vec.txt", "word2vec")]
+)
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
     for output in ((), ("--output", tmp_path / "bundle")):
@@ -284,11 +276,8 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     offsets = path.with_suffix(".offsets")
     whole = offsets.read_bytes()
     offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
-    assert (
-        elmo_zh("train", "--run", untrained_run)
-        .only_error()
-        .startswith(f"{offsets} is damaged: it does not rise from 0 to ")
-    )
+    told = elmo_zh("train", "--run", untrained_run).only_error()
+    assert told.startswith(f"{offsets} is damaged: it does not rise from 0 to ")
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
@@ -389,14 +378,7 @@ def bundle_error(model: Path, sample: SampleRun) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "options.json",
-        "weights.hdf5",
-        "vocab.data",
-        "vocab_embedding.hdf5",
-        "character_counts.tsv",
-        "golden.hdf5",
-    ],
+    ["options.json", "weights.hdf5", "vocab.data", "vocab_embedding.hdf5", "character_counts.tsv", "golden.hdf5"],
 )
 def test_one_changed_byte_in_a_bundle_is_refused_with_both_digests(
     model: Path, sample_run: SampleRun, name: str
@@ -484,14 +466,6 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
         )
     for command in ("embed", "evaluate"):
         assert elmo_zh(command, text, "--segmented", "--model", model).status == 0
-
-
-def test_a_file_to_embed_that_is_not_there(sample_run: SampleRun) -> None:
-    for command in ("embed", "evaluate"):
-        told = elmo_zh(command, "nowhere.txt", "--model", sample_run.model).only_error()
-        assert told.startswith("nowhere.txt does not exist. Check the path;")
-    told = elmo_zh("embed", ".", "--model", sample_run.model).only_error()
-    assert told.startswith(". holds no text files")
 
 
 # Found by reading the code and trying

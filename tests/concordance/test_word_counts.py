@@ -10,14 +10,7 @@ import pytest
 from concordance.test_query import table_of
 from scipy.stats import chi2_contingency, false_discovery_control
 
-from elmo_zh.concordance.counts import (
-    collocates,
-    compare_words,
-    dispersion,
-    frequencies,
-    log_likelihood,
-    most_frequent,
-)
+from elmo_zh.concordance.counts import collocates, compare_words, dispersion, frequencies, log_likelihood, most_frequent
 from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable

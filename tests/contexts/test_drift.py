@@ -286,12 +286,8 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert (result["by"], result["compared_words"]) == ("prt", len(rows))
     assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)
     assert len(result["words"][0]["old_lines"]) == 3
-    again = elmo_zh(*arguments, "--output", "all.tsv").only_error()
-    assert again == "all.tsv exists already. Choose another --output, or replace it with --force."
     assert elmo_zh(*arguments, "--output", "all.tsv", "--force", "--quiet").stdout == ""
     assert "is a folder" in elmo_zh(*arguments, "--output", folder / "old.index").only_error()
-    refusal = elmo_zh(*arguments, "--force", "--output", folder / "old.index" / "index.json").only_error()
-    assert "nothing may be written there" in refusal
 
 
 def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -368,9 +368,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert " shows 4 occurrences of 1 word: " in made.stdout.splitlines()[0]
     assert made.stdout.splitlines()[1] == f"Next: open {Path('page.html').resolve().as_uri()} in a browser."
     first = Path("page.html").read_bytes()
-    assert elmo_zh(*arguments).only_error() == (
-        "page.html exists already. Choose another --output, or replace it with --force."
-    )
     result = elmo_zh(*arguments, "--force", "--json").result()
     assert (result["words"], result["occurrences"], result["bytes"]) == (["苹果"], 4, len(first))
     assert Path("page.html").read_bytes() == first

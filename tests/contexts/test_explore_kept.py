@@ -76,18 +76,8 @@ def test_an_index_that_cannot_be_written_to(
 
 def test_the_server_ends_at_once_though_a_client_is_slow(empty_folder: Path, model: Path) -> None:
     index = indexed(ElmoEmbedder.load(model, "cpu"), [write_text(Path("a.txt"), LINES)], Path("a.index"), min_count=1)
-    command = [
-        sys.executable,
-        "-m",
-        "elmo_zh",
-        "explore",
-        str(index.path),
-        "--word",
-        "苹果",
-        "--port",
-        "0",
-        "--no-browser",
-    ]
+    typed = f"explore {index.path} --word 苹果 --port 0 --no-browser"
+    command = [sys.executable, "-m", "elmo_zh", *typed.split()]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as server:
         assert server.stdout is not None

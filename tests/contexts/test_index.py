@@ -81,12 +81,7 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
 def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", ["我们 吃 苹果 。", "今天 吃。我们 吃 苹果 ！"])
     segmented = indexed(embedder, [path], tmp_path / "segmented", segmented=True, min_count=1)
-    assert found_occurrences(segmented)[3:] == [
-        ("今天", 1, 0),
-        ("吃。我们", 1, 1),
-        ("吃", 1, 2),
-        ("苹果", 1, 3),
-    ]
+    assert found_occurrences(segmented)[3:] == [("今天", 1, 0), ("吃。我们", 1, 1), ("吃", 1, 2), ("苹果", 1, 3)]
     split = indexed(embedder, [path], tmp_path / "split", split=True, min_count=1)
     apple = split.occurrence(int(split.occurrences("苹果")[1]))
     line = split.line(apple.line)
@@ -250,10 +245,7 @@ def test_finished_parts_are_not_computed_again(
 def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", LINES)
     for choice, message in (
-        (
-            {"min_count": 9},
-            r"a.txt: none of its 13 distinct tokens is a word that occurs 9 times\. Give more text",
-        ),
+        ({"min_count": 9}, r"a.txt: none of its 13 distinct tokens is a word that occurs 9 times\. Give more text"),
         ({"words": frozenset({"香蕉"})}, "none of the 1 words of --words is among its 13 distinct tokens"),
     ):
         with pytest.raises(ElmoZhError, match=message):

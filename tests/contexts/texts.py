@@ -49,10 +49,7 @@ def build(
         [input_text(each, TextConfig(), segmented=segmented) for each in find_sources(list(map(str, paths))).sources],
         output,
         IndexSettings(
-            layers=layers,
-            words=words,
-            segmented=segmented,
-            options=IndexOptions(split_sentences=split, **options),
+            layers=layers, words=words, segmented=segmented, options=IndexOptions(split_sentences=split, **options)
         ),
         force=force,
         reporter=SilentReporter(),

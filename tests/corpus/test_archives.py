@@ -163,9 +163,7 @@ def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
         archive.addfile(tarfile.TarInfo("新\n\x1b[31m.png"))
     passed_over = PassedOver()
     assert read(path, passed_over=passed_over) == []
-    assert passed_over.names == {
-        "files whose names do not suggest text": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"],
-    }
+    assert passed_over.names == {"files whose names do not suggest text": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"]}
 
 
 def test_a_tar_archive_of_an_old_program(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def mixed_folder() -> Path:
     return folder
 
 
-def test_a_folder_of_many_kinds() -> None:
+def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> None:
     answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
     assert answer.status == 0, answer.stderr
     for line in (
@@ -60,13 +60,9 @@ def test_a_folder_of_many_kinds() -> None:
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
     assert written().splitlines() == lines
-
-
-def test_the_record_accounts_for_every_character() -> None:
-    result = segment(mixed_folder())
-    counts = {"characters": 29, "kept_characters": 26, "dropped": {"bytes that do not decode": 3}, "documents": 4}
-    assert {name: result[name] for name in counts} == counts
     found = record()
+    counts = {"characters": 29, "kept_characters": 26, "dropped": {"bytes that do not decode": 3}, "documents": 4}
+    assert {name: found["counts"][name] for name in counts} == counts
     assert found["sources"]["d.txt"] == {
         "read_as": [{"format": "text", "encoding": "utf-8", "files": 1}],
         "documents": 1,

@@ -75,14 +75,7 @@ def test_a_plan_is_told_in_tables() -> None:
     assert lines[0].startswith("All of the corpus was read: 3 files, ")
     assert lines[2].split() == ["corpus", "exactly"]
     assert ["sentences", "440"] in [line.split() for line in lines]
-    for start in (
-        "distinct words ",
-        "Recommended: vocab.size = ",
-        "segment ",
-        "word2vec ",
-        "total ",
-        "Vectors of the",
-    ):
+    for start in ("distinct words ", "Recommended: vocab.size = ", "segment ", "word2vec ", "total ", "Vectors of the"):
         assert any(line.startswith(start) for line in lines), start
     assert not any(line.startswith("training with") for line in lines)
     (recommended,) = [line for line in lines if line.startswith("Recommended: ")]

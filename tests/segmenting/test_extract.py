@@ -96,14 +96,7 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
         number=0, source=find_sources([str(path)]).sources[0], stamp=Stamp(num_bytes=0, modified_ns=0)
     )
     source = replace(source, stamp=Stamp.of(source.source))
-    task = ExtractTask(
-        number=0,
-        sources=(source,),
-        byte_range=None,
-        config=CONFIG,
-        shard_bytes=9,
-        rule=None,
-    )
+    task = ExtractTask(number=0, sources=(source,), byte_range=None, config=CONFIG, shard_bytes=9, rule=None)
     with pytest.raises(CorpusError, match="XML, but not a MediaWiki dump") as caught:
         extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)

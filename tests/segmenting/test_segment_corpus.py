@@ -146,10 +146,7 @@ def test_shards_of_limited_bytes(tmp_path: Path) -> None:
     [
         (b"", "{path} holds no text (0 lines, all empty). Give a file with text."),
         ("\n \u3000\n\u200b\n".encode(), "{path} holds no text (3 lines, all empty). Give a file with text."),
-        (
-            b"\xff\xfe",
-            "{path} holds no text (0 lines, all empty). Give a file with text.",
-        ),
+        (b"\xff\xfe", "{path} holds no text (0 lines, all empty). Give a file with text."),
     ],
 )
 def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path, content: bytes, message: str) -> None:

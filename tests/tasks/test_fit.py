@@ -206,8 +206,7 @@ def stopped(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "of_zeros"),
-    [("modules", False), ("best", True), ("optimizer", False), ("lines", False)],
+    ("name", "of_zeros"), [("modules", False), ("best", True), ("optimizer", False), ("lines", False)]
 )
 def test_a_damaged_training_starts_again(
     embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path, name: str, *, of_zeros: bool

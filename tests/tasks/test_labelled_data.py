@@ -221,12 +221,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
     (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
-    (
-        TAG,
-        "a.csv",
-        "id,word,tag\n1,北,B-LOC\n",
-        "For tags put a token, a tab and its tag on each line, and a blank",
-    ),
+    (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags put a token, a tab and its tag on each line, and a blank"),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has words with their tags ('我们/r  在/p  北京/ns  。/w')"),
     (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns, expected one token and"),

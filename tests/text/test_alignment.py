@@ -146,12 +146,7 @@ def test_forms_of_clusters_make_the_form_of_the_whole(form: Any, text: str) -> N
         ({"unicode_form": "NFKD"}, "ｶﾞ", "カ\u3099", [(0, 2), (0, 2)]),
         ({"unicode_form": "NFC"}, "豈\U0002f800", "豈丽", [(0, 1), (1, 2)]),
         # Composed over something removed: it is part of the character. At an end it is not.
-        (
-            {"unicode_form": "NFC", "remove_control": True},
-            "\u200be\u200b\u0301\u200b好",
-            "\u00e9好",
-            [(1, 4), (5, 6)],
-        ),
+        ({"unicode_form": "NFC", "remove_control": True}, "\u200be\u200b\u0301\u200b好", "\u00e9好", [(1, 4), (5, 6)]),
         # Folded first, then composed.
         ({"unicode_form": "NFC", "fold_fullwidth": True}, "Ｅ\u0301Ｅ", "\u00c9E", [(0, 2), (2, 3)]),
         # One character becomes a space, which goes, and a mark.

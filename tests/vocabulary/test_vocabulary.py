@@ -126,10 +126,7 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
             "line 5: counts are not in descending order, which negative sampling requires.",
         ),
-        (
-            "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n",
-            "line 6 ('草\\t2') does not belong to the vocabulary.",
-        ),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n", "line 6 ('草\\t2') does not belong to the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", "4 lines, but the vocabulary has 5."),
     ],
 )
