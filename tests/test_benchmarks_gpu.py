@@ -1,10 +1,12 @@
 """benchmarks/gpu.py, as far as a processor can run it: every step but the checks, what fails, and the files."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,19 +18,13 @@ MISSING = ("click", "jieba", "gensim", "matplotlib", "pytest", "hypothesis", "tq
 BLOCK = f"import sys; sys.modules.update(dict.fromkeys({MISSING!r}))"
 
 
-def run_gpu(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """Run it as the documentation says, without the packages that it has to do without."""
-    blocking = folder / "blocking"
-    blocking.mkdir()
-    (blocking / "sitecustomize.py").write_text(BLOCK)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(blocking), str(ROOT)]), "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--output", str(folder / "record"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
-
-
 def test_every_step_runs_with_few_packages(tmp_path: Path) -> None:
-    # The checks run one by one below.
-    answer = run_gpu("--device", "cpu", "--small", "--seconds", "0", "--only", "m", folder=tmp_path)
+    """As the documentation says, without the packages that it has to do without; the checks run one by one below."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCK)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "CUDA_VISIBLE_DEVICES": ""}
+    chosen = ("--device", "cpu", "--small", "--seconds", "0", "--only", "m")
+    command = [sys.executable, ROOT / "benchmarks" / "gpu.py", "--output", tmp_path / "record", *chosen]
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     record = json.loads((tmp_path / "record" / "gpu.json").read_text())
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert record["machine"]["torch"] == torch.__version__
@@ -38,31 +34,36 @@ def test_every_step_runs_with_few_packages(tmp_path: Path) -> None:
     assert "commands" in record["steps"]
 
 
-def test_a_step_that_fails_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "record").mkdir()
-    code = """
-import sys
-sys.argv = ["gpu.py", "--device", "cpu", "--small", "--seconds", "0", "--only", "products", "--output", "record"]
-import gpu
-def fail(conditions, precision):
-    raise RuntimeError("CUDA error: no such thing")
-gpu.STEPS["time products float32"] = lambda conditions: fail(conditions, "float32")
-sys.exit(gpu.main())
-"""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
-    command = [sys.executable, "-c", code]
-    answer = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
-    assert answer.returncode == 1, answer.stderr
-    steps = json.loads((tmp_path / "record" / "gpu.json").read_text())["steps"]
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The program, to be called here."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    module = importlib.import_module("gpu")
+    monkeypatch.setattr(module, "keep_freed_memory", lambda: None)
+    return module
+
+
+def test_a_step_that_fails_is_reported(tmp_path: Path, gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(conditions: object) -> None:
+        raise RuntimeError("CUDA error: no such thing")
+
+    monkeypatch.setitem(gpu.STEPS, "time products float32", fail)
+    chosen = ("--device", "cpu", "--small", "--seconds", "0", "--only", "products")
+    monkeypatch.setattr(sys, "argv", ["gpu.py", *chosen, "--output", str(tmp_path)])
+    assert gpu.main() == 1
+    steps = json.loads((tmp_path / "gpu.json").read_text())["steps"]
     assert [step["status"] for step in steps.values()] == ["passed", "failed"]
     assert "RuntimeError: CUDA error: no such thing" in steps["time products float32"]["summary"]
     assert "Traceback" in steps["time products float32"]["log"]
 
 
-def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
-    answer = run_gpu(folder=tmp_path)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == "No CUDA device was found. To try the code without one: --device cpu --small\n"
+def test_without_a_gpu_it_says_so(
+    tmp_path: Path, gpu: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--output", str(tmp_path)])
+    assert gpu.main() == 2
+    assert capsys.readouterr() == ("", "No CUDA device was found. To try the code without one: --device cpu --small\n")
 
 
 # The checks, one by one: with -m gpu on a GPU, else through the code for GPUs on a processor

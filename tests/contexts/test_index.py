@@ -1,7 +1,6 @@
 """The index of words in their sentences: what is in it, and that it is the same however it was made."""
 
 import json
-import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
@@ -15,6 +14,7 @@ import pytest
 from contexts.texts import LINES, build, files_of, indexed, write_text
 from drawn_bundles import oracle_layers
 from messages import message_of
+from packed import zip_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import build_index, index_content, index_files, index_settings
@@ -91,9 +91,7 @@ def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> No
 def write_archive(path: Path) -> dict[str, list[str]]:
     """Write a ZIP archive, and return the lines of its members."""
     members = {"old/a.txt": [*LINES], "c.txt": [], "new/b.txt": ["米饭 很 贵 。 苹果 都 贵 。", "", "我们 吃 手机"]}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, lines in members.items():
-            archive.writestr(name, "".join(f"{line}\n" for line in lines))
+    zip_of(path, {name: "".join(f"{line}\n" for line in lines) for name, lines in members.items()})
     return members
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 from drawn_bundles import SHAPES, write_model
+from packed import zip_of
 from parity import numpy_oracle
 
 from elmo_zh import LineScorer
@@ -120,9 +120,7 @@ def test_the_table_has_a_row_for_every_line_of_every_file(bundle: Path) -> None:
 @pytest.mark.parametrize("others", [(), ("b.txt",)])
 def test_a_row_of_an_archive_names_its_member(bundle: Path, others: tuple[str, ...]) -> None:
     Path("b.txt").write_text("我\n", encoding="utf-8")
-    with zipfile.ZipFile("a.zip", "w") as archive:
-        archive.writestr("一/a.txt", "苹果\n\n")
-        archive.writestr("一/b.txt", "今天吃")
+    zip_of(Path("a.zip"), {"一/a.txt": "苹果\n\n", "一/b.txt": "今天吃"})
     expected = [("a.zip/一/a.txt", "0", "2"), ("a.zip/一/a.txt", "1", "0"), ("a.zip/一/b.txt", "0", "3")]
     expected += [(name, "0", "1") for name in others]
     for output in ([], ["--output", "out.tsv"]):

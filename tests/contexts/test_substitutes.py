@@ -2,7 +2,6 @@
 
 import json
 import re
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import torch
 from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, WORDS, write_model
+from packed import zip_of
 from parity import numpy_oracle
 from parity.numpy_bilm import Array, run_bilm
 
@@ -236,9 +236,7 @@ def test_every_occurrence_in_a_file(bundle: Path, text: str, segmented: bool) ->
 def test_an_occurrence_in_a_folder_names_its_file(bundle: Path) -> None:
     Path("texts").mkdir()
     Path("texts/a.txt").write_text("今天\n苹果。\n", encoding="utf-8")
-    with zipfile.ZipFile("texts/b.zip", "w") as archive:
-        archive.writestr("c.txt", "今天\n")
-        archive.writestr("d/e.txt", "今天\n我们吃苹果。\n")
+    zip_of(Path("texts/b.zip"), {"c.txt": "今天\n", "d/e.txt": "今天\n我们吃苹果。\n"})
     arguments = ("substitutes", "--file", "texts", "--word", "苹果", "--model", bundle, "--top", "1")
     places = [("texts/a.txt", 1), ("texts/b.zip/d/e.txt", 1)]
     found = elmo_zh(*arguments, "--json").result()["occurrences"]

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import io
 import tarfile
 import zipfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from corpus.readers.reading import read
 from messages import message_of
+from packed import tar_of, zip_of
 
 from elmo_zh.corpus import packing
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -28,24 +28,6 @@ MEMBERS = {
     "../../../escape.txt": "五。\n".encode(),
 }
 EXPECTED = ["二。", "一。", "三。", *["四。"] * 50, "五。"]
-
-
-def zip_of(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(path, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return path
-
-
-def tar_of(path: Path, members: dict[str, bytes], mode: str = "w", *others: tarfile.TarInfo) -> Path:
-    with tarfile.open(path, mode) as archive:
-        for info in others:
-            archive.addfile(info)
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return path
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2", "named-otherwise.txt"])

@@ -35,6 +35,7 @@ def names(folder: Path, arguments: list[str]) -> list[str]:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_lines_are_read_from_every_kind_of_file(tmp_path: Path, suffix: str, end: str, mark: bytes) -> None:
+    assert list(iter_lines(written(tmp_path / f"empty{suffix}", FILES[suffix](mark)))) == []
     for last in ("", end):
         content = mark + (end.join(LINES) + last).encode("utf-8")
         path = written(tmp_path / f"语料.txt{suffix}", FILES[suffix](content))
@@ -49,11 +50,6 @@ def test_only_the_mark_at_the_start_is_dropped(tmp_path: Path) -> None:
 
 def test_a_lone_carriage_return_ends_no_line(tmp_path: Path) -> None:
     assert list(iter_lines(written(tmp_path / "a.txt", b"a\rb\r\r\nc\r"))) == ["a\rb\r", "c"]
-
-
-@pytest.mark.parametrize("suffix", FILES)
-def test_an_empty_file_has_no_lines(tmp_path: Path, suffix: str) -> None:
-    assert list(iter_lines(written(tmp_path / f"a.txt{suffix}", FILES[suffix](b"")))) == []
 
 
 @settings(deadline=None, max_examples=101)
@@ -116,11 +112,6 @@ def test_the_run_inside_a_corpus_is_left_out(tmp_path: Path) -> None:
     assert told.startswith(f"{tmp_path / 'run' / 'segmented'} is inside the run {tmp_path / 'run'}, ")
 
 
-def test_a_hidden_folder_that_is_named_is_searched(tmp_path: Path) -> None:
-    written(tmp_path / ".texts" / "a.txt", b"x")
-    assert names(tmp_path, [str(tmp_path / ".texts")]) == [".texts/a.txt"]
-
-
 def test_arguments_in_any_order_each_file_once(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt", "c/d.txt", "c/e.json"):
         written(tmp_path / name, b"x")
@@ -131,9 +122,10 @@ def test_arguments_in_any_order_each_file_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None:
-    for name in ("a.json", ".hidden", "[b] ?*.txt"):
+    for name in ("a.json", ".hidden", "[b] ?*.txt", ".texts/a.txt"):
         path = written(tmp_path / name, b"x")
         assert paths([str(path)]) == [path]
+    assert names(tmp_path, [str(tmp_path / ".texts")]) == [".texts/a.txt"]
 
 
 def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

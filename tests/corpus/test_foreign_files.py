@@ -1,12 +1,12 @@
 """Files that are no text are recognised by their first bytes, and the sheets of Excel files are tables."""
 
-import io
 import zipfile
 from pathlib import Path
 
 import pytest
 from corpus.readers.reading import read
 from messages import message_of
+from packed import zip_of
 
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.errors import CorpusError
@@ -74,11 +74,7 @@ def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.Monkey
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
-    damaged = io.BytesIO()
-    with zipfile.ZipFile(damaged, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    (tmp_path / "b.xlsx").write_bytes(damaged.getvalue())
-    assert "b.xlsx is a damaged Excel file" in message_of(CorpusError, lambda: read(tmp_path / "b.xlsx"))
+    damaged = zip_of(tmp_path / "b.xlsx", members)
+    assert "b.xlsx is a damaged Excel file" in message_of(CorpusError, lambda: read(damaged))
     monkeypatch.setattr("elmo_zh.corpus.archives._MOST_EXCEL_BYTES", 2**10)
     assert "Save its sheets as CSV" in message_of(UnsuitableError, lambda: read(path))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from corpus.test_archives import tar_of, zip_of
 from messages import Heard, message_of
+from packed import tar_of, zip_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, Members, input_text

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
+from packed import DUMP_END, DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.ranges import ranges_at, read_range, split_source
@@ -118,24 +119,14 @@ def test_ranges_at_places_hold_whole_lines_and_do_not_overlap(tmp_path: Path) ->
 
 def page(number: int) -> str:
     text = f"'''条目{number}'''是第{number}个条目。\n\n它有两段，&lt;page&gt;不是新的一页。"
-    namespace = 1 if number % 10 == 3 else 0
-    return (
-        f"  <page>\n    <title>条目{number}</title>\n    <ns>{namespace}</ns>\n    <revision>\n"
-        f"      <model>wikitext</model>\n      <text>{text}</text>\n    </revision>\n  </page>\n"
-    )
-
-
-HEADER = (
-    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="zh">\n'
-    "  <siteinfo><sitename>x</sitename></siteinfo>\n"
-)
+    return wiki_page(f"条目{number}", text, namespace=1 if number % 10 == 3 else 0)
 
 
 def test_dumps_in_many_streams_and_unpacked(tmp_path: Path) -> None:
     pytest.importorskip("lxml")
     pytest.importorskip("mwparserfromhell")
     blocks = ["".join(page(number) for number in range(start, start + 10)) for start in range(0, 200, 10)]
-    texts = [HEADER, *blocks, "</mediawiki>\n"]
+    texts = [DUMP_START, *blocks, DUMP_END]
     packed, plain = tmp_path / "wiki.xml.bz2", tmp_path / "wiki.xml"
     packed.write_bytes(b"".join(bz2.compress(text.encode()) for text in texts))
     plain.write_text("".join(texts), encoding="utf-8")
@@ -169,11 +160,8 @@ def test_what_is_read_as_a_whole(tmp_path: Path, name: str, content: bytes, chan
 def test_a_damaged_stream_within_a_part_is_not_its_end(tmp_path: Path) -> None:
     """A bz2 reader of Python's takes it for the end: the pages behind it would be gone, and the XML sound."""
     pytest.importorskip("mwparserfromhell")
-    pages = [
-        f"<page><title>{number}</title><ns>0</ns><revision><text>第{number}页。</text></revision></page>"
-        for number in range(50)
-    ]
-    streams = [bz2.compress(text.encode()) for text in ("<mediawiki>", *pages, "</mediawiki>")]
+    pages = [wiki_page(number, f"第{number}页。") for number in range(50)]
+    streams = [bz2.compress(text.encode()) for text in (DUMP_START, *pages, DUMP_END)]
     streams[20] = b"?" + streams[20][1:]
     path = tmp_path / "wiki.xml.bz2"
     path.write_bytes(b"".join(streams))

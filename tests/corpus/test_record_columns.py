@@ -1,11 +1,11 @@
 """The columns and fields beside the text of a record reach the commands that number lines."""
 
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
 from corpus.readers.reading import text_of
+from packed import zip_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
@@ -55,10 +55,8 @@ def test_columns_of_json_are_those_of_the_item(tmp_path: Path) -> None:
 
 
 def test_columns_of_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("1.csv", f'text,year\n"{TEXT}",2020\n')
-        archive.writestr("2.txt", "好\n")
-    [source] = find_sources([str(tmp_path / "a.zip")]).sources
+    path = zip_of(tmp_path / "a.zip", {"1.csv": f'text,year\n"{TEXT}",2020\n', "2.txt": "好\n"})
+    [source] = find_sources([str(path)]).sources
     assert [dict(record.columns) for record in input_text(source, TextConfig()).records()] == [{"year": "2020"}, {}]
 
 

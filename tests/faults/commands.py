@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,7 +135,7 @@ COMMANDS = (
         "task compare",
         (
             "task", "compare", "classify", "labelled.csv", "--test", "labelled.csv", *MODEL, "--output", "comparison",
-            "--epochs", "1", "--hidden", "5", "--seeds", "1", "--shares", "1,0.5",
+            "--epochs", "1", "--hidden", "5", "--seeds", "1", "--shares", "1",
         ),
         "with a model",
     ),
@@ -146,8 +147,8 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def prepare(warm: WarmProcess, folder: Path) -> None:
-    """Make the folders from which commands start, by a whole run that also warms the process up."""
+def prepare(warm: WarmProcess, folder: Path, names: Collection[str]) -> None:
+    """Make the folders from which commands start, by a whole run that also warms the process up for some commands."""
     base = folder / "base"
     base.mkdir()
     corpus = (SAMPLE / "food.txt").read_text(encoding="utf-8").splitlines(keepends=True)[:17]
@@ -172,7 +173,7 @@ def prepare(warm: WarmProcess, folder: Path) -> None:
     for name in STARTS:
         shutil.copytree(folder / name, scratch, dirs_exist_ok=True)
     for command in COMMANDS:
-        if command.start.startswith("with") and command.can_run:
+        if command.start.startswith("with") and command.name in names and command.can_run:
             _require(warm, command, scratch)
 
 

@@ -50,7 +50,7 @@ def main() -> None:
     chosen = parser.parse_args()
     tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
     with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
-        prepare(warm, Path(made))
+        prepare(warm, Path(made), [command.name for command in COMMANDS])
         for command in COMMANDS:
             if command.can_run and (not chosen.commands or command.name in chosen.commands):
                 tally = try_command(warm, Path(made), command, chosen.every, chosen.power)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults.check import Trial, contents
@@ -18,7 +19,7 @@ Warm = tuple[WarmProcess, Path]
 # Others run the same code, or run longer.
 QUICK = (
     "segment", "vocab", "word2vec", "encode", "train", "export", "embed hdf5", "convert", "index", "score",
-    "drift", "explore", "task predict", "task compare", "task probe",
+    "drift", "explore", "task predict", "task compare",
 )  # fmt: skip
 # Power cuts are tried with these.
 CUT = ("vocab", "train", "embed packed", "score")
@@ -33,21 +34,23 @@ EVERY = {"pipeline": 97}
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     folder = tmp_path_factory.mktemp("faults")
     with warm_process(folder) as process:
-        prepare(process, folder)
+        prepare(process, folder, {*QUICK, *CUT})
         yield process, folder
 
 
 def with_each(names: tuple[str, ...]) -> pytest.MarkDecorator:
     """Parametrize a test with the commands of these names."""
-    chosen = [command for command in COMMANDS if command.name in names]
-    return pytest.mark.parametrize("command", chosen, ids=[command.name for command in chosen])
+    return pytest.mark.parametrize("command", [each(command) for command in COMMANDS if command.name in names])
+
+
+def each(command: Command) -> Any:
+    reason = f"{command.needs} is not installed"
+    return pytest.param(command, id=command.name, marks=pytest.mark.skipif(not command.can_run, reason=reason))
 
 
 @with_each(QUICK)
 def test_one_fault_of_each_kind(warm: Warm, command: Command) -> None:
     """A call of each command, drawn at random and always the same."""
-    if not command.can_run:
-        pytest.skip(f"{command.needs} is not installed")
     trial, chance = Trial(*warm, command), random.Random(command.name)
     for kind in FAULTS:
         assert trial.try_point(kind, chance.randint(1, trial.outcome.num_points(kind)))
@@ -58,8 +61,6 @@ def test_one_fault_of_each_kind(warm: Warm, command: Command) -> None:
 @pytest.mark.slow
 @with_each(ALL)
 def test_a_fault_at_every_call(warm: Warm, command: Command) -> None:
-    if not command.can_run:
-        pytest.skip(f"{command.needs} is not installed")
     tally = try_command(*warm, command, EVERY.get(command.name, 1))
     assert not tally.wrong, "\n".join(tally.wrong)
     assert tally.points.total() > 20
@@ -83,8 +84,6 @@ def test_a_power_cut_at_some_moments(warm: Warm, command: Command) -> None:
 @pytest.mark.slow
 @with_each(WRITERS)
 def test_a_power_cut_at_many_moments(warm: Warm, command: Command) -> None:
-    if not command.can_run:
-        pytest.skip(f"{command.needs} is not installed")
     try_moments(warm, command, 40, 3)
 
 

@@ -122,9 +122,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
         assert figures[f"bytes.{name}"] == pytest.approx(sum(each.stat().st_size for each in written), rel=0.02)
 
 
-def test_paths_and_corpora_that_are_not_there() -> None:
-    told = elmo_zh("plan", "nowhere", *PLAN_FAST).only_error()
-    assert told == f"nowhere does not exist. Check the path; it is taken from the current folder {Path.cwd()}."
+def test_a_corpus_without_text_and_no_corpus() -> None:
     Path("a.txt").touch()
     told = elmo_zh("plan", "a.txt", *PLAN_FAST).only_error()
     assert told == "a.txt holds no text. Give a file with text."

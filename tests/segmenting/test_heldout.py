@@ -104,23 +104,21 @@ def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
     assert choose(shuffled, **chosen)[0] == heldout
 
 
-@pytest.mark.parametrize("count", [1009, 20_011])
-def test_few_candidates_are_kept_whatever_the_length(count: int) -> None:
-    choice = HeldoutChoice(TextConfig(heldout_share=0.0001, heldout_min_sentences=23))
+@pytest.mark.parametrize(
+    ("count", "values", "expected"),
+    [
+        (1009, {"heldout_share": 0.0001, "heldout_min_sentences": 23}, 2 * 23),
+        (5_003, {"heldout_share": 0.0001, "heldout_min_sentences": 23}, 2 * 23),
+        (5_003, {"heldout_share": 0.5, "heldout_max_tokens": 131}, 2 * 131 // 7),
+    ],
+)
+def test_few_candidates_are_kept_whatever_the_length(count: int, values: dict[str, Any], expected: int) -> None:
+    choice = HeldoutChoice(TextConfig(**values))
     most = 0
-    for one in spread(count):
+    for one in spread(count, tokens_each=7):
         choice.add(one)
         most = max(most, len(choice.candidates()))
-    assert most == 2 * 23
-
-
-def test_the_token_limit_bounds_the_candidates_too() -> None:
-    choice = HeldoutChoice(TextConfig(heldout_share=0.5, heldout_max_tokens=131))
-    most = 0
-    for one in spread(20_011, tokens_each=7):
-        choice.add(one)
-        most = max(most, len(choice.candidates()))
-    assert most == 2 * 131 // 7
+    assert most == expected
 
 
 def test_the_key_is_that_of_the_characters() -> None:

@@ -33,7 +33,7 @@ def segmented_here(corpus: Path, run: Path) -> Answer:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "corpus.txt"
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(SAMPLE.glob("*.txt")))
-    path.write_text(text * 3, encoding="utf-8")
+    path.write_text(text * 2, encoding="utf-8")
     return path
 
 

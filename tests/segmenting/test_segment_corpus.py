@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources, find_sources
@@ -56,23 +57,7 @@ def documents_of(folder: Path) -> list[list[int]]:
     return [np.fromfile(path, "<u4").tolist() for path in sorted(folder.glob("*.documents"))]
 
 
-WORDS = [
-    "今天",
-    "天气",
-    "很好",
-    "苹果",
-    "我们",
-    "一起",
-    "去",
-    "北京",
-    "大学",
-    "吃饭",
-    "研究",
-    "生命",
-    "起源",
-    "不",
-    "的",
-]
+WORDS = ["今天", "天气", "很好", "苹果", "我们", "一起", "去", "北京", "大学", "吃饭", "研究", "生命", "起源", "的"]
 
 
 def many_paragraphs(count: int, seed: int = 3) -> list[str]:
@@ -154,9 +139,8 @@ def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path
     path.write_bytes(content)
     output.mkdir()
     (output / "train-00000.txt").write_text("旧\n", encoding="utf-8")
-    with pytest.raises(CorpusError) as caught:
-        segment(find_sources([str(path)]), output, CHARACTERS)
-    assert caught.value.messages[0].startswith(message.format(path=path))
+    told = message_of(CorpusError, lambda: segment(find_sources([str(path)]), output, CHARACTERS))
+    assert told.startswith(message.format(path=path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out"]
     assert files_of(output) == {"train-00000.txt": "旧\n"}
 

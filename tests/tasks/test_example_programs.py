@@ -24,7 +24,7 @@ def run(name: str, sample_run: SampleRun, data: Path, warm: WarmPython) -> list[
 
 def test_sentiment(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
     path = tmp_path / "reviews.csv"
-    rows = [f"{number % 2},{'很好' if number % 2 else '不'}，{PLACES[number % 3]}" for number in range(120)]
+    rows = [f"{number % 2},{'很好' if number % 2 else '不'}，{PLACES[number % 3]}" for number in range(84)]
     path.write_text("\n".join(["label,text", *rows]), encoding="utf-8")
     scores = run("sentiment.py", sample_run, path, warm)
     assert len(scores) == 10
@@ -35,7 +35,7 @@ def test_names(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
     path = tmp_path / "names.conll"
     texts = [
         ("我在" if number % 3 else "我不在", "北京" if number % 2 else "上海", "。我" * (number % 3))
-        for number in range(120)
+        for number in range(84)
     ]
     blocks = [
         "".join(f"{character} O\n" for character in before)

@@ -51,9 +51,7 @@ def test_sentence_marks_have_one_character_of_their_own() -> None:
     begin, end = characters().character_ids([0, 1]).tolist()
     assert begin == [258, 256, 259] + [260] * 8
     assert end == [258, 257, 259] + [260] * 8
-
-
-def test_the_fewest_slots_leave_one_byte() -> None:
+    # The fewest slots leave one byte.
     assert spelled(characters(3), "好") == [258, 0xE5, 259]
     assert characters(3).character_ids([1]).tolist() == [[258, 257, 259]]
 
@@ -95,6 +93,7 @@ def test_in_token_mode_ids_are_rows_and_their_own_targets() -> None:
     assert ids == [3, 2, 2, 4, 2]
     assert lexicon.other_words == []
     assert lexicon.targets(np.array(ids)).tolist() == ids
+    assert not lexicon.is_cut("天" * 1000)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,3 @@ def test_in_token_mode_ids_are_rows_and_their_own_targets() -> None:
 )
 def test_a_word_is_cut_from_one_byte_too_many_on(word: str, is_cut: bool) -> None:
     assert characters().is_cut(word) is is_cut
-
-
-def test_in_token_mode_no_word_is_cut() -> None:
-    assert not Lexicon(VOCABULARY, None).is_cut("天" * 1000)

@@ -58,6 +58,12 @@ def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., An
     )
 
 
+def test_a_key_that_stands_twice_loses_nothing() -> None:
+    text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}'
+    for read, content in ((JSON_LINES.read, f"{text}\n"), (read_json, f"[{text}]")):
+        assert documents_of(read, content) == [["一", "二", "三", "四"]]
+
+
 def test_columns_are_weighed_too() -> None:
     tally = Tally()
     text = f"text,content,title\nid-17,{LONG},公园\n"

@@ -45,11 +45,6 @@ def test_bare_texts() -> None:
     assert documents_of(JSON_LINES.read, lines("一", "二")) == [["一"], ["二"]]
 
 
-def test_a_key_that_stands_twice_loses_nothing() -> None:
-    text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}\n'
-    assert documents_of(JSON_LINES.read, text) == [["一", "二", "三", "四"]]
-
-
 def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
     tally = Tally()
     text = lines("裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]})

@@ -40,9 +40,7 @@ def test_the_field_is_told() -> None:
 
 @pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
 def test_files_that_are_no_json_or_cut_off(text: str) -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json, text))
-    assert told.startswith("a.txt: ")
-    assert "\n" not in told
+    assert message_of(CorpusError, lambda: documents_of(read_json, text)).startswith("a.txt: ")
 
 
 def test_a_field_that_is_not_there() -> None:
@@ -68,10 +66,6 @@ def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
     count = 2**17
     assert sum(1 for _ in documents_of(read_json, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
-
-
-def test_a_key_that_stands_twice_loses_nothing() -> None:
-    assert documents_of(read_json, '[{"text": "一", "text": "二"}]') == [["一", "二"]]
 
 
 def test_a_number_of_too_many_digits() -> None:

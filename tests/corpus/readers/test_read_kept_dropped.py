@@ -7,10 +7,9 @@ should have been read are those of the drawn texts.
 import csv
 import io
 import json
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from corpus.readers.reading import PACKERS, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packed import DUMP_END, DUMP_START, tar_of, wiki_page, zip_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
@@ -66,9 +66,8 @@ def _markdown(texts: Sequence[str]) -> tuple[str, bytes]:
 
 
 def _wiki(texts: Sequence[str]) -> tuple[str, bytes]:
-    page = "<page><title>题</title><ns>0</ns><id>1</id><revision><id>1</id><text>{}</text></revision></page>"
-    pages = "".join(page.format(escape(text)) for text in texts)
-    return ".xml", f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{pages}</mediawiki>'.encode()
+    pages = "".join(wiki_page("题", escape(text)) for text in texts)
+    return ".xml", f"{DUMP_START}{pages}{DUMP_END}".encode()
 
 
 def _wikiextractor(texts: Sequence[str]) -> tuple[str, bytes]:
@@ -97,43 +96,26 @@ LINES = {
 }
 
 
-def _zipped(name: str, data: bytes) -> tuple[str, bytes]:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, data)
-        archive.writestr("picture.png", b"\x89PNG")
-    return "a.zip", stream.getvalue()
+def packed(suffix: str, folder: Path, name: str, data: bytes) -> Path:
+    path = folder / f"{name}{suffix}"
+    path.write_bytes({"": bytes, **PACKERS}[suffix](data))
+    return path
 
 
-def _tarred(name: str, data: bytes) -> tuple[str, bytes]:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(data)
-        archive.addfile(member, io.BytesIO(data))
-    return "a.tar.gz", stream.getvalue()
-
-
-def _packed(suffix: str) -> Callable[[str, bytes], tuple[str, bytes]]:
-    return lambda name, data: (name + suffix, PACKERS[suffix](data))
-
-
-PACKINGS: dict[str, Callable[[str, bytes], tuple[str, bytes]]] = {
-    "plain": lambda name, data: (name, data),
-    **{suffix.removeprefix("."): _packed(suffix) for suffix in PACKERS},
-    "zip": _zipped,
-    "tar.gz": _tarred,
+PACKINGS: dict[str, Callable[[Path, str, bytes], Path]] = {
+    "plain": partial(packed, ""),
+    **{suffix: partial(packed, suffix) for suffix in PACKERS},
+    "zip": lambda folder, name, data: zip_of(folder / "a.zip", {name: data, "picture.png": b"\x89PNG"}),
+    "tar.gz": lambda folder, name, data: tar_of(folder / "a.tar.gz", {name: data}, "w:gz"),
 }
 
 
-def check(texts: Sequence[str], written: tuple[str, bytes], packing: str, num_texts: int | None) -> None:
+def check(texts: Sequence[str], file: tuple[str, bytes], packing: str, num_texts: int | None) -> None:
     """Read a file both ways; compare the counts with those of the texts that it was written from."""
-    suffix, data = written
-    name, packed = PACKINGS[packing](f"a{suffix}", data)
+    suffix, data = file
     expected = sum(len(text) for text in texts)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        path.write_bytes(packed)
+        path = PACKINGS[packing](Path(folder), f"a{suffix}", data)
         tally, counts = Tally(), LineCounts()
         num_kept = 0
         lines = read(path, tally, segmenter="whitespace")
