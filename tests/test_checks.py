@@ -40,9 +40,7 @@ class Table(dict[str, Any]):
 CASES = """
 embedder.embed("我吃") => TypeError: embed: sentences is '我吃', expected a list of strings
 embedder.embed([["今天"]]) => TypeError: embed: sentences[0] is ['今天'], expected a string; embed_tokens takes lists
-embedder.embed(np.array([["今"]])) => TypeError: embed: sentences[0] is array(['今'], dtype='<U1'), expected a string
 embedder.embed(["我", NAType()]) => TypeError: embed: sentences[1] is <NA>, expected a string
-embedder.embed(np.array("我")) => TypeError: embed: sentences is array('我', dtype='<U1'), expected a list of strings
 embedder.embed(Table(text=["我"])) => TypeError: embed: sentences is a whole table, expected a list of strings
 embedder.tokens(["我", "吃"]) => TypeError: tokens: sentence is ['我', '吃'], expected a string
 embedder.prepare(None) => TypeError: prepare: line is None, expected a string
@@ -64,10 +62,8 @@ character_elmo.batch_to_ids("我") => TypeError: elmo.batch_to_ids: batch is '�
 embedder.find_unknown("今天") => TypeError: find_unknown: tokens is '今天', expected a list of tokens
 word2vec.embed_tokens(["我"]) => TypeError: word2vec.embed_tokens: sentences[0] is '我', expected a list of tokens
 word2vec.of_words("今天") => TypeError: of_words: words is '今天', expected a list of tokens
-word2vec.of_words([5]) => TypeError: of_words: words[0] is 5, expected a string
 word2vec.with_words("今天") => TypeError: with_words: words is '今天', expected a list of tokens
 word2vec.rows(5) => TypeError: rows: tokens is 5, expected a list of tokens
-word2vec.with_words(["苹", None]) => TypeError: with_words: words[1] is None, expected a string
 Elmo.from_bundle(model, vocab_to_cache="今") => TypeError: vocab_to_cache is the string '今', expected a list of words
 list(embedder.embed_iter("我吃")) => TypeError: embed_iter: sentences is '我吃', expected a list of sentences
 list(embedder.embed_iter(["我", None])) => TypeError: embed_iter: sentences[1] is None, expected a string or a list of
@@ -76,11 +72,8 @@ embedder.embed_torch("我吃") => TypeError: embed_torch: sentences is '我吃',
 embedder.outputs("我 吃") => TypeError: outputs: sentences is '我 吃', expected a list of strings or of lists of words
 embedder.outputs([["我", 3]]) => TypeError: outputs: sentences[0][1] is 3, expected a string
 
-embedder.substitutes_many(5) => TypeError: substitutes_many: places is 5, expected a list of pairs of tokens and a pos
-embedder.substitutes_many("我们") => TypeError: substitutes_many: places is '我们', expected a list of pairs
 embedder.substitutes_many(["我们"]) => TypeError: substitutes_many: places[0] is '我们', expected a pair of tokens and
 embedder.substitutes_many([["我", "吃"]]) => TypeError: substitutes_many: places[0] is ['我', '吃'], expected a pair
-embedder.substitutes_many([3]) => TypeError: substitutes_many: places[0] is 3, expected a pair of tokens and a position
 embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果', expected a list of tokens
 embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我', expected the place of a token
 embedder.substitutes(["我"], True) => TypeError: substitutes: position is True, expected the place of a token
@@ -88,7 +81,6 @@ embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is
 embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1: the sentence has 1 tokens, expected 0 to 0.
 embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1: the sentence has 1 tokens, expected 0 to 0.
 embedder.substitutes([], 0) => ElmoZhError: position 0: the sentence has 0 tokens, but an empty sentence has no position
-embedder.substitutes(["我"], 0, top=2.0) => TypeError: substitutes_many: top is 2.0, expected a whole number
 embedder.substitutes(["我"], 0, ranking="x") => ValueError: substitutes_many: ranking is 'x', expected pattern or slot
 embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1, expected a whole number of 0 or more
 
@@ -143,9 +135,7 @@ index.neighbours_of_each([numbers], 1, top=-1) => ValueError: neighbours_of_each
 index.occurrences(None) => TypeError: ContextIndex: word is None, expected a string
 index.occurrence("苹果") => TypeError: occurrence: number is '苹果', expected a whole number from 0 to
 index.occurrence(-1) => IndexError: occurrence: number is -1, expected a whole number from 0 to
-index.occurrences_beside(1.0) => TypeError: occurrence: number is 1.0, expected a whole number from 0 to
 index.occurrences_beside(999) => IndexError: occurrence: number is 999, expected a whole number from 0 to
-index.line(None) => TypeError: line: number is None, expected a whole number from 0 to 6
 index.line(7) => IndexError: line: number is 7, expected a whole number from 0 to 6
 find_senses("a.index", "苹果") => TypeError: find_senses: index is 'a.index', expected a ContextIndex; ContextIndex.load
 find_senses(index, "苹果", num_usages="2") => ValueError: find_senses: num_usages is '2', expected a whole number of 1
@@ -164,13 +154,11 @@ measure_drift(index, index, words="苹果") => TypeError: measure_drift: words i
 
 make(embedder="model") => TypeError: build: embedder is 'model', expected an ElmoEmbedder; ElmoEmbedder.load takes a
 make(texts=[]) => ValueError: build: texts is [], expected at least one path
-make(texts=5) => TypeError: build: texts is 5, expected a path or several
 make(texts=["a", None]) => TypeError: build: texts[1] is None, expected the path of a text
 make(path=None) => TypeError: build: path is None, expected the path of a folder
 make(layers="1,3") => ValueError: build: layers is '1,3', expected all, top, or numbers from 0 to 2
 make(layers=[]) => ValueError: build: layers is [], expected all, top, or numbers from 0 to 2
 make(words="苹果") => TypeError: build: words is '苹果', expected a list of strings
-make(words=["苹果", 5]) => TypeError: build: words[1] is 5, expected a string
 make(words=[" "]) => ValueError: build: words has no word in it; leave it out to index all words
 make(min_count=0) => ValueError: build: min_count is 0, expected a whole number of 1 or more
 make(max_per_word="9") => ValueError: build: max_per_word is '9', expected a whole number of 0 or more
@@ -179,13 +167,10 @@ make(segmented=True, split_sentences=True) => ValueError: build: segmented text 
 
 ElmoVectorizer(model).fit("我吃") => ValueError: fit: X is '我吃', expected a list of strings
 ElmoVectorizer(model).transform("我吃") => ValueError: transform: X is '我吃', expected a list of strings
-ElmoVectorizer(model).transform([["我"]]) => TypeError: transform: X[0] is ['我'], expected a string
 ElmoVectorizer(model).transform(np.zeros((1, 2))) => TypeError: transform: X[0] is array([0., 0.]), expected a string
-ElmoVectorizer(model).transform(7) => TypeError: transform: X is 7, expected a list of strings
 ElmoVectorizer(model).transform(Table()) => TypeError: transform: X is a whole table, expected a list of strings
 ElmoVectorizer(None).fit(["我"]) => TypeError: ElmoVectorizer: model is None, expected the path of a bundle
 ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum', expected mean, max or first-
-ElmoVectorizer(model, pool=None).transform(["我"]) => ValueError: ElmoVectorizer: pool is None, expected mean, max or
 ElmoVectorizer(model, layers="both").fit(["我"]) => ValueError: ElmoVectorizer: layers is 'both', expected all
 ElmoVectorizer(model, layers=3).transform(["我"]) => ValueError: ElmoVectorizer: layers is 3, expected all, average
 
@@ -194,12 +179,10 @@ fit(ElmoClassifier, inputs=["elmo", "bert"]) => ValueError: fit: inputs is ['elm
 fit(ElmoClassifier, inputs=["elmo", "elmo"]) => ValueError: fit: inputs is ['elmo', 'elmo'], expected a list of some of
 fit(ElmoClassifier, inputs="elmo") => ValueError: fit: inputs is 'elmo', expected a list of some of word2vec, elmo, char
 fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0, expected a whole number of 1 or more
-fit(ElmoClassifier, patience=-1) => ValueError: fit: patience is -1, expected a whole number of 1 or more
 fit(ElmoClassifier, batch_size=2.5) => ValueError: fit: batch_size is 2.5, expected a whole number of 1 or more
 fit(ElmoClassifier, hidden_dim=0) => ValueError: fit: hidden_dim is 0, expected a whole number from 1 to 4096
 fit(ElmoClassifier, seed=None) => ValueError: fit: seed is None, expected a whole number from 0 to 2147483648
 fit(ElmoClassifier, learning_rate=nan) => ValueError: fit: learning_rate is nan, expected a number above 0, 1 at most
-fit(ElmoTagger, learning_rate=-0.1) => ValueError: fit: learning_rate is -0.1, expected a number above 0, 1 at most
 fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm', expected mixture, bilstm or linear
 fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected mixture or bilstm
 fit(ElmoClassifier, "ab") => ValueError: fit: y is 'ab', expected a list of labels

@@ -158,6 +158,8 @@ def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
         ("convert",),
         ("convert", "model"),
         ("embed", "a.txt", "--dtype", "float64"),
+        ("embed", "-", "text.txt"),
+        ("evaluate", "-", "text.txt"),
         ("evaluate", "--segmented"),
         ("vocab", "--run", "r", "--engine", "spark"),
         ("vocab", "--run", "r", "--engine", "dask"),

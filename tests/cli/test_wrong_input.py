@@ -315,6 +315,12 @@ def test_a_checkpoint_without_a_value_is_one_line(run: Path, name: str) -> None:
         )
 
 
+def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:
+    for checkpoint, status in (("bset", 2), ("7", 1)):
+        answer = elmo_zh("export", "--run", sample_run.path, "--output", "out", "--checkpoint", checkpoint)
+        assert answer.only_error(status).startswith(f"There is no checkpoint {checkpoint} in ")
+
+
 def test_a_run_in_use(run: Path) -> None:
     expected = f"{run} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
     with (run / ".lock").open("w") as lock:

@@ -36,24 +36,17 @@ def build(
     paths: Sequence[Path],
     output: Path,
     *,
-    layers: tuple[int, ...] = (0, 1, 2),
     split: bool = False,
-    segmented: bool = False,
     force: bool = False,
-    words: frozenset[str] | None = None,
-    **options: Any,
+    **chosen: Any,
 ) -> IndexReport:
-    """Index files."""
-    return build_index(
-        embedder,
-        [input_text(each, TextConfig(), segmented=segmented) for each in find_sources(list(map(str, paths))).sources],
-        output,
-        IndexSettings(
-            layers=layers, words=words, segmented=segmented, options=IndexOptions(split_sentences=split, **options)
-        ),
-        force=force,
-        reporter=SilentReporter(),
-    )
+    """Index files; `chosen` are fields of the settings or of the options of an index."""
+    chosen = {"layers": (0, 1, 2), "words": None, "segmented": False, **chosen}
+    settings = {name: chosen.pop(name) for name in ("layers", "words", "segmented")}
+    sources = find_sources(list(map(str, paths))).sources
+    texts = [input_text(each, TextConfig(), segmented=settings["segmented"]) for each in sources]
+    index = IndexSettings(**settings, options=IndexOptions(split_sentences=split, **chosen))
+    return build_index(embedder, texts, output, index, force=force, reporter=SilentReporter())
 
 
 def indexed(embedder: ElmoEmbedder, paths: Sequence[Path], output: Path, **options: Any) -> ContextIndex:
