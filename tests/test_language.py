@@ -53,9 +53,8 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
     assert translator.translate("x is not there. Nobody knows why.") == "找不到 x。Nobody knows why."
     assert translator.translate("blank lines") == "blank lines"
     assert translator.translate("a.txt: 3 lines, id, read") == "a.txt：3 行，id, read"
-    assert (
-        translator.translate("2 points above x (1); 3 points above y (2).") == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
-    )
+    twice = translator.translate("2 points above x (1); 3 points above y (2).")
+    assert twice == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
     assert translator.translate("x or --x") == "x 或 --x"
     assert translator.translate("| 2 lines | y |") == "| 2 行 | y |"
     assert translator.translate("{braces} stay") == "{braces} stay"

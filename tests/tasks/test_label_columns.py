@@ -31,10 +31,8 @@ def test_a_name_that_says_label_wins(tmp_path: Path, count: int) -> None:
     labelled = read_labelled(written(tmp_path, "a.csv", clinic(NAMED, count)), CLASSIFY)
     assert labelled.notes == ("csv format, columns 5 (病情), 4 (科室)", "sorted by label")
     assert {example.labels[0] for example in labelled.examples} == set(DEPARTMENTS)
-    both = clinic((*NAMED[:2], "类别", *NAMED[3:]), count)
-    assert (
-        read_labelled(written(tmp_path, "b.csv", both), CLASSIFY).notes[0] == "csv format, columns 5 (病情), 3 (类别)"
-    )
+    both = written(tmp_path, "b.csv", clinic((*NAMED[:2], "类别", *NAMED[3:]), count))
+    assert read_labelled(both, CLASSIFY).notes[0] == "csv format, columns 5 (病情), 3 (类别)"
     prices = read_labelled(written(tmp_path, "c.csv", clinic((*NAMED[:5], "评分"))), replace(CLASSIFY, regression=True))
     assert prices.notes == ("csv format, columns 5 (病情), 6 (评分)",)
 

@@ -170,29 +170,14 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 column, expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
-    (
-        CLASSIFY,
-        "a.csv",
-        "好\n坏\n",
-        "its first row has one column ('好'), expected 2, separated by tabs, commas or another sign.",
-    ),
+    (CLASSIFY, "a.csv", "好\n坏\n", "its first row has one column ('好'), expected 2, separated by tabs, commas or"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),
-    (
-        CLASSIFY,
-        "a.jsonl",
-        '{"text": "好", "label": null}\n',
-        "record 1 has an empty label. Correct it, or leave it out",
-    ),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label. Correct it, or leave it"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has no field label. Correct it."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels in label, expected one."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n[1]\n', "record 2 is not an object."),
-    (
-        Reading(kind="classify", label_column="mood"),
-        "a.csv",
-        "text,label\n好,1\n",
-        "has no column 'mood'. Its first row",
-    ),
+    (Reading(kind="classify", label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'. Its first"),
     (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label."),
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'), expected at least 2, for a token and its tag"),
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
@@ -206,12 +191,6 @@ PROBLEMS = [
     (TAG, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read. Export it as JSON-MIN instead."),
     (CLASSIFY, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read."),
     (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field for the spans among text, tags."),
-    (
-        TAG,
-        "a.jsonl",
-        '{"text": "好", "label": [[0]]}\n',
-        "record 1: its spans are '[[0]]', expected [[start, end, type]",
-    ),
     (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans use task fit tag."),
     (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b use task fit pairs."),
     (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects, expected a text and a label"),
@@ -228,12 +207,7 @@ PROBLEMS = [
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, expected a name such as B-PER."),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
-    (
-        TAG,
-        "a.jsonl",
-        NESTED,
-        "record 1 has no field for the text among id, data. Name it: --text-column NAME, or write",
-    ),
+    (TAG, "a.jsonl", NESTED, "record 1 has no field for the text among id, data. Name it: --text-column NAME"),
 ]
 
 
@@ -257,11 +231,10 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
 
 def test_all_labels_empty(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label\n好,\n坏,\n")
-    for reading in (CLASSIFY, replace(CLASSIFY, skips_unlabelled=True)):
-        assert "all labels are empty" in message_of(CorpusError, lambda reading=reading: read_labelled(path, reading))
-    path = written(tmp_path, "one.csv", "text,label\n好,\n")
+    one = written(tmp_path, "one.csv", "text,label\n好,\n")
     skipping = replace(CLASSIFY, skips_unlabelled=True)
-    assert "all labels are empty" in message_of(CorpusError, lambda: read_labelled(path, skipping))
+    for case in ((path, CLASSIFY), (path, skipping), (one, skipping)):
+        assert "all labels are empty" in message_of(CorpusError, lambda case=case: read_labelled(*case))
 
 
 def test_bytes_that_do_not_decode(tmp_path: Path) -> None:
@@ -360,22 +333,10 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("train", "dev", "problem"),
-    [
-        (
-            "text,label\n好,1\n坏,1\n",
-            "text,label\n好,1\n",
-            "2 training examples with one label, '1': at least two labels are needed. Give more",
-        ),
-        ("text,label\n好,1\n", None, "There are no"),
-    ],
-)
-def test_too_little_data(tmp_path: Path, train: str, dev: str | None, problem: str) -> None:
-    files = DataFiles(
-        data=written(tmp_path, "train.csv", train), dev=written(tmp_path, "dev.csv", dev) if dev else None
-    )
-    assert problem in message_of(CorpusError, lambda: load(files))
+def test_too_little_data(tmp_path: Path) -> None:
+    """tests/tasks/test_doubts.py has a file with one label."""
+    files = DataFiles(data=written(tmp_path, "train.csv", "text,label\n好,1\n"))
+    assert "There are no" in message_of(CorpusError, lambda: load(files))
 
 
 def test_parts_of_different_kinds(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     blocks = [[line.split("\t") for line in block.splitlines()] for block in conll.split("\n\n")[:-1]]
     assert "".join(row[0] for row in blocks[0]) == "我喜欢 上海。"
     table = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "tsv").stdout
-    assert table.splitlines()[0] == "line\tstart\tend\tlabel\ttext"
+    assert table.startswith("line\tstart\tend\tlabel\ttext\n")
     likely = ("task", "predict", "file.txt", "--task", "my-tag", "--probabilities", "--format")
     conll = elmo_zh(*likely, "conll").stdout
     assert {len(line.split("\t")) for line in conll.splitlines() if line} == {3}
