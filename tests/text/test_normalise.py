@@ -71,12 +71,6 @@ def test_what_the_result_may_hold(text: str, config: TextConfig) -> None:
         assert result == " ".join(result.split())
 
 
-@settings(deadline=None, max_examples=101)
-@given(st.text(st.characters(min_codepoint=0x3400, max_codepoint=0x9FFF), max_size=23))
-def test_plain_chinese_is_left_alone(text: str) -> None:
-    assert normaliser(TextConfig())(text) == text
-
-
 LINE = st.lists(st.one_of(TEXT, st.sampled_from([" ", "。", "今天很好", "１", "…"])), max_size=7)
 
 

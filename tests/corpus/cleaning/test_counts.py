@@ -92,22 +92,6 @@ def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) 
     assert list(merged.steps) == list(whole.steps)
 
 
-@settings(deadline=None, max_examples=53)
-@given(LINES, st.randoms(use_true_random=False))
-def test_the_order_of_lines_changes_examples_only(lines: list[str], generator: object) -> None:
-    shuffled = list(lines)
-    generator.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert without_examples(counts_of(shuffled)) == without_examples(counts_of(lines))
-
-
-def without_examples(counts: LineCounts) -> dict[str, object]:
-    record = counts.as_record()
-    for kind in ("steps", "dropped", "noticed"):
-        for entry in record[kind].values():
-            del entry["examples"]
-    return record
-
-
 # Examples that can be shown to people
 
 

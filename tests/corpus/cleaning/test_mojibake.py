@@ -12,16 +12,7 @@ OF_GB18030 = "今天，天气好。很好，"
 
 
 @pytest.mark.parametrize(
-    "garbled",
-    [
-        TEXT.encode().decode("latin-1"),
-        TEXT.encode().decode("cp1252", "ignore").replace("\ufffd", ""),
-        OF_GB18030.encode().decode("gb18030"),
-        TEXT.encode("gb18030").decode("latin-1"),
-        f"他说{'中文'.encode().decode('latin-1')}好",
-        "\xe2\u20ac\u0153好\xe2\u20ac\x9d",
-        "锟斤拷锟斤拷",
-    ],
+    "garbled", [TEXT.encode().decode("cp1252", "ignore").replace("\ufffd", ""), "\xe2\u20ac\u0153好\xe2\u20ac\x9d"]
 )
 def test_found(garbled: str) -> None:
     assert looks_garbled(garbled)
@@ -39,7 +30,8 @@ def test_found(garbled: str) -> None:
         (OF_GB18030.encode().decode("gb18030") + "\ufffd", OF_GB18030.encode().decode("gb18030") + "\ufffd"),
     ],
 )
-def test_repaired(garbled: str, repaired: str) -> None:
+def test_found_and_repaired(garbled: str, repaired: str) -> None:
+    assert looks_garbled(garbled)
     assert build_repair()(garbled) == repaired
 
 
