@@ -76,19 +76,8 @@ def test_matches_are_those_of_a_plain_search(monkeypatch: pytest.MonkeyPatch, bl
     tokens = ["高", "质", "量", "高质", "质量", "高质量", "发", "展", "发展", "，"]
     lines = [draw.choices(tokens, k=draw.randrange(8)) for _ in range(150)]
     table = table_of(lines)
-    for query in (
-        "高",
-        "高质量",
-        "质量 发展",
-        "高 * 发",
-        "高*",
-        "*量",
-        "高?",
-        "质 ?展",
-        "发展 高质量 ，",
-        "* ，",
-        "量高",
-    ):
+    queries = ["高", "高质量", "质量 发展", "高 * 发", "高*", "*量", "高?", "质 ?展", "发展 高质量 ，", "* ，", "量高"]
+    for query in queries:
         first, end = find_matches(table, compile_query(query))
         assert list(zip(first.tolist(), end.tolist(), strict=True)) == brute_matches(lines, query), query
         wanted = may_match([query], str)

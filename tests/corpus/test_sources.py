@@ -128,7 +128,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """tests/cli/test_one_line.py has what is told then."""
     (tmp_path / "a.txt").write_text("苹果", encoding="utf-8")
-    monkeypatch.setattr(Path, "open", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(Path, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(PermissionError):
         read(tmp_path / "a.txt")
 
