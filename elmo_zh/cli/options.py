@@ -1,6 +1,7 @@
 """Options that several commands share, and the values they turn into."""
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -229,8 +230,19 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
     if kind is int:
         return click.IntRange(least, most)
     if kind is float:
-        return click.FloatRange(above if least is None else least, most, min_open=above is not None)
+        return FiniteRange(above if least is None else least, most, min_open=above is not None)
     return kind
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers in a range; click's own range lets nan pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return found
 
 
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:

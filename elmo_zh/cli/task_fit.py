@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, output_option, shared_options
+from elmo_zh.cli.options import Common, FiniteRange, common_options, output_option, shared_options
 from elmo_zh.cli.task_options import checked_job, load_model, training_options
 from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FitJob
 from elmo_zh.invocation import command
@@ -51,7 +51,7 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
 )
 @click.option(
     "--fine-tune-rate",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0, 1, min_open=True),
     help=f"Learning rate of the biLM with --fine-tune. Default: {BILM_LEARNING_RATE}.",
 )
 @shared_options("device")

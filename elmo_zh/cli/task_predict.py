@@ -177,8 +177,8 @@ def _iter_texts(
 def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 
-    Use it on texts that the task was not trained on. DATA is read as by task fit. The command prints accuracy and F1
-    for classes and tags, F1 for whole spans, and correlation and error for numbers.
+    Use it on texts that the task was not trained on. DATA is one file, read as by task fit. The command prints accuracy
+    and F1 for classes and tags, F1 for whole spans, and correlation and error for numbers.
 
     \b
     Example:

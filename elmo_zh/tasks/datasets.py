@@ -250,10 +250,10 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     if not reading.regression:
         classes = dataset.labels()
         if len(classes) < 2:
-            advice = _SORTED if len(dataset.train) >= _LEAST_EXAMPLES else "Give more examples."
             raise CorpusError(
                 f"{counted(len(dataset.train), 'training example')} with one label, {classes[0]!r}: at least two labels"
-                f" are needed. {advice}"
+                " are needed. Give examples of another label too. If these come from a file sorted by label, shuffle"
+                " that file before dividing it."
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)
@@ -274,6 +274,8 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
         num_labels = sum(len(each.labels) for each in dataset.parts()[part])
         are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
         cause = _SORTED if are_most and part in dataset.files else scheme
+        if has_ids_as_labels(dataset.train):
+            cause = "Most labels occur once, as ids do. Name another column: --label-column NAME"
         labels = counted(new.total(), f"{part} label")
         unseen = f"Never seen in training, so counted as wrong: {labels} ({shown})."
         reporter.warn(f"{unseen} {cause}".rstrip())

@@ -62,8 +62,11 @@ def test_embed_says_how_many_words_are_unknown_but_not_which(sample_run: SampleR
 def test_errors_show_no_line() -> None:
     Path("names.conll").write_text(f"{NAME}\n", encoding="utf-8")
     Path("table.csv").write_text(f"{NAME},好\n好,{NAME}\n", encoding="utf-8")
+    Path("cases.csv").write_text(f"{NAME}，诉李四,2023年0月,号{NAME}\n" * 9, encoding="utf-8")
     commands = (
         ("task", "fit", "tag", "names.conll", "--output", "t"),
+        ("task", "fit", "classify", "cases.csv", "--output", "t"),
+        ("task", "fit", "classify", "cases.csv", "--label-column", "病情", "--output", "t"),
         ("segment", "table.csv", "--run", "r", "--field", "x"),
     )
     for command in commands:

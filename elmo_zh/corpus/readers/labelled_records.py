@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from elmo_zh.config import privacy
 from elmo_zh.config.privacy import excerpt
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
@@ -179,7 +180,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     for column in told:
         if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
             raise CorpusError(
-                f"{name} has no column {column!r}. Its first row is: {shown_names(header)}."
+                f"{name} has no column {column!r}. Its first row is: {privacy.shown(shown_names(header))}."
                 " Give one of these names, or a number from 1."
             )
     choice = {"with_label": with_label, "numbers": reading.regression}
@@ -221,7 +222,7 @@ def _shown_column(sample: Rows, column: int) -> str:
     is_name = bool(first) and counts[first] == 1
     values = [value[:20] for value, _ in counts.most_common() if not (is_name and value == first)]
     more = ", ..." if len(values) > _SHOWN_VALUES else ""
-    return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
+    return f"{first if is_name else column + 1} ({privacy.shown(', '.join(values[:_SHOWN_VALUES]) + more)})"
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
@@ -235,9 +236,11 @@ def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts
         advice = f"For pairs of {pair[0]} and {pair[1]} use task fit pairs. {advice}"
     elif what == "label" and kind == "field":
         advice = f"{advice}. For labelled spans use task fit tag."
+    # The first row of a table may be a record.
+    found = privacy.shown(shown_names(names)) if kind == "column" else shown_names(names)
     if what == "label":
-        return UnlabelledError(f"{name}: cannot tell which of these holds the label: {shown_names(names)}. {advice}")
-    return CorpusError(f"{name}: cannot tell which of these holds the text: {shown_names(names)}. {advice}")
+        return UnlabelledError(f"{name}: cannot tell which of these holds the label: {found}. {advice}")
+    return CorpusError(f"{name}: cannot tell which of these holds the text: {found}. {advice}")
 
 
 def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
