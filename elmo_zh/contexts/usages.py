@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.nearest import iter_cosines, unit_rows
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.invocation import install_line
 
 Floats = NDArray[np.float64]
 
@@ -35,9 +37,7 @@ MOST_TESTED = 60
 LEAST_SCORE = 2.0
 # The silhouette from which on there may be more than two clusters.
 CLEAR_SILHOUETTE = 0.5
-_STARTS, _ROUNDS, _DRAWS = 10, 100, 20
-# Variances are this fraction of the largest one at least: below is rounding.
-_LEAST_VARIANCE = 1e-12
+_STARTS, _DRAWS = 10, 20
 # Tokens on either side of an occurrence whose context-free vectors count, and how much less each further one does.
 _WINDOW, _FADING = 8, 0.15
 _NUM_NEAREST = 200
@@ -114,24 +114,35 @@ class ClusterChoice:
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
     """Cluster at least two vectors, shape (n, D), deterministically; if `number` is None, choose it."""
+    try:
+        import sklearn.cluster  # noqa: F401
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ElmoZhError(f"Usages need scikit-learn. Install it with: {install_line('sklearn')}") from None
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:
         fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))
-    places = _principal_components(unit_rows(vectors), fitted)
-    choice = choose_number(places[fitted], seed) if number is None else None
-    _, centres = _means(places[fitted], choice.number if choice else number or 1, seed)
-    labels = _squared_distances(places, centres).argmin(axis=1)
+    # Sums of several threads differ in their last bits from run to run.
+    with threadpool_limits(1):
+        places = _principal_components(unit_rows(vectors), fitted)
+        choice = choose_number(places[fitted], seed) if number is None else None
+        _, centres = _means(places[fitted], choice.number if choice else number or 1, seed)
+        labels = np.square(places[:, None] - centres).sum(axis=2).argmin(axis=1)
     order = np.argsort(-np.bincount(labels, minlength=len(centres)), kind="stable")
     return Clusters(np.argsort(order)[labels], places, centres[order], choice)
 
 
 def choose_number(places: Floats, seed: int) -> ClusterChoice:
     """Choose the number of clusters for points, shape (n, d)."""
+    from sklearn.metrics import silhouette_score
+
     generator = np.random.default_rng(seed)
     if len(places) > MOST_TESTED:
         places = places[generator.choice(len(places), MOST_TESTED, replace=False)]
     most = min(MOST_CLUSTERS, len(places) // LEAST_PER_CLUSTER, len(np.unique(places, axis=0)) - 1)
-    silhouettes = {number: _silhouette(places, _means(places, number, seed)[0]) for number in range(2, most + 1)}
+    silhouettes = {
+        number: float(silhouette_score(places, _means(places, number, seed)[0])) for number in range(2, most + 1)
+    }
     if not silhouettes:
         return ClusterChoice()
     best = max(silhouettes, key=lambda number: silhouettes[number])
@@ -139,70 +150,27 @@ def choose_number(places: Floats, seed: int) -> ClusterChoice:
     drawn = []
     for _ in range(_DRAWS):
         cloud = generator.standard_normal(places.shape) * spread
-        drawn.append(_silhouette(cloud, _means(cloud, best, seed, starts=1)[0]))
+        drawn.append(silhouette_score(cloud, _means(cloud, best, seed, starts=1)[0]))
     score = float((silhouettes[best] - np.mean(drawn)) / np.std(drawn))
     return ClusterChoice(candidate=best, silhouette=silhouettes[best], score=score)
 
 
 def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
-    """Return the coordinates of all vectors on the principal axes of the m fitted vectors, shape (n, d).
+    """Return the coordinates of all vectors on the principal axes of the fitted vectors, shape (n, d)."""
+    from sklearn.decomposition import PCA
 
-    The axes come from the products of the fitted vectors with each other, since m is mostly far below their length.
-    """
-    centred = vectors - vectors[fitted].mean(axis=0)
-    variances, weights = np.linalg.eigh(centred[fitted] @ centred[fitted].T)
-    variances, weights = variances[: -NUM_COMPONENTS - 1 : -1], weights[:, : -NUM_COMPONENTS - 1 : -1]
-    lengths = np.sqrt(variances.clip(max(_LEAST_VARIANCE * variances[0], np.finfo(np.float64).tiny)))
-    return np.asarray(centred @ (centred[fitted].T @ weights / lengths))
+    most = min(NUM_COMPONENTS, len(fitted), vectors.shape[1])
+    with np.errstate(invalid="ignore"):  # equal vectors have no variance, of which shares are computed
+        return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
 
 
 def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:
-    """Return the labels and centres of the best of several runs of k-means."""
     if number == 1:
         return np.zeros(len(places), np.int64), places.mean(axis=0, keepdims=True)
-    generator = np.random.default_rng(seed)
-    runs = [_lloyd(places, _start(places, number, generator)) for _ in range(starts)]
-    return min(runs, key=lambda run: np.square(places - run[1][run[0]]).sum())
+    from sklearn.cluster import KMeans
 
-
-def _lloyd(places: Floats, centres: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return labels and centres after so many rounds of k-means, or when nothing changes."""
-    labels = np.full(len(places), -1)
-    for _ in range(_ROUNDS):
-        before, labels = labels, _squared_distances(places, centres).argmin(axis=1)
-        if (labels == before).all():
-            break
-        own = labels[:, None] == np.arange(len(centres))
-        # An empty cluster keeps its centre.
-        centres = np.where(own.any(axis=0)[:, None], own.T @ places / np.maximum(own.sum(axis=0), 1)[:, None], centres)
-    return labels, centres
-
-
-def _start(places: Floats, number: int, generator: np.random.Generator) -> Floats:
-    """Return the first centres by greedy k-means++ (Arthur and Vassilvitskii 2007): the best of some far-off points."""
-    centres = places[generator.integers(len(places), size=1)]
-    while len(centres) < number:
-        nearest = _squared_distances(places, centres).min(axis=1)
-        tried = places[generator.choice(len(places), 2 + int(np.log(number)), p=nearest / nearest.sum())]
-        rest = np.minimum(nearest, _squared_distances(tried, places)).sum(axis=1)
-        centres = np.vstack([centres, tried[rest.argmin()]])
-    return centres
-
-
-def _silhouette(places: Floats, labels: NDArray[np.int64]) -> float:
-    """Return the mean silhouette of clustered points; a point that is alone in its cluster has 0."""
-    _, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    distances, rows = np.sqrt(_squared_distances(places, places)), np.arange(len(labels))
-    sums = np.stack([distances[:, labels == label].sum(axis=1) for label in range(len(sizes))], axis=1)
-    own = sums[rows, labels] / np.maximum(sizes[labels] - 1, 1)
-    sums[rows, labels] = np.inf
-    nearest = (sums / sizes).min(axis=1)
-    widths = (nearest - own) / np.maximum(nearest, own).clip(np.finfo(np.float64).tiny)
-    return float(np.where(sizes[labels] > 1, widths, 0.0).mean())
-
-
-def _squared_distances(places: Floats, others: Floats) -> Floats:
-    return np.asarray(np.square(places[:, None] - others).sum(axis=2))
+    fit = KMeans(number, n_init=starts, random_state=seed % 2**32, algorithm="lloyd").fit(places)
+    return fit.labels_.astype(np.int64), fit.cluster_centers_
 
 
 def telling_words(

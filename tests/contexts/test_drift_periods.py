@@ -100,6 +100,7 @@ def test_documents(embedder: ElmoEmbedder, tmp_path: Path) -> None:
 
 
 def test_jensen_shannon_divergence_tells_the_changed_word(years: ContextIndex) -> None:
+    pytest.importorskip("sklearn")
     found = measure_drift(years, periods="year", by="jsd", permutations=99, words=["苹果"])
     assert found == measure_drift(years, periods="year", by="jsd", permutations=99, words=["苹果"])
     [apple] = found.words

@@ -1,11 +1,14 @@
 """Usages of a word: clusters of drawn vectors with known truth, and the command on a drawn model."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from contexts.texts import indexed, model_of_words, write_text
 from contract.command_line import elmo_zh
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
 from elmo_zh.contexts import PageChoice
@@ -26,6 +29,7 @@ from elmo_zh.contexts.usages import (
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import colour_points
+from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -146,17 +150,6 @@ def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(
     assert usage_layer(senses_index) == 1
 
 
-def test_silhouettes_are_scikit_learns() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    places = np.random.default_rng(3).standard_normal((23, 5))
-    labels = np.arange(23) % 3
-    labels[labels == 2] = 4
-    labels[7] = 2  # alone
-    assert usages_module._silhouette(places, labels) == pytest.approx(
-        metrics.silhouette_score(places, labels), abs=1e-12
-    )
-
-
 def test_too_few_or_equal_vectors_are_one_cluster() -> None:
     assert choose_number(np.eye(9), 1) == ClusterChoice()
     assert choose_number(np.zeros((50, 2)), 1).number == 1
@@ -253,7 +246,7 @@ def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
     assert [row["repeated"] for row in rows] == [0] * 12 + [1]
 
 
-def test_wrong_input(senses_index: ContextIndex) -> None:
+def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     for word, num_usages, layer, message in (
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
         ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
@@ -263,6 +256,10 @@ def test_wrong_input(senses_index: ContextIndex) -> None:
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(ElmoZhError) as caught:
+        find_senses(senses_index, "苹果")
+    assert str(caught.value) == f"Usages need scikit-learn. Install it with: {install_line('sklearn')}"
 
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:
