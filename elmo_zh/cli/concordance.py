@@ -12,7 +12,7 @@ from elmo_zh.cli.options import Common, common_options, input_options, shared_op
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.run.reporter import aligned, counted
+from elmo_zh.run.reporter import aligned, counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance
@@ -73,6 +73,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
                 "Words are as these settings segment the files; an index follows its model's settings, so its counts"
                 " may differ. The starter's are: --set text.jieba_hmm=false"
             )
+    if not len(table.ends):
+        raise CorpusError(f"{first_ten(files)} holds no text. Give a file with text.")
     return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
 
 
@@ -119,7 +121,7 @@ def concordance(
             save_concordance(found, options.output)
     shown = [*(found.take(slice(options.top)) if options.top else found)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
-    title = f"{counted(len(found), 'line')} with {query}"
+    title = f"{query}: {counted(len(found), 'occurrence')}"
     common.finish(
         {
             "query": query,
@@ -131,7 +133,7 @@ def concordance(
         "",
         f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
         *([f"Wrote {options.output}"] if options.output else []),
-        _next_step(query, files, texts, options),
+        _next_step(query, files, texts, options, shown[0].number),
     )
 
 
@@ -202,10 +204,10 @@ def _shown_figures(figures: Mapping[str, float]) -> list[str]:
     return [f"{value:.0f}" if name == "usage" else f"{value:.3f}" for name, value in figures.items()]
 
 
-def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions) -> str:
+def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions, first: int) -> str:
     named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
     read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
     if texts.index is not None and options.like is None:
-        similar = f"{program()} concordance {typed_word(query)} {read} --like 1"
+        similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
         return f"Next, the lines most like the first in meaning: {similar}"
     return f"Next, what stands near it: {program()} collocates {typed_word(query)} {read}"

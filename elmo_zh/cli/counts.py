@@ -11,11 +11,12 @@ import click
 from elmo_zh.cli.concordance import files_argument, read_texts, reading_of_texts, require_index, require_matches
 from elmo_zh.cli.options import Common, common_options, input_argument, input_options, shared_options, takes
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
+from elmo_zh.errors import ConfigError
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
 # Columns of text in tables.
-_LEFT = ("usage", "word", "name", "part")
+_LEFT = ("usage", "word", "part")
 
 
 @click.command()
@@ -65,7 +66,7 @@ def frequencies(
             )
         ]
         rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
-        _report(common, rows, options, counted(len(rows), "row"))
+        _report(common, rows, options, counted(len(rows), "row" if queries else "word"))
 
 
 @click.command()
@@ -187,6 +188,8 @@ def keywords(
             other, lines = other_read.table, other_read.wanted
         elif against_where is not None:
             lines = wanted_lines(other.columns, len(other.ends), against_where)
+        elif not lines.any():
+            raise ConfigError(f"Every line meets {texts.where!r}, so nothing is left to compare. Narrow the condition.")
         rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
         _report(common, rows, options, counted(len(rows), "word"))
 
@@ -231,7 +234,8 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
         save_rows(found, options.output)
     shown = [row for _, own in groupby(found, lambda row: row.get(by)) for row in islice(own, options.top or None)]
     cells = [[_cell(value) for value in row.values()] for row in shown]
-    header = [name.replace("_", " ") for name in shown[0]] if shown else []
+    # `name`, a word or a phrase, is headed like the option that gives it.
+    header = ["word" if name == "name" else name.replace("_", " ") for name in shown[0]] if shown else []
     common.finish(
         {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
         *(aligned(cells, [n for n, name in enumerate(header) if name in _LEFT], header) if shown else []),

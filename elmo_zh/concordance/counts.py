@@ -43,8 +43,9 @@ def frequencies(
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
     total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
-    parts = zip(column.values, counts.tolist(), sizes.tolist(), strict=True) if by_part else ()
-    return [total, *(_frequency(name, part, count, size) for part, count, size in parts if size)]
+    parts = np.argsort(column.ranks(), kind="stable").tolist() if by_part else ()
+    own = [(column.values[part], int(counts[part]), int(sizes[part])) for part in parts]
+    return [total, *(_frequency(name, part, count, size) for part, count, size in own if size)]
 
 
 def _frequency(name: str, part: str, count: int, size: int, spread: float | None = None) -> Frequency:
@@ -174,10 +175,8 @@ def compare_words(
     from scipy.stats import chi2, false_discovery_control
 
     (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
-    if not own_size:
-        raise ElmoZhError("The first of the two sets of lines is empty, so there is nothing to compare.")
-    if not other_size:
-        raise ElmoZhError("The second of the two sets of lines is empty, so there is nothing to compare.")
+    if not (own_size and other_size):
+        raise ElmoZhError("One of the two sets of lines holds no words, so there is nothing to compare.")
     words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
     counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
     total = float(own_size + other_size)

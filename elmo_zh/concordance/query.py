@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.concordance.token_table import LINE_END, TokenTable
 from elmo_zh.contexts.index_files import Column, as_number, require_column
 from elmo_zh.errors import ConfigError
+from elmo_zh.run.reporter import first_ten
 
 # Tokens are searched in a string in which each has a NUL before and after it.
 _GAP = "\0"
@@ -117,7 +118,11 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
             )
         column = require_column(columns, match["name"], "--where")
         holds = _comparison(match["name"], column, match["sign"], match["value"].strip("\"'"))
+        before = np.unique(column.codes[found])
         found &= np.array([*map(holds, column.values), False])[column.codes]
+        if not found.any():
+            values = first_ten([column.values[code] for code in before[np.argsort(column.ranks()[before])]])
+            raise ConfigError(f"No line meets the condition {condition!r}. The values of {match['name']} are: {values}")
     return found
 
 

@@ -18,6 +18,8 @@ from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 # Marks the end of a line among tokens; no token contains it.
 LINE_END = "\n"
+# Stands for lines that are not selected, whose text would fill the memory.
+_UNREAD = IndexedLine("", "", 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,8 @@ class TokenTable:
     ) -> "TokenTable":
         """Segment the selected lines, normalised and without spaces, and return the table, all in memory.
 
-        Long lines are cut as in an index, so that the context of a match is never a whole text.
+        Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
+        out. Lines that were not selected have no tokens and no text, only columns, which conditions are about.
         """
         kept, reporter = _Lines(), reporter or SilentReporter()
         hints = Hints(reporter)
@@ -80,9 +83,10 @@ class TokenTable:
                 num_cuts = 0
                 for number, record in enumerate(text.records_if_text(reporter)):
                     for start, piece, is_rest in iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE):
-                        if wanted(preparation.normalise(piece).replace(" ", "")):
+                        if piece.strip():
+                            is_wanted = wanted(preparation.normalise(piece).replace(" ", ""))
                             line = IndexedLine(piece, *text.place(number), start=start)
-                            kept.add(preparation.prepare(piece), line, record.columns)
+                            kept.add(line, record.columns, preparation.prepare(piece) if is_wanted else None)
                         num_cuts += is_rest
                     progress.update(1)
                 if num_cuts:
@@ -97,13 +101,14 @@ class _Lines:
         self._columns = ColumnBuilder()
         self._lines: list[IndexedLine] = []
 
-    def add(self, tokenised: TokenisedLine, line: IndexedLine, columns: Mapping[str, str]) -> None:
-        """Add a line."""
-        self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
-        self._spans.append(tokenised.offsets)
+    def add(self, line: IndexedLine, columns: Mapping[str, str], tokenised: TokenisedLine | None) -> None:
+        """Add a line; without tokens, only its columns are kept."""
+        if tokenised is not None:
+            self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
+            self._spans.append(tokenised.offsets)
         self._ends.append(len(self._words))
         self._columns.add({"source": line.source, **columns})
-        self._lines.append(line)
+        self._lines.append(_UNREAD if tokenised is None else line)
 
     def table(self) -> TokenTable:
         """Return the table of all lines."""

@@ -4,6 +4,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -54,7 +55,9 @@ def as_number(cell: str) -> float | None:
 def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
     """Return a column; if there is no such column, raise a ConfigError that lists the columns."""
     if name not in columns:
-        raise ConfigError(f"{option}: the texts have no column {name}. Their columns are: {', '.join(columns)}")
+        close = get_close_matches(name, columns, 1, cutoff=0.5)
+        meant = f"Did you mean {close[0]}? " if close else ""
+        raise ConfigError(f"{option}: the texts have no column {name}. {meant}Their columns are: {', '.join(columns)}")
     return columns[name]
 
 

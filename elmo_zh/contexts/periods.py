@@ -105,7 +105,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         described = f"{indexes[0].path} is one period."
     else:
         [index] = indexes
-        values = require_column(index.columns, column, "periods")
+        values = require_column(index.columns, column, "--periods")
         kept = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
         found = [Period(values.values[code], index, values.codes == code) for code in kept]
         found = [period for period in found if period.lines.any()]

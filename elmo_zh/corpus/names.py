@@ -31,7 +31,9 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
     expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
     found = re.fullmatch(expression, PurePosixPath(name).name)
     if found is None:
-        raise CorpusError(f"{name}: its name does not fit --from-name {pattern!r}. Rename it, or leave the file out.")
+        raise CorpusError(
+            f"{name}: its name does not fit --from-name {pattern!r}. Change the pattern, or leave the file out."
+        )
     return found.groupdict()
 
 

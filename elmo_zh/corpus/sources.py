@@ -270,7 +270,9 @@ def _expand(argument: str) -> list[Path]:
     matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
     if not matches:
         taken_from = "" if path.is_absolute() else f"; it is taken from the current folder {Path.cwd()}"
-        raise CorpusError(f"{argument} does not exist. Check the path{taken_from}.")
+        raise CorpusError(
+            f"{argument} does not exist. Check the path{taken_from}. Put names and conditions with spaces in quotes."
+        )
     return matches
 
 

@@ -35,8 +35,9 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    expected = f"does not exist. Check the path; it is taken from the current folder {empty_folder}."
-    assert elmo_zh("plan", "/no/such.txt").only_error() == "/no/such.txt does not exist. Check the path."
+    quotes = "Put names and conditions with spaces in quotes."
+    expected = f"does not exist. Check the path; it is taken from the current folder {empty_folder}. {quotes}"
+    assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
     assert segment_error("nowhere") == f"nowhere {expected}"
     assert segment_error("no/*.txt") == f"no/*.txt {expected}"
     for command in ("embed", "evaluate"):

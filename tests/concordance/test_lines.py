@@ -37,6 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* are outside the model's vocab
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of texts, a model, and the index of both."""
     folder = tmp_path_factory.mktemp("concordance")
+    (folder / "blank.txt").write_text("\n \n", encoding="utf-8")
     with (folder / "rows.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(ROWS)
     model = write_model(folder / "model", SHAPES["token"], text=TextConfig(segmenter="whitespace"), with_softmax=True)
@@ -171,6 +172,13 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path) -> None:
         assert raw[int(row["start"]) : int(row["end"])] == row["node"] == "苹果"
 
 
+def test_the_next_step_names_the_first_line_shown(folder: Path) -> None:
+    shown = elmo_zh("concordance", "苹果", "--index", folder / "index", "--sort", "-year").stdout.splitlines()
+    assert shown[0].split()[0] != "1"
+    assert shown[-1].endswith(f"--like {shown[0].split()[0]}")
+    assert "苹果: 5 occurrences" in shown
+
+
 def test_the_vertical_format_is_xml_with_a_token_on_each_line(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "lines.vrt"
     elmo_zh("concordance", "我们", folder / "rows.csv", "--output", output, "--json").result()
@@ -186,6 +194,9 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     pattern = ("--from-name", "{year}_{author}.txt")
     found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
     assert [(row["part"], row["count"]) for row in found["rows"]] == [("all", 2), ("1921", 1), ("1936", 1)]
+    (tmp_path / "1890_早.txt").write_text("我们去看花。\n", encoding="utf-8")
+    found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
+    assert [row["part"] for row in found["rows"]] == ["all", "1890", "1921", "1936"]
     # The next command reads the same lines.
     shown = elmo_zh("concordance", "今天", tmp_path, *pattern, "--where", "year > 1930").stdout
     assert shown.endswith(f"collocates 今天 {tmp_path} --from-name '{pattern[1]}' --where 'year > 1930'\n")
@@ -212,7 +223,12 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
         (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),
         (["keywords", "rows.csv"], "Say which lines to compare"),
         (["keywords", "rows.csv", "--where", "year > 1"], ""),
-        (["keywords", "rows.csv", "--where", "year > 3000"], "The first of the two sets of lines is empty"),
+        (["keywords", "rows.csv", "--where", "year > 3000"], "The values of year are: , 2019, 2020, 2021"),
+        (["keywords", "rows.csv", "--where", "source ~ rows"], "Every line meets 'source ~ rows'"),
+        (["concordance", "苹果", "rows.csv", "--where", "year = 3000"], "No line meets the condition 'year = 3000'"),
+        (["concordance", "香蕉", "rows.csv", "--where", "yeer = 2019"], "no column yeer. Did you mean year? Their"),
+        (["concordance", "苹果", "blank.txt"], "blank.txt holds no text"),
+        (["frequencies", "blank.txt"], "blank.txt holds no text"),
     ],
 )
 def test_wrong_input_is_one_line(

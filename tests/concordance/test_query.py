@@ -122,7 +122,7 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("yaer > 3", "no column yaer. Their columns are: author, number, source, year"),
+        ("yaer > 3", "no column yaer. Did you mean year? Their columns are: author, number, source, year"),
         ("year", "cannot read 'year'. Write NAME SIGN VALUE"),
         ("year >", "cannot read"),
         ("author ~ (", "position 0. Put \\ before signs that stand for themselves, such as \\( and \\["),

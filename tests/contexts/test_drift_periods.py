@@ -137,7 +137,7 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
-        (("--periods", "yaer"), "periods: the texts have no column yaer. Their columns are: source, kind, year"),
+        (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
         (("--periods", "kind"), f"The column kind of {years.path} has 1 value. A change needs two periods or more"),
         ((), f"{years.path} is one period. A change needs two periods or more"),
         ((years.path, "--periods", "year"), "--periods divides one index. Leave it out, or give one INDEX."),
