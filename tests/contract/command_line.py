@@ -49,6 +49,7 @@ unroll_steps = 7
 num_negatives = 29
 num_threads = 1
 device = "cpu"
+precision = "float32"  # auto would choose by the rate that it measures
 log_every_steps = 1
 evaluate_every_tokens = {20 * STEP_TOKENS}
 checkpoint_every_tokens = {10 * STEP_TOKENS}

@@ -142,6 +142,10 @@ def warnings_of(stderr: str) -> list[str]:
 
 def test_what_was_chosen_is_recorded_and_kept_on_another_machine(untrained_run: Path, machine: Machine) -> None:
     run, expected = untrained_run, "bfloat16"
+    settings = (run / "config.toml").read_text("utf-8")
+    before, after = settings.split("[train]")
+    after = after.replace('precision = "float32"', 'precision = "auto"', 1)
+    (run / "config.toml").write_text(f"{before}[train]{after}", "utf-8")
     machine(bfloat16=True)
     interrupted(run, step=13)
     chosen = state_of(run, 13)["computation"]
