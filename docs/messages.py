@@ -46,7 +46,10 @@ PATTERNS = (
 # Texts that are files or code, not messages: the model card, the pages in the browser, operators.
 FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
-WORDS = ("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel", "_TIME_UNITS")
+WORDS = (
+    *("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel"),
+    *("_TIME_UNITS", "_BASELINES", "MAJORITY", "THIS_CONFIG"),
+)
 # Dataclasses whose fields are the columns of a table.
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")
 # So that the files change only with their texts.
@@ -89,7 +92,7 @@ def is_message(template: str) -> bool:
     if template.startswith("<"):  # markup, or how Python shows an object
         return False
     literal = re.sub(r"\{\w+\}", "\0", template)
-    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 2
+    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 1
     return bool(PROSE.search(literal)) or (few_words and not literal.startswith(("--", "`")))
 
 

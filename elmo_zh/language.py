@@ -27,8 +27,12 @@ _MOST_SENTENCES, _LONGEST_LIST = 8, 200
 _LETTERS = re.compile("[A-Za-z]{2}")
 # If a message fits in two ways, the one counts that leaves fewer sentences in English.
 _JOINT = 0.01
+# Gaps that hold a number.
+_NUMBERS = ("number", "low", "high")
 # A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
 _FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")
+# What stands between two pairs of brackets, and so is no gap.
+_BETWEEN_BRACKETS = re.compile(r"[^()]*\).*\([^()]*", re.DOTALL)
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
@@ -71,7 +75,7 @@ class _Template:
     def _pattern(self) -> re.Pattern[str]:
         pattern, seen = "", set[str]()
         for literal, name in self._parts:
-            gap = f"(?P<{name}>{'[0-9,.]+' if name == 'number' else '.*?'})" if name else ""
+            gap = f"(?P<{name}>{'[-+0-9,.]+' if name in _NUMBERS else '.*?'})" if name else ""
             pattern += re.escape(literal) + (f"(?P={name})" if name in seen else gap)
             seen |= {name} if name else set()
         return re.compile(pattern, re.DOTALL)
@@ -163,13 +167,16 @@ class Translator:
 
     def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[float, int, str] | None:
         """Return how many characters came from templates, minus the start of the outer one, and the translation."""
+        if any(map(_BETWEEN_BRACKETS.fullmatch, gaps.values())):
+            return None
         # Names of files and settings have no space; what has one may be a message of its own.
         filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
         if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
             return None
-        num_characters = template.num_characters + sum(number for number, _ in filled.values())
+        # A list of names counts the same however long it is, so that none of it is left outside.
+        num_characters = template.num_characters + sum(max(number, 0) for number, _ in filled.values())
         # No space stands beside Chinese punctuation.
-        shown = {name: gap.strip() if number else gap for name, (number, gap) in filled.items()}
+        shown = {name: gap.strip() if number > 0 else gap for name, (number, gap) in filled.items()}
         return num_characters, -len(gaps.get(template.first_gap, "")), template.fill(shown)
 
 

@@ -10,9 +10,8 @@ import pytest
 from contract.command_line import run_python
 from test_pages import load_script
 
-from elmo_zh.cli.translated_help import wrapped
 from elmo_zh.language import DOMAIN, LOCALES, Translator, chosen_language, read_catalogue
-from elmo_zh.run.reporter import display_width
+from elmo_zh.run.reporter import display_width, wrapped
 
 CATALOGUE = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo"
 needs_babel = pytest.mark.skipif(
@@ -42,6 +41,11 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
         "Give another name.": "请换一个名字。",
         "{number} lines": "{number} 行",
         "read": "读",
+        "Columns: {columns}": "列：{columns}",
+        "added {new} ({new2})": "新增 {new}（{new2}）",
+        "removed {gone} ({gone2})": "减少 {gone}（{gone2}）",
+        "{number} file": "{number} 个",
+        "{number} files": "{number} 个",
         "{name} or --{name}": "{name} 或 --{name}",
         "read {counted} of {path}": "从 {path} 读取 {counted}",
         "{points} points above {other} ({interval})": "比 {other} 高 {points} 分（{interval}）",
@@ -56,6 +60,8 @@ def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
     twice = translator.translate("2 points above x (1); 3 points above y (2).")
     assert twice == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
     assert translator.translate("x or --x") == "x 或 --x"
+    assert translator.translate("Columns: source, 年份, 类型") == "列：source, 年份, 类型"
+    assert translator.translate("added 1 file (a); removed 2 files (b, c)") == "新增 1 个（a）；减少 2 个（b, c）"
     assert translator.translate("| 2 lines | y |") == "| 2 行 | y |"
     assert translator.translate("{braces} stay") == "{braces} stay"
 
@@ -94,7 +100,7 @@ def test_every_line_has_one_template() -> None:
     translator = Translator(messages)
     for message, translation in messages.items():
         if message and "!r" not in message and "%(" not in message:
-            values = {name: "7" if name == "number" else f"<{name}>" for name in gaps(message)}
+            values = {name: "7" if name in ("number", "low", "high") else f"<{name}>" for name in gaps(message)}
             assert translator.translate(message.format(**values)) == translation.format(**values), message
 
 

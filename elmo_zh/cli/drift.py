@@ -15,6 +15,7 @@ from elmo_zh.cli.senses import require_picture
 from elmo_zh.config.privacy import shown
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
+from elmo_zh.language import translate
 from elmo_zh.run.reporter import counted, first_ten
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _draw(found: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
         each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in top
     }
     boundaries = [step.boundary for step in top[0].steps]
-    save_picture(drift_figure(curves, boundaries, f"{found.by}, layer {found.layer}"), picture)
+    save_picture(drift_figure(curves, boundaries, f"{translate(found.by)}, layer {found.layer}"), picture)
 
 
 def _report(

@@ -3,17 +3,12 @@
 import gettext
 import inspect
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import click
 
 from elmo_zh.language import DOMAIN, LOCALES, chosen_language, translate
-from elmo_zh.run.reporter import display_width
-
-# A line may break between any two Chinese characters, but not before these.
-_NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
-_PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
+from elmo_zh.run.reporter import display_width, wrapped
 
 
 def translate_help(command: click.Command) -> None:
@@ -45,18 +40,6 @@ def speak(command: click.Group) -> None:
         gettext.bindtextdomain(DOMAIN, str(LOCALES))
         click.Context.formatter_class = WideFormatter
         translate_help(command)
-
-
-def wrapped(text: str, columns: int) -> Iterator[str]:
-    """Wrap a text and yield its lines; a Chinese character is two columns wide."""
-    line = ""
-    for piece in _PIECES.findall(text):
-        if line and display_width(line + piece.rstrip()) > columns and piece[0] not in _NOT_FIRST:
-            yield line.rstrip()
-            line = piece.lstrip()
-        else:
-            line += piece
-    yield line.rstrip()
 
 
 class WideFormatter(click.HelpFormatter):

@@ -13,10 +13,11 @@ from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.contexts.periods import Period
+from elmo_zh.language import translate
 from elmo_zh.run.reporter import aligned
 
 # The name of each measure in the header of the table.
-_TITLES = {"excess": "excess", "apd": "APD", "prt": "PRT", "jsd": "JSD"}
+_TITLES = {"excess": translate("excess"), "apd": "APD", "prt": "PRT", "jsd": "JSD"}
 
 
 def moved_lines(
@@ -63,8 +64,8 @@ def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
     """Return the lines of a table that compares each word's first and last periods."""
     optional = {
-        "change": [each.change for each in words],
-        "fragment": [each.fragment for each in words],
+        translate("change"): [each.change for each in words],
+        translate("fragment"): [each.fragment for each in words],
     }
     more = {name: cells for name, cells in optional.items() if any(cells)}
     measures = [name for name in _TITLES if getattr(words[0], name) is not None]
@@ -89,7 +90,7 @@ def step_lines(word: WordDrift) -> list[str]:
             step.boundary,
             f"{step.distance:.4f}",
             f"({_interval(step)})",
-            f"baseline {step.baseline:.4f}",
+            f"{translate('baseline')} {step.baseline:.4f}",
             f"p {step.p:.2g}",
             f"q {step.q:.2g}",
         ]
@@ -106,4 +107,4 @@ def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLi
 
 
 def _interval(compared: Comparison) -> str:
-    return f"{compared.low:.4f} to {compared.high:.4f}"
+    return translate(f"{compared.low:.4f} to {compared.high:.4f}")

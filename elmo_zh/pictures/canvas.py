@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elmo_zh.language import chosen_language, translate
 from elmo_zh.run.files import atomic_path
+from elmo_zh.run.reporter import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,8 @@ _LABEL_DISTANCE = 0.07
 # Mantissas of ticks on a logarithmic axis, from few to many.
 _MANTISSAS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7))
 _LEAST_TICKS, _MOST_TICKS = 4, 10
+# Details are wrapped at so many columns for each inch of the picture.
+_DETAILS, _COLUMNS = "details", 12
 
 
 def can_draw() -> bool:
@@ -57,23 +60,26 @@ def _translate_texts(figure: Figure) -> None:
     """Translate titles, axis labels and notes if a font has the characters; names from the data stay as they are."""
     from matplotlib.text import Text
 
-    names: set[Text] = set()
+    names: set[Text] = {*figure.texts}
     for axes in figure.axes:
         legend = axes.get_legend()
         names.update(axes.get_xticklabels(), axes.get_yticklabels(), legend.get_texts() if legend else ())
     for text in figure.findobj(Text):
-        if not isinstance(text, Text) or text in names:
-            continue
-        written = text.get_text()
-        shown = translate(written)
-        if shown == written:
-            shown = "\n".join(map(translate, written.split("\n")))
-        if shown != written and (families := font_families(shown.replace("\n", ""))):
-            text.set(text=shown, fontfamily=families)
+        if isinstance(text, Text) and text not in names and text.get_gid() != _DETAILS:
+            written = text.get_text()
+            shown = translate(written)
+            if can_write(shown.replace("\n", "")):
+                text.set_text(shown)
     _align_titles(figure)
 
 
 def _align_titles(figure: Figure) -> None:
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if families := font_families(text.get_text().replace("\n", "")):
+            text.set_fontfamily(families)
     figure.draw_without_rendering()  # only then it is known where the axes start
     for text in figure.texts:
         text.set_x(figure.axes[0].get_position().x0)
@@ -146,17 +152,27 @@ def _other_fonts() -> list[tuple[str, str]]:
     for path in sorted({*findSystemFonts()} - known):
         with suppress(OSError, RuntimeError):  # a file that is no font
             fontManager.addfont(path)
-    # The font "Last Resort" has a box for every character.
-    return sorted({(font.name, font.fname) for font in fontManager.ttflist if "Last Resort" not in font.name})
+    # The font "Last Resort" has a box for every character. Noto has a face for each region: in Hong Kong and Taiwan
+    # commas stand at half height, so simplified Chinese comes first.
+    fonts = {(font.name, font.fname) for font in fontManager.ttflist if "Last Resort" not in font.name}
+    return sorted(fonts, key=lambda font: (not font[0].endswith(" SC"), font))
+
+
+def in_language(text: str) -> str:
+    """Return a text in the user's language, unless no installed font has its characters."""
+    shown = translate(text)
+    return shown if can_write(shown) else text
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title at the top left of a figure, followed by lines of details in smaller type."""
-    lines = [line for line in lines if can_write(line)]
+    """Write a title at the top left in the user's language, followed by lines of details in smaller type."""
+    columns = round(_COLUMNS * figure.get_figwidth())
+    title = in_language(title)
+    lines = [part for line in lines if can_write(line) for part in wrapped(in_language(line), columns)]
     title = "".join(character if can_write(character) else "?" for character in title)
-    families = _families(frozenset("".join((title, *lines))))
-    figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold", family=families)
-    figure.axes[0].set_title("\n".join(lines), loc="left", fontsize=9, color=QUIET_COLOUR, family=families, pad=10)
+    figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold")
+    style: dict[str, Any] = {"fontsize": 9, "color": QUIET_COLOUR, "gid": _DETAILS}
+    figure.axes[0].set_title("\n".join(lines), loc="left", pad=10, **style)
     _align_titles(figure)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import (
     BASELINE_COLOURS,
     DATA_COLOUR,
@@ -17,6 +16,7 @@ from elmo_zh.pictures.canvas import (
     add_title,
     format_count,
     format_figure,
+    in_language,
     label_ends,
     new_axes,
     ticks_of_logarithms,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SMOOTHED_FRACTION = 0.05
 # Distances of ticks in seconds; each unit with its length.
 _TIME_STEPS = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000)
-_TIME_UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+_TIME_UNITS = (("time (days)", 86_400), ("time (hours)", 3600), ("time (minutes)", 60), ("time (seconds)", 1))
 _MOST_TIME_TICKS = 7
 # The perplexity of a model that has diverged is not drawn: axes cannot reach to infinity.
 _MOST_PERPLEXITY = 1e100
@@ -62,7 +62,10 @@ def training_figure(
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
     samples = [line for line in lines if line.get("heldout_set") == "sample"]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # so never NaN
-    first = samples[0] if len(samples) > 1 and not samples[0]["step"] else None
+    ranked = sorted(baselines.items(), key=lambda item: item[1]["perplexity"])
+    lower = [figures["perplexity"] for _, figures in ranked] + [line["heldout_perplexity"] for line in samples[1:]]
+    is_high = len(samples) > 1 and not samples[0]["step"] and samples[0]["heldout_perplexity"] > max(lower)
+    first = samples[0] if is_high else None
     shown = samples[1:] if first else samples
     values = [line["heldout_perplexity"] for line in shown]
     if shown:
@@ -70,11 +73,10 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
             [line["tokens"] for line in shown], values, color=DATA_COLOUR, marker="o", markersize=4, clip_on=False
         )
     labels = [EndLabel(text=f"biLM {format_figure(value)}", height=value, colour=DATA_COLOUR) for value in values[-1:]]
-    ranked = sorted(baselines.items(), key=lambda item: item[1]["perplexity"])
     for number, (name, figures) in enumerate(ranked):
         value, colour = figures["perplexity"], BASELINE_COLOURS[min(number, len(BASELINE_COLOURS) - 1)]
         axes.axhline(value, linestyle="--", linewidth=1.2, color=colour)
-        labels.append(EndLabel(text=f"{name} {format_figure(value)}", height=value, colour=colour))
+        labels.append(EndLabel(text=f"{in_language(name)} {format_figure(value)}", height=value, colour=colour))
     axes.set(yscale="log", ylabel="held-out perplexity")
     heights = [label.height for label in labels] + values
     if heights:
@@ -120,7 +122,7 @@ def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
     times = np.arange(0, seconds[-1] + 1e-9, step)
     top = axes.secondary_xaxis("top")
     top.set_xticks(np.interp(times, seconds, tokens), [f"{time / unit:,g}" for time in times])
-    top.set_xlabel(f"time ({translate(name)})")
+    top.set_xlabel(name)
 
 
 def coverage_figure(
@@ -132,7 +134,7 @@ def coverage_figure(
     figure, (axes,) = new_axes(9, 5.5)
     most = len(covered) - 1
     axes.plot(range(1, most + 1), covered[1:], color=DATA_COLOUR, linewidth=1.8)
-    axes.set(xscale="log", xlim=(1, max(2, most)), ylim=(0, 1))
+    axes.set(xscale="log", xlim=(1, max(2, most, vocabulary[0] if vocabulary else 0)), ylim=(0, 1))
     axes.set(xlabel="most frequent words", ylabel="tokens of the training text covered")
     axes.xaxis.set_major_locator(LogLocator(10, numticks=10))
     axes.xaxis.set_minor_locator(NullLocator())

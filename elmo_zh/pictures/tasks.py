@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, drawable, font_families, new_axes
+from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, drawable, font_families, in_language, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +32,7 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
             "color": DATA_COLOUR,
         }
         for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
-            axes.plot(epochs, [line[name] for line in own], label=f"seed {seed}", **style)
+            axes.plot(epochs, [line[name] for line in own], label=in_language(f"seed {seed}"), **style)
     score_axes.set_ylabel(f"{metric}, development examples")
     loss_axes.set(ylabel="training loss", xlabel="epoch")
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -49,7 +48,7 @@ def learning_figure(
 ) -> Figure:
     """Draw the scores of all seeds and their mean against the number of training examples."""
     figure, (axes,) = new_axes(8, 5)
-    for number, (model, points) in enumerate(zip(drawable([*curves]), curves.values(), strict=True)):
+    for number, (model, points) in enumerate(zip(drawable([*map(in_language, curves)]), curves.values(), strict=True)):
         colour = f"C{number}"
         means = [float(np.mean(scores)) for _, scores in points]
         axes.plot([count for count, _ in points], means, label=model, marker="o", color=colour)
@@ -61,7 +60,7 @@ def learning_figure(
     axes.minorticks_off()
     axes.set(xlabel="training examples", ylabel=f"{metric}, test examples")
     axes.legend(frameon=False)
-    add_title(figure, title, textwrap.wrap(detail, 100))
+    add_title(figure, title, [detail])
     return figure
 
 

@@ -49,10 +49,7 @@ def usages_figure(
 
 
 def _add_legend(axes: Axes, fontsize: int) -> None:
-    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=fontsize)
-    for text in legend.get_texts():
-        if families := font_families(text.get_text().replace("\n", "")):
-            text.set_fontfamily(families)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=fontsize)
 
 
 # Part of the distance between two boundaries over which the words are spread, so that their intervals do not overlap.

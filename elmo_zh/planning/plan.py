@@ -255,5 +255,5 @@ def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
         sizes = (f"{each['rows']:,}", f"{each['parameters'] / 1e6:,.1f} M", f"{each['tokens']:,}")
         pace = (f"{each['epochs']:.2f}", f"{each['tokens_per_second']:,.0f}", format_seconds(each["seconds"]))
         tried = translate("yes" if each["is_measured"] else "by its products")
-        rows.append((name, *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
+        rows.append((translate(name), *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
     yield from aligned(rows, header=header)

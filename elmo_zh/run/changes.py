@@ -37,9 +37,9 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
     new, gone = now.keys() - before.keys(), before.keys() - now.keys()
     phrases = {
-        f"{counted(len(new), 'file')} added ({first_ten(sorted(new))})": new,
-        f"{counted(len(gone), 'file')} removed ({first_ten(sorted(gone))})": gone,
-        f"{counted(len(changed), 'file')} changed ({first_ten(sorted(changed))})": changed,
+        f"added {counted(len(new), 'file')} ({first_ten(sorted(new))})": new,
+        f"removed {counted(len(gone), 'file')} ({first_ten(sorted(gone))})": gone,
+        f"changed {counted(len(changed), 'file')} ({first_ten(sorted(changed))})": changed,
     }
     return [phrase for phrase, names in phrases.items() if names]
 

@@ -1,5 +1,6 @@
 """Progress reporting, whatever it is shown on, and figures and tables as text."""
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,6 +10,10 @@ from datetime import datetime
 from typing import Protocol
 
 from elmo_zh.language import translate
+
+# A line may break between any two Chinese characters, but not before these.
+_NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
+_PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
 
 
 class Progress(Protocol):
@@ -154,3 +159,15 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header:
 def display_width(text: str) -> int:
     """Return how many columns of a terminal a text takes up."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def wrapped(text: str, columns: int) -> Iterator[str]:
+    """Wrap a text and yield its lines; a Chinese character is two columns wide."""
+    line = ""
+    for piece in _PIECES.findall(text):
+        if line and display_width(line + piece.rstrip()) > columns and piece[0] not in _NOT_FIRST:
+            yield line.rstrip()
+            line = piece.lstrip()
+        else:
+            line += piece
+    yield line.rstrip()

@@ -22,6 +22,7 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
+from elmo_zh.language import translate
 from elmo_zh.run.files import claimed_output, remove
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
 from elmo_zh.run.work_folder import WorkFolder
@@ -254,10 +255,8 @@ class _Study:
                 for setting in group:
                     row.append(self.run(*setting))
                     progress.update(1)
-                score = np.mean([run.score for run in row])
-                reporter.note(
-                    f"{model} trained on {counted(row[0].num_examples, 'example')}: {self._metric} {score:.4f}"
-                )
+                score, examples = np.mean([run.score for run in row]), counted(row[0].num_examples, "example")
+                reporter.note(f"{translate(model)} trained on {examples}: {self._metric} {score:.4f}")
                 found += row
         return found
 

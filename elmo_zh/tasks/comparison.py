@@ -16,7 +16,8 @@ from elmo_zh.run.tables import table
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.version import __version__
 
-MAJORITY, TFIDF, WORD2VEC, ELMO, BOTH = "majority", "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
+MAJORITY = "majority"
+TFIDF, WORD2VEC, ELMO, BOTH = "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
 # Linear models of classes: on the mean of the vectors, and mixed with the one on characters.
 LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
@@ -217,13 +218,13 @@ class Comparison:
         scores = [[model, *(self._scores(model, share) for share in self.shares)] for model in self.models]
         yield [f"{self.metric} on the test examples", *counts], scores
         differences = [
-            [model, *(_points(by_share.get(share)) for share in self.shares)]
+            [model, *(found.points() if (found := by_share.get(share)) else "" for share in self.shares)]
             for model, by_share in self.differences.items()
         ]
         yield ["points above word2vec", *of_labels], differences
         if TFIDF_ELMO in self.models:
             rivals = [
-                [rival, *(_points(by_share.get(share)) for share in self.shares)]
+                [rival, *(found.points() if (found := by_share.get(share)) else "" for share in self.shares)]
                 for rival, by_share in self.rivals.items()
                 if rival != ANCESTOR
             ]
@@ -316,12 +317,5 @@ class Comparison:
         scores = [run.score for run in self.of_setting(model, share)]
         if not scores:
             return ""
-        spread = f" ({min(scores):.4f} to {max(scores):.4f})" if len(scores) > 1 else ""
-        return f"{self._mean(model, share):.4f}{spread}"
-
-
-def _points(difference: Difference | None) -> str:
-    if difference is None:
-        return ""
-    value, low, high = (100 * each for each in (difference.value, difference.low, difference.high))
-    return f"{value:+.2f} ({low:+.2f} to {high:+.2f})"
+        value, low, high = (f"{each:.4f}" for each in (self._mean(model, share), min(scores), max(scores)))
+        return f"{value} ({low} to {high})" if len(scores) > 1 else value

@@ -78,9 +78,7 @@ class ProbeReport:
         """Return the table and the recommended layer as lines of text."""
         rows = [[self.baseline.name, f"{self.baseline.score:.4f}", ""]]
         for each in self.others:
-            found = self.difference(each)
-            interval = f"{100 * found.value:+.2f} ({100 * found.low:+.2f} to {100 * found.high:+.2f})"
-            rows.append([each.name, f"{each.score:.4f}", interval])
+            rows.append([each.name, f"{each.score:.4f}", self.difference(each).points()])
         head = [self.what, "accuracy", "points above the baseline (95% interval)"]
         return [*table(head, rows).split("\n"), "", f"The best layer is {self.best.layer}: --layers {self.best.layer}"]
 

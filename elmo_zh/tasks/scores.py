@@ -203,6 +203,11 @@ class Difference:
         """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
+    def points(self) -> str:
+        """Return the difference in points with its interval, such as +1.50 (-0.20 to +3.10)."""
+        value, low, high = (f"{100 * each:+.2f}" for each in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
+
 
 def example_rows(
     examples: Sequence[Example],

@@ -89,6 +89,7 @@ def _runs(text: EncodedSentences, chosen: NDArray[np.int64]) -> tuple[NDArray[np
 
 
 MAX_TRAIN_TOKENS = 20_000_000
+_BASELINES = ("unigram", "bigram")
 
 
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
@@ -108,7 +109,7 @@ def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
         unigram -= float(np.log((counts[heldout_target] + 1) / (len(target) + num_tokens - 1)).sum() / 2)
         model = KneserNeyBigram(context, target, num_tokens, start)
         bigram += float(-np.log(model.probabilities(heldout_context, heldout_target)).sum() / 2)
-    return {"unigram": unigram, "bigram": bigram}
+    return dict(zip(_BASELINES, (unigram, bigram), strict=True))
 
 
 def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:

@@ -15,11 +15,12 @@ import numpy as np
 from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import program, train_command, train_option
+from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
 from elmo_zh.pictures.runs import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names
-from elmo_zh.run.reporter import Reporter, counted, format_seconds
+from elmo_zh.run.reporter import Reporter, aligned, counted, format_seconds
 from elmo_zh.training.evaluation import RUN_TOKENS, measure_baselines, measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.vocabulary.vocabulary import load_vocabulary
@@ -36,8 +37,10 @@ _DIVERGED = 10
 _LITTLE_TEXT = 1_000_000
 # Stands for the command that trains a model; the options of `pipeline` follow.
 _TRAIN = "{train} "
+# Stands for the option that names a model to start from.
+_INIT = "{init}"
 _MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: {init})",
+    f"More text helps most (or start from a model trained on more: {_INIT})",
     f"{_TRAIN}more-texts/",
 )
 
@@ -238,8 +241,8 @@ def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
     command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
     if command.startswith(_TRAIN):
         command = train_command(*shlex.split(command.removeprefix(_TRAIN)))
-    advice = verdict["advice"].replace("{init}", train_option("--init", "starter"))
-    return ["Verdict:", *(f"  {line}" for line in (*verdict["findings"], f"{advice}: {command}"))]
+    advice = verdict["advice"].replace(_INIT, train_option("--init", "starter"))
+    return [translate("Verdict:"), *(f"  {line}" for line in (*verdict["findings"], f"{advice}: {command}"))]
 
 
 def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
@@ -254,7 +257,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
         for name, value in nats.items()
     }
     listed = ", ".join(
-        f"{name} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"
+        f"{translate(name)} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"
         for name, figures in baselines.items()
     )
     reporter.note(f"Held-out perplexity of n-gram baselines, on the same predictions: {listed}.")
@@ -276,25 +279,26 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
         f"Results on all held-out text ({heldout['num_predictions']:,} predictions), checkpoint of step"
         f" {heldout['step']:,}:"
     )
-    reporter.note(f"  {'':16}{'perplexity':>12}{'bits per character':>20}")
     rows = [
         ("biLM", heldout["perplexity"], heldout["bits_per_character"]),
-        ("  forward LM", heldout["forward_perplexity"], None),
-        ("  backward LM", heldout["backward_perplexity"], None),
+        (f"  {translate('forward LM')}", heldout["forward_perplexity"], None),
+        (f"  {translate('backward LM')}", heldout["backward_perplexity"], None),
         *(
-            (name, figures["perplexity"], figures["bits_per_character"])
+            (translate(name), figures["perplexity"], figures["bits_per_character"])
             for name, figures in counts["baselines"].items()
         ),
     ]
-    for name, perplexity, bits in rows:
-        reporter.note(f"  {name:16}{perplexity:12,.1f}" + (f"{bits:20.3f}" if bits is not None else ""))
+    cells = [(name, f"{value:,.1f}", "" if bits is None else f"{bits:.3f}") for name, value, bits in rows]
+    for line in aligned(cells, header=("", "perplexity", "bits per character")):
+        reporter.note(f"  {line}")
 
 
 def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
     """Draw training.png of a run."""
     model, num_rows = config.model, len(load_vocabulary(run.vocab))
+    kind = "token mode" if model.mode == "token" else "character mode"
     details = [
-        f"{model.mode} mode, {model.num_layers} layers, cell {model.cell_dim}, projection {model.projection_dim};"
+        f"{kind}, {model.num_layers} layers, cell {model.cell_dim}, projection {model.projection_dim};"
         f" vocabulary of {num_rows:,} rows; trained for {format_seconds(counts['training_seconds'])}"
         f" ({counts['epochs']:,.1f} epochs)"
     ]

@@ -244,7 +244,7 @@ def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {run} already holds a training, which these changes would discard: 2 files changed (vocab.counts, "
+        f"Error: {run} already holds a training, which these changes would discard: changed 2 files (vocab.counts, "
     )
 
 

@@ -98,6 +98,14 @@ def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> N
     assert "before training: 30,211 (above the picture)" in texts
 
 
+def test_a_start_within_the_picture_is_drawn() -> None:
+    lines = metrics(1200)
+    lines[0]["heldout_perplexity"] = 500.0
+    figure = training_figure(lines, BASELINES, TITLE, DETAILS)
+    assert not any(text.startswith("before training") for text in texts_of(figure))
+    assert figure.axes[0].lines[0].get_ydata()[0] == 500.0
+
+
 def test_the_untrained_model_does_not_flatten_the_rest() -> None:
     axes = training_figure(metrics(1200), BASELINES, TITLE, DETAILS).axes[0]
     assert axes.get_ylim()[1] < 3000
@@ -136,15 +144,19 @@ def test_nothing_was_evaluated_or_logged() -> None:
     assert_readable(training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
 
 
-@pytest.mark.parametrize(("num_words", "rows"), [(10_240, 3_846), (110_000, 30_000), (50_000, 60), (7, 5), (700, 700)])
+@pytest.mark.parametrize(
+    ("num_words", "rows"), [(10_240, 3_846), (110_000, 30_000), (50_000, 60), (7, 5), (700, 700), (470, 30_000)]
+)
 def test_coverage_marks_the_vocabulary(num_words: int, rows: int) -> None:
     counts = 1 / (np.arange(num_words) + 3.0)
     covered = np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
-    figure = coverage_figure(covered, (rows, float(covered[rows])), "Vocabulary coverage of news", DETAILS)
+    coverage = float(covered[min(rows, num_words)])
+    figure = coverage_figure(covered, (rows, coverage), "Vocabulary coverage of news", DETAILS)
     assert_readable(figure)
+    assert figure.axes[0].get_xlim()[1] >= rows
     texts = texts_of(figure)
     assert "Vocabulary coverage of news" in texts
-    assert f"vocabulary: {rows:,} words,\n{covered[rows]:.1%} of the tokens" in texts
+    assert f"vocabulary: {rows:,} words,\n{coverage:.1%} of the tokens" in texts
     assert f"{num_words:,} words\n100.0%" in texts
     (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(line.get_xdata()) == [rows, rows]

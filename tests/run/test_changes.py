@@ -65,10 +65,10 @@ def test_segmenters() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [
-        ({"a": "1"}, {"a": "2"}, ["1 file changed (a)"]),
-        ({"a": "1"}, {"b": "2"}, ["1 file added (b)", "1 file removed (a)"]),
+        ({"a": "1"}, {"a": "2"}, ["changed 1 file (a)"]),
+        ({"a": "1"}, {"b": "2"}, ["added 1 file (b)", "removed 1 file (a)"]),
         ({"a": "1"}, {"b": "1"}, []),  # the same content under another name
-        ({"a": "1"}, {"a": "3", "c": "5", "d": "6"}, ["2 files added (c, d)", "1 file changed (a)"]),
+        ({"a": "1"}, {"a": "3", "c": "5", "d": "6"}, ["added 2 files (c, d)", "changed 1 file (a)"]),
     ],
 )
 def test_files(before: Mapping[str, str], now: Mapping[str, str], expected: list[str]) -> None:

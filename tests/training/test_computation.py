@@ -230,12 +230,12 @@ def test_the_table_at_the_end() -> None:
         "Trained 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
         " (predicted 1.9 GB).",
         "Results on all held-out text (54,321 predictions), checkpoint of step 2,300:",
-        "                    perplexity  bits per character",
-        "  biLM                    97.3               4.123",
-        "    forward LM        12,101.0",
-        "    backward LM           89.0",
-        "  unigram              1,131.0               7.890",
-        "  bigram                 517.3               5.500",
+        "                 perplexity  bits per character",
+        "  biLM                 97.3               4.123",
+        "    forward LM     12,101.0",
+        "    backward LM        89.0",
+        "  unigram           1,131.0               7.890",
+        "  bigram              517.3               5.500",
     ]
     del listener.notes[:]
     report_summary({name: value for name, value in COUNTS.items() if name != "heldout"}, listener)

@@ -147,7 +147,7 @@ def test_a_change_that_would_discard_a_training_is_refused(
 def test_another_corpus_on_a_run_in_training_is_refused(run: Path, other_corpus: Path, command: str) -> None:
     before = contents_alone(run)
     answer = elmo_zh(command, other_corpus, "--run", run)
-    assert_refused(answer, run, "1 file added (other.txt); 2 files removed (food.txt, nature.txt)")
+    assert_refused(answer, run, "added 1 file (other.txt); removed 2 files (food.txt, nature.txt)")
     assert contents_alone(run) == before
 
 
