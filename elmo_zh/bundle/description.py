@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from elmo_zh.bundle.find_bundle import shown_model
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, shown_model
 from elmo_zh.bundle.read import Bundle, History
+from elmo_zh.choices import MODELS
 from elmo_zh.invocation import path_from_here
 from elmo_zh.run.reporter import counted, format_date
 
@@ -31,7 +32,9 @@ def model_line(bundle: Bundle) -> str:
         place += f" ({path_from_here(path.resolve())})"
     if found["made_by"] != OWN_PROGRAM:
         return f"Model: {place}, converted from {found['made_by']}."
-    return f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
+    line = f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
+    is_newest = path == DEFAULT_MODEL and STARTER in MODELS
+    return f"{line} It is the model of the newest run; the starter is chosen by --model starter." if is_newest else line
 
 
 def _describe_training(found: Mapping[str, Any], history: History) -> str:

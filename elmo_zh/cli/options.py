@@ -131,9 +131,9 @@ class Common:
             *(["text.private=true"] if self.private else []),
         ]
         if run is not None:
-            config = run.load_config(self.config_path, assignments)
+            config = run.load_config(self.config_path, assignments, options=self.chosen)
         else:
-            config = load_config(Config(), self.config_path, assignments)
+            config = load_config(Config(), self.config_path, assignments, options=self.chosen)
         set_private(config.text.private)
         return config
 
@@ -163,7 +163,8 @@ class Common:
             for path in filter(None, outputs):
                 if formats:
                     require_suffix(path, formats)
-                stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force))
+                names = "--picture" if path.suffix == ".png" else "--output", "--force"
+                stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force, names=names))
             yield
 
     def finish(self, result: Mapping[str, Any], *lines: str, bundle: "Bundle | None" = None) -> None:

@@ -91,6 +91,8 @@ def compare(
     comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
     kind = job.settings.kind
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
+    if kind == "classify" and "--head" not in typed:
+        typed = [*typed, *comparison.options_of_fit()]
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),

@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -26,13 +26,23 @@ SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char",
 _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
 
-def load_config(base: Config, path: Path | None, assignments: Sequence[str]) -> Config:
-    """Return `base` changed by a TOML file, or the shipped one of that name, and then by assignments."""
+def load_config(
+    base: Config, path: Path | None, assignments: Sequence[str], *, options: Collection[str] = ()
+) -> Config:
+    """Return `base` changed by a TOML file, or the shipped one of that name, and then by assignments.
+
+    Advice on the settings in `options` names the option that the user gave.
+    """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
     kind = ConfigError if problems or any(of_file.problems()) else OptionError
     config = _apply(of_file, _parse_assignments(assignments, problems), "--set", problems)
-    problems.extend(f"{problem}. Change it with --set or in the config file." for problem in config.problems())
+    for problem in config.problems():
+        given = next((name for name in options if problem.startswith(f"{name} =")), "")
+        option = given.partition(".")[2].replace("_", "-")
+        problems.append(
+            f"{problem}. Change --{option}." if given else f"{problem}. Change it with --set or in the config file."
+        )
     if problems:
         raise kind(*problems)
     return config

@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.names import columns_of_name, is_archive_name, suffix_of
+from elmo_zh.corpus.names import EXCEL_SUFFIX, columns_of_name, is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record
@@ -168,7 +168,8 @@ class InputText:
         is_plain = set(self.tally.forms) <= {_PLAIN} and suffix_of(self.source.file_name) in ("", ".txt", ".text")
         if is_plain and not compression:
             return
-        forms = [_described(form) for form in self.tally.forms.elements()]
+        is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
+        forms = [_described(form, is_excel=is_excel) for form in self.tally.forms.elements()]
         if is_archive_name(self.source.file_name) or len(forms) != 1:
             kinds = "; ".join(f"{count:,} {form}" for form, count in Counter(forms).most_common())
             reporter.note(
@@ -196,9 +197,9 @@ class InputText:
             reporter.note(line)
 
 
-def _described(form: tuple[str, str, str]) -> str:
+def _described(form: tuple[str, str, str], *, is_excel: bool) -> str:
     kind, encoding, field_read = form
-    named = [_NAMES_OF_FORMATS.get(kind, kind), encoding.upper()]
+    named = ["Excel"] if is_excel else [_NAMES_OF_FORMATS.get(kind, kind), encoding.upper()]
     if field_read:
         named.append(field_read if kind in ("csv", "tsv") else f"field {field_read}")
     return ", ".join(named)

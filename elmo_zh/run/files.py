@@ -19,7 +19,7 @@ from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 UNFINISHED, PARTS = ".unfinished", ".parts"
 # What the running command reads, and what it has claimed as outputs. Python calls note nothing: a later one may replace
 # what an earlier one has read.
-_NOTED: ContextVar[tuple[list[Path], list[Path]] | None] = ContextVar("noted", default=None)
+_NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
 
 
 def file_digest(path: Path) -> str:
@@ -31,7 +31,7 @@ def file_digest(path: Path) -> str:
 @contextmanager
 def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
     """Prevent outputs in the block from replacing inputs: the given paths, and those registered by `note_input`."""
-    token = _NOTED.set((list(inputs), []))
+    token = _NOTED.set((list(inputs), {}))
     try:
         yield
     finally:
@@ -40,10 +40,10 @@ def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
 
 def note_input(path: Path) -> None:
     """Register that the running command reads a file or folder; raise OutputError if it also writes there."""
-    inputs, outputs = _NOTED.get() or ([], [])
+    inputs, outputs = _NOTED.get() or ([], {})
     inputs.append(path)
-    for output in outputs:
-        require_no_input(output, [path])
+    for output, option in outputs.items():
+        require_no_input(output, [path], f"Choose another {option}.")
 
 
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
@@ -55,7 +55,7 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
     require_replaceable_kind(output)
     beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
     replaced = [path for path in beside if path.exists()]
-    noted, _ = _NOTED.get() or ([], [])
+    noted, _ = _NOTED.get() or ([], {})
     for each in filter(Path.exists, (*inputs, *noted) if replaced else ()):
         for path in replaced:
             if path.samefile(each):
@@ -63,7 +63,7 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
             elif path.resolve() in each.resolve().parents:
                 relation = f"{path} holds {each}, which is read by this command"
             elif path.is_file() and each.resolve() in path.resolve().parents:
-                relation = f"{path} belongs to {each}, which is read by this command"
+                relation = f"{output} belongs to {each}, which is read by this command"
             else:
                 continue
             raise OutputError(f"{relation}, so nothing may be written there. {advice}")
@@ -259,7 +259,7 @@ def claimed_output(
     if output.is_dir() and not is_own(output):
         raise OutputError(f"{output} is a folder with other content. {other}.")
     require_no_input(output, inputs, f"{other}.")
-    _, claimed = _NOTED.get() or ([], [])
+    _, claimed = _NOTED.get() or ([], {})
     if output.resolve() in map(Path.resolve, claimed):
         raise OutputError(f"{output} is given for two outputs. Choose another name for one of them.")
     refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another {names[0]}."
@@ -273,11 +273,11 @@ def claimed_output(
                 f"{output} holds something that this command does not make, so even {names[1]} does not replace it."
                 f" {other}, or remove it first."
             )
-        claimed.append(output)
+        claimed[output] = names[0]
         try:
             yield
         finally:
-            claimed.remove(output)
+            del claimed[output]
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The run folder: the names of its files, its settings, and its lock."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -74,10 +74,10 @@ class RunDir:
         """Return the segmented held-out files in order."""
         return sorted(self.segmented.glob("heldout-*.txt"))
 
-    def load_config(self, path: Path | None, assignments: list[str]) -> Config:
+    def load_config(self, path: Path | None, assignments: list[str], *, options: Collection[str] = ()) -> Config:
         """Return the run's settings (the defaults for a new run), changed by a file and by assignments."""
         base = load_config(Config(), self.config, []) if self.config.exists() else Config()
-        return load_config(base, path, assignments)
+        return load_config(base, path, assignments, options=options)
 
     def save_config(self, config: Config) -> None:
         """Write the resolved settings, if they have changed."""

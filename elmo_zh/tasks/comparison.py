@@ -21,6 +21,16 @@ TFIDF, WORD2VEC, ELMO, BOTH = "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
 # Linear models of classes: on the mean of the vectors, and mixed with the one on characters.
 LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
+# No command trains characters alone, but mixtures read them too.
+_OPTIONS_OF_FIT = {
+    TFIDF: ("--inputs", "word2vec"),
+    TFIDF_WORD2VEC: ("--inputs", "word2vec"),
+    WORD2VEC: ("--head", "bilstm", "--inputs", "word2vec"),
+    ELMO: ("--head", "bilstm", "--inputs", "elmo"),
+    BOTH: ("--head", "bilstm"),
+    LINEAR_WORD2VEC: ("--head", "linear", "--inputs", "word2vec"),
+    LINEAR_ELMO: ("--head", "linear", "--inputs", "elmo"),
+}
 # The model that the compared one was started from, in the place of ELMo.
 ANCESTOR = "[word2vec; its ancestor]"
 DATA = "comparison.json"
@@ -158,6 +168,10 @@ class Comparison:
         share = self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
         return next(model for model in self.models if not self._difference(best, model, share).low > 0)
+
+    def options_of_fit(self) -> tuple[str, ...]:
+        """Return the options with which `task fit` trains the recommended classifier, or a mixture that holds it."""
+        return _OPTIONS_OF_FIT.get(self.recommended(), ()) if TFIDF_ELMO in self.models else ()
 
     def seconds(self, model: str) -> float:
         """Return a model's training time on the largest share of the labels, including the time for its vectors."""

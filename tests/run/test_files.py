@@ -170,6 +170,9 @@ def test_an_output_that_would_replace_an_input_is_refused(tmp_path: Path) -> Non
         f"{folder / 'inside'} belongs to {folder}, which is read by this command, so nothing may be written there."
         " Copy it."
     )
+    (folder / "x.lock").touch()
+    told = message_of(OutputError, lambda: require_no_input(folder / "x", [folder]))
+    assert told.startswith(f"{folder / 'x'} belongs to {folder}, which is read")
     for free in ("other", "new", "folder/new", "folder"):
         require_no_input(tmp_path / free, [text, tmp_path / "never there"])
     for name in ("x.lock", "x.unfinished", "x.parts"):  # written beside the output

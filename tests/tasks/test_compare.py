@@ -381,6 +381,9 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     assert comparison.recommendation() == (
         "Recommended with 90 training examples: TF-IDF with ELMo (0.9000, 2.5 minutes)."
     )
+    assert comparison.options_of_fit() == ()
+    alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
+    assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)

@@ -47,7 +47,7 @@ def test_regression_needs_numbers(tmp_path: Path) -> None:
     for wrong in ("nan", "inf", "many", "1_0"):
         path = written(tmp_path, "b.csv", f"text,score\n好,{wrong}\n")
         told = message_of(CorpusError, lambda path=path: read_labelled(path, reading))
-        assert told == f"{path}: row 2: the label {wrong!r} is not a finite number."
+        assert told == f"{path}: row 2 (the header is row 1): the label {wrong!r} is not a finite number."
 
 
 def test_characters_in_conll(tmp_path: Path) -> None:
@@ -165,9 +165,19 @@ SPANS_ONLY = '{"text": "李白来了", "entities": [{"start": 0, "end": 2, "labe
 NESTED = lines({"id": 1, "data": {"text": "好"}})
 UNEQUAL = lines({"tokens": ["北"], "tags": ["O"]}, {"tokens": ["北", "京"], "tags": ["O"]})
 PROBLEMS = [
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 has an empty label. Correct it, or leave it out with --skip"),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 and 1 other have an empty label. Correct"),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has 1 column, expected at least 2."),
+    (
+        CLASSIFY,
+        "a.csv",
+        "text,label\n好,1\n坏,\n",
+        "row 3 (the header is row 1) has an empty label. Correct it, or leave it out with --skip",
+    ),
+    (
+        CLASSIFY,
+        "a.csv",
+        "text,label\n好,1\n坏,\n坏,2\n,\n差,\n",
+        "row 3 (the header is row 1) and 1 other have an empty label. Correct",
+    ),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column, expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
     (CLASSIFY, "a.csv", "好\n坏\n", "its first row has one column ('好'), expected 2, separated by tabs, commas or"),
@@ -197,7 +207,12 @@ PROBLEMS = [
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object per line, or one list of objects."),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is not an object."),
-    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns, expected 2. Put cells that hold the sepa"),
+    (
+        CLASSIFY,
+        "a.csv",
+        "label,text\n1,这家店,很好\n",
+        "row 2 (the header is row 1) has 3 columns, expected 2. Put cells that hold the sepa",
+    ),
     (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
     (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags put a token, a tab and its tag on each line, and a blank"),
@@ -312,7 +327,8 @@ def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
     assert told == (
-        f"{path}: row 252 has 'other' where other rows say train, dev or test. Correct it, or remove that column."
+        f"{path}: row 252 (the header is row 1) has 'other' where other rows say train, dev or test. Correct it, or"
+        " remove that column."
     )
 
 

@@ -81,6 +81,8 @@ def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_lab
 
     def record(number: int, values: Mapping[str, Any]) -> LabelledRecord:
         what = f"row {number}" if opened.what == "row" else f"record {number}"
+        if opened.has_header:
+            what = f"row {number} (the header is row 1)"
         where = f"{text.name}: {what}"
         return LabelledRecord(
             what=what,
@@ -114,6 +116,7 @@ class _Opened:
     num_texts: int
     records: Iterator[tuple[int, Mapping[str, Any]]]
     note: str
+    has_header: bool = False
 
     def find_parts(self) -> str | None:
         """Return an unused field whose value in every record is train, dev or test, or None."""
@@ -159,6 +162,7 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
         num_texts=reading.num_texts,
         records=table.records(has_header=is_named),
         note=f"columns {found}" if is_named else f"columns {found}, no header",
+        has_header=is_named,
     )
 
 

@@ -9,6 +9,8 @@ from elmo_zh.errors import CorpusError
 AddWord = Callable[[str, int | None, str | None], object]
 
 _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
+# Texts given by mistake have commas and long lines.
+_LONGEST_WORD, _COMMAS = 20, {*",，"}
 # Beginning of the first line of a table that the command `words` has written.
 _TABLE = "word\t"
 
@@ -16,7 +18,13 @@ _TABLE = "word\t"
 def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     """Add a user dictionary's words with their counts and tags, or the bare words in a table made by `words`."""
     try:
-        for word, count, tag in _iter_words(path):
+        entries = [*_iter_words(path)]
+        others = [word for word, _, _ in entries if len(word) > _LONGEST_WORD or _COMMAS & {*word}]
+        if 2 * len(others) > len(entries):
+            raise ValueError(
+                f"{len(others):,} of {len(entries):,} lines hold a comma or more than {_LONGEST_WORD} characters"
+            )
+        for word, count, tag in entries:
             add_word(word, count, tag)
     except (ValueError, OSError) as error:
         raise CorpusError(
