@@ -184,9 +184,8 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
         raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
     if None not in limits.values():
         raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
-    for name, limit in limits.items():
-        if limit is not None and not math.isfinite(limit):
-            raise click.UsageError(f"{name} must be a finite number.")
+    if not math.isfinite(options.keep_below or 0):
+        raise click.UsageError("--keep-below must be a finite number.")
     if _keeps(options) and (options.kind or options.by == "token"):
         raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
     if options.against and options.by == "token":

@@ -262,7 +262,7 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
         (["--against", str(bundle), "--by", "token"], "Leave out --by token."),
         (["--segmented", "--split-sentences"], "Leave out --split-sentences."),
         (["--keep-share", "1.5"], "1.5 is not in the range"),
-        (["--keep-share", "nan"], "--keep-share must be a finite number."),
+        (["--keep-share", "nan"], "'--keep-share': 'nan' is not a finite number."),
         (["--keep-below", "nan"], "--keep-below must be a finite number."),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)

@@ -35,7 +35,7 @@ def test_names(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
     path = tmp_path / "names.conll"
     texts = [
         ("我在" if number % 3 else "我不在", "北京" if number % 2 else "上海", "。我" * (number % 3))
-        for number in range(84)
+        for number in range(120)
     ]
     blocks = [
         "".join(f"{character} O\n" for character in before)
