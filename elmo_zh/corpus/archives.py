@@ -14,7 +14,7 @@ from tempfile import SpooledTemporaryFile, TemporaryFile
 from typing import Any, BinaryIO, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError, import_extra
-from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
+from elmo_zh.corpus.names import EXCEL_SUFFIX, is_archive_name, is_hidden, is_other_name, shown, suffix_of
 from elmo_zh.corpus.packing import (
     Allowance,
     compression_of,
@@ -46,6 +46,8 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     try:
         archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        if suffix_of(name) == EXCEL_SUFFIX:
+            raise CorpusError(f"{name} is a damaged Excel file ({error}). Save it again, or as CSV.") from None
         raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]

@@ -10,7 +10,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
-from elmo_zh.corpus.names import suffix_of
+from elmo_zh.corpus.names import EXCEL_SUFFIX, suffix_of
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.columns import is_number
 from elmo_zh.corpus.readers.conll import read_conll
@@ -164,7 +164,8 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
-    notes = [f"{kind} format, {found.note}"]
+    is_excel = suffix_of(text.content.name) == EXCEL_SUFFIX
+    notes = [f"Excel, {found.note}" if is_excel else f"{kind} format, {found.note}"]
     if len(labelled) < len(records):
         if not reading.skips_unlabelled:
             raise CorpusError(f"{text.name}: {_explain_unlabelled(records)}")
@@ -174,7 +175,10 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         raise CorpusError(conll)
     wrong = next((record for record in labelled if reading.regression and not is_number(record.label)), None)
     if wrong is not None:
-        raise CorpusError(f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number.")
+        raise CorpusError(
+            f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number. Correct it, or"
+            " leave out --regression."
+        )
     examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
     changes = sum(before.labels != after.labels for before, after in pairwise(examples))
     if len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2:

@@ -207,10 +207,13 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
     size, enough = plan["settings"]["vocab"]["size"], plan["recommended_vocab_size"]
-    yield (
-        f"Recommended: vocab.size = {enough:,}. More words would add little. Set: {size:,}, which gives"
-        f" {figures['rows']:,.0f} rows."
-    )
+    if plan["settings"]["vocab"]["init"]:
+        yield f"The vocabulary has {figures['rows']:,.0f} rows, among them all of the model to start from."
+    else:
+        yield (
+            f"Recommended: vocab.size = {enough:,}. More words would add little. Set: {size:,}, which gives"
+            f" {figures['rows']:,.0f} rows."
+        )
     yield ""
     yield from _stage_lines(plan["memory_bytes"], figures)
     if plan["training"]:

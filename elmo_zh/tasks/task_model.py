@@ -252,9 +252,8 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     head = build()
     try:
         head.load_state_dict(load_tensors(layout.head))
-    except (SafetensorError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:100]
-        raise RunError(f"{layout.head} is not the network that task.json describes ({reason}). {_REMEDY}") from None
+    except (SafetensorError, RuntimeError):
+        raise RunError(f"{layout.head} is not the network that task.json describes. {_REMEDY}") from None
     return head
 
 

@@ -73,6 +73,8 @@ def test_damaged_zip_archives(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-30])
     assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged zip archive (")
+    sheets = path.rename(tmp_path / "a.xlsx")
+    assert message_of(CorpusError, lambda: read(sheets)).startswith(f"{sheets} is a damaged Excel file (")
     path.write_bytes(whole[:500] + b"xxx" + whole[503:])
     assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged (")
 

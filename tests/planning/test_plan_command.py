@@ -37,6 +37,8 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
     model = install_model(empty_folder, "starter", monkeypatch)
     answer = elmo_zh("plan", write_corpus(), "--init", "starter", "--run", "run", "--set", "train.epochs=1")
     assert answer.stdout.endswith("pipeline corpus --run run --init starter\n"), answer.stderr
+    assert "rows, among them all of the model to start from." in answer.stdout
+    assert "Recommended: vocab.size" not in answer.stdout
     assert "Recommended for so little text" not in answer.stdout
     found = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
     assert found["settings"]["model"]["cell_dim"] == json.loads((model / "options.json").read_text())["lstm"]["dim"]
