@@ -107,7 +107,7 @@ clean:  ## Remove the virtual environments and caches, but no runs
 NEXT_en := 'Everything is installed. Next, train a model on your text:' '  make train CORPUS=my-texts/ INIT=starter' \
 	'Or look at the words of the starter model, in the browser:' '  $(BIN)/elmo-zh explore'
 NEXT_zh := '安装完毕。接下来用自己的文本训练模型：' '  make train CORPUS=my-texts/ INIT=starter' \
-	'也可以在浏览器里查看起始模型认识的词：' '  $(BIN)/elmo-zh explore'
+	'也可以在浏览器里查看起点模型认识的词：' '  $(BIN)/elmo-zh explore'
 
 set-up:  ## Install everything, with the starter model, into .venv
 	@sh make/set-up.sh corpus explore $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT_$(LANGUAGE_CHOSEN)))

@@ -9,7 +9,9 @@ Single words count where they are shown alone: headings of tables, names of valu
 
 import argparse
 import ast
+import errno
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -43,12 +45,21 @@ PATTERNS = (
     *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "finditer", "partition"),
     *("filterwarnings", "loads", "cast", "annotate", "legend"),
 )
-# Texts that are files or code, not messages: the model card, the pages in the browser, operators.
+# Their texts are files or code, except those that they report: the model card, the pages in the browser, operators.
 FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = (
     *("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel"),
-    *("_TIME_UNITS", "_BASELINES", "MAJORITY", "THIS_CONFIG"),
+    *("_TIME_UNITS", "_BASELINES", "MAJORITY", "THIS_CONFIG", "_LEFT"),
+)
+# Words that no text of the code is: types of click, parts of labelled data, reasons of the system, and the names of
+# counts in stage records, which `inspect` shows.
+TERMS = (
+    *("integer", "integer range", "float", "float range", "all", "train", "dev", "test"),
+    *(os.strerror(getattr(errno, name)) for name in ("ENOENT", "EACCES", "EPERM", "EFBIG", "EISDIR", "ENOTDIR")),
+    *(os.strerror(getattr(errno, name)) for name in ("EROFS", "ENOSPC", "EDQUOT", "EIO", "EMFILE", "EADDRINUSE")),
+    *("coverage", "given words", "absent words", "train unknown", "train documents", "heldout unknown", "step"),
+    *("steps", "training seconds", "heldout share of copies", "vectors", "pretrained vectors"),
 )
 # Dataclasses whose fields are the columns of a table.
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")
@@ -216,17 +227,21 @@ class Messages(ast.NodeVisitor):
 
 def messages_of(path: Path) -> list[tuple[int, str]]:
     """Return the messages of a module with their lines."""
-    visitor = Messages()
-    visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
+    visitor, tree = Messages(), ast.parse(path.read_text(encoding="utf-8"))
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
+    reports = [call for call in calls if ast.unparse(call.func).endswith("reporter.note")]
+    for node in reports if str(path.relative_to(SOURCE)) in FILES else [tree]:
+        visitor.visit(node)
     return visitor.found
 
 
 def messages_of_click() -> Iterator[str]:
     """Yield the words that click itself prints."""
     folder = Path(inspect.getfile(click)).parent
-    for _, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords={"_": None}):
-        if isinstance(message, str):
-            yield message
+    words = {"_": None, "ngettext": (1, 2)}
+    for _, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords=words):
+        # Those with a number are translated when the line is finished.
+        yield message if isinstance(message, str) else message[1].replace("!r", "")
 
 
 def catalogue() -> Catalog:
@@ -234,8 +249,10 @@ def catalogue() -> Catalog:
     found = Catalog(locale="zh", project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
     for path in sorted(SOURCE.rglob("*.py")):
         name = str(path.relative_to(SOURCE))
-        for _, message in messages_of(path) if name not in FILES else ():
+        for _, message in messages_of(path):
             found.add(message, locations=[(name, 0)])
+    for message in TERMS:
+        found.add(message, locations=[("terms", 0)])
     for message in messages_of_click():
         found.add(message, locations=[("click", 0)])
     known = read_po(BytesIO(PO.read_bytes()), locale="zh") if PO.exists() else Catalog()

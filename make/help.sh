@@ -22,7 +22,7 @@ if [ "$LANGUAGE_CHOSEN" = zh ]; then
   make fuzz            模糊测试读取外来文件的代码，各一小时，每个处理器一项：ARGS="--seconds 60 html zip"
   make release         在 dist/ 里构建并检查 wheel 和源码包，不上传
   make clean           删除虚拟环境和缓存，保留各次运行
-  make set-up          把全部软件连同起始模型 starter 装进 .venv
+  make set-up          把全部软件连同起点模型 starter 装进 .venv
 
   CORPUS   文件、文件夹、通配符或网址：文本、CSV、JSON、维基百科转储文件等（默认：data/sample）
   RUN      运行文件夹（默认：runs/语料的名字）

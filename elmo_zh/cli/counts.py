@@ -12,6 +12,7 @@ from elmo_zh.cli.concordance import files_argument, read_texts, reading_of_texts
 from elmo_zh.cli.options import Common, common_options, input_argument, input_options, shared_options, takes
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
+from elmo_zh.language import translate
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
@@ -233,7 +234,7 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
     if options.output:
         save_rows(found, options.output)
     shown = [row for _, own in groupby(found, lambda row: row.get(by)) for row in islice(own, options.top or None)]
-    cells = [[_cell(value) for value in row.values()] for row in shown]
+    cells = [[translate("all") if each == ("part", "all") else _cell(each[1]) for each in row.items()] for row in shown]
     # `name`, a word or a phrase, is headed like the option that gives it.
     header = ["word" if name == "name" else name.replace("_", " ") for name in shown[0]] if shown else []
     common.finish(

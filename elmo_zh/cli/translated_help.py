@@ -22,8 +22,8 @@ def translate_help(command: click.Command) -> None:
             for each in paragraphs
         )
     for option in command.params:
-        if isinstance(option.type, click.Path):
-            # click translates this word when it is imported, before it knows the catalogue.
+        if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
+            # click translates words when it is imported, before it knows the catalogue, or not at all.
             option.type.name = translate(option.type.name)
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)

@@ -25,6 +25,7 @@ from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_line
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.engine.engine import Engine, LoadedOnce, ThisProcess
 from elmo_zh.errors import OptionError
+from elmo_zh.language import translate
 from elmo_zh.run.arrays import ArrayWork, load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest, written_once
@@ -194,9 +195,10 @@ class _Dump:
         advice = "--layers average, --dtype float16, --pool mean"
         space = require_disk_space(output, needed_bytes, is_exact=is_exact, reporter=self._reporter, advice=advice)
         pool = "" if settings.pool == "none" else f", {settings.pool} of each line"
+        layers = translate(settings.layers)
         self._reporter.note(
             f"{self._job.text.name}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')};"
-            f" {format_bytes(contents.vector_bytes)} of vectors ({settings.layers}, {settings.dtype}{pool}), {space}"
+            f" {format_bytes(contents.vector_bytes)} of vectors ({layers}, {settings.dtype}{pool}), {space}"
         )
 
     def _write_vectors(self, contents: Contents, engine: Engine) -> None:

@@ -35,7 +35,7 @@ const TEXTS = {
     layer: "层", map: "分布图", colour: "颜色", pca: "PCA", tsne: "t-SNE", source: "来源", usage: "用法",
     usages: (count) => `${count} 种用法`, usageNote: "各种用法，及用法相近的词：",
     others: "其他", unlabelled: "无标签", computing: "正在计算分布图……",
-    tokenLayer: "0（词层）", line: "所在行", substitutes: "此处意义相近的词", neighbours: "用法最相近的词例",
+    tokenLayer: "0（词元层）", line: "所在行", substitutes: "此处意义相近的词", neighbours: "用法最相近的词例",
     hint: "把鼠标移到点上，可以读到它所在的行；点击后该行会固定下来。用套索圈选一些点，可以把它们命名为一组。",
     same: "这个词在这一层的向量全都相同，所以只有一个点。",
     shown: (shown, all) => `共 ${all} 个词例，显示 ${shown} 个`, more: (count) => `另有 ${count} 处`,
@@ -44,7 +44,7 @@ const TEXTS = {
     unknown: "不在词表中", scale: "意外度（nats，两个方向的平均值）：",
     noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
     moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
-    "label:sense": "义项", collocates: "附近常见：",
+    "label:sense": "词义", collocates: "附近常见：",
     agreement: (name, value) => `用法与“${name}”的一致程度：${value}（调整兰德指数，1 为完全一致，0 相当于随机）`,
     layerNote: (layer) => (layer === 0 ? "第 0 层里每个词只有一个向量，与句子无关。"
       : `第 ${layer} 层${layer === 1 ? "" : `在第 ${layer - 1} 层之上`}从前后两个方向读过整个句子。`),
