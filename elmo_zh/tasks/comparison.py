@@ -123,7 +123,7 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return a sentence on where ELMo beats the best rival without it, and another if that rival is not TF-IDF."""
+        """Return a sentence on where ELMo beats TF-IDF, and another on shares of the labels where a rival is stronger."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
@@ -135,9 +135,11 @@ class Comparison:
             judgement = f"ELMo helps here only with {counts} training examples"
         else:
             judgement = "ELMo does not help here" if loses else "It is not certain that ELMo helps here"
+        if TFIDF_ELMO not in self.models:
+            return f"{judgement}: {self._outcomes(best)}"
         plain = dict.fromkeys(self.shares, TFIDF)
-        is_same = TFIDF_ELMO not in self.models or best == plain
-        return f"{judgement}: {self._outcomes(best)}{'' if is_same else f' {self._outcomes(plain)}'}"
+        stronger = {share: rival for share, rival in best.items() if rival != TFIDF}
+        return f"{judgement}: {self._outcomes(plain)}{f' {self._outcomes(stronger)}' if stronger else ''}"
 
     def _best_rival(self, share: float) -> str:
         others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if self.of_setting(model, share)]

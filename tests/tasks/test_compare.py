@@ -373,10 +373,10 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     comparison = comparison_of(*runs[:-1], replace(runs[-1], seconds=240.0))
     first, second = comparison.verdict().split(". ")
     assert first.startswith(
-        "ELMo helps here: The score of TF-IDF with ELMo is 10.0 points of accuracy above TF-IDF with word2vec with"
+        "ELMo helps here: The score of TF-IDF with ELMo is 20.0 points of accuracy above TF-IDF with 90 training"
     )
     assert second.startswith(
-        "The score of TF-IDF with ELMo is 20.0 points of accuracy above TF-IDF with 90 training examples (95%"
+        "The score of TF-IDF with ELMo is 10.0 points of accuracy above TF-IDF with word2vec with 90 training examples"
     )
     assert comparison.recommendation() == (
         "Recommended with 90 training examples: TF-IDF with ELMo (0.9000, 2.5 minutes)."
