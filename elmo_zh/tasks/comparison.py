@@ -123,7 +123,7 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return a sentence on where ELMo beats TF-IDF, and another on shares of the labels where a rival is stronger."""
+        """Return a sentence on where ELMo beats TF-IDF, and another on the shares where a rival is stronger."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
