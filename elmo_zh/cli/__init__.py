@@ -125,6 +125,17 @@ def _end_children() -> None:
         child.kill()
 
 
+def _show(error: click.UsageError) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    advised = with_advice(error)
+    told = translate(advised.format_message())
+    if chosen_language() != "en":
+        told = re.sub(r"'[.。]( |$)", "'。", told)  # click joins its translated sentences as in English
+    click.UsageError(told, advised.ctx).show()
+
+
 def main() -> None:
     """Run the command line and exit with its status."""
     let_idle_threads_sleep()
@@ -143,11 +154,7 @@ def main() -> None:
     try:
         status = cli.main(standalone_mode=False)
     except click.UsageError as error:
-        advised = with_advice(error)
-        told = translate(advised.format_message())
-        if chosen_language() != "en":
-            told = re.sub(r"'[.。]( |$)", "'。", told)  # click joins its translated sentences as in English
-        click.UsageError(told, advised.ctx).show()
+        _show(error)
         status = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup

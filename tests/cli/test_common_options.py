@@ -263,3 +263,9 @@ def test_the_model_of_the_latest_run_is_the_default(
     assert by_default.pop("model")["path"] == "runs/latest/model"
     assert by_variable.pop("model")["path"] == str(sample_run.model)
     assert by_default == by_variable
+
+
+def test_the_help_that_stands_for_a_missing_command_is_no_error() -> None:
+    answer = elmo_zh()
+    assert answer.status == 2
+    assert (answer.stderr.count("Usage: "), answer.stderr.count("Error")) == (1, 0)

@@ -197,6 +197,7 @@ PROBLEMS = [
     (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text use task fit classify."),
     (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
     (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column, expected at least 2. Correct it"),
+    (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels. Give a table with"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv: CoNLL is for tags. Use: task fit tag"),
     (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "CoNLL columns have no names, found 'form'."),

@@ -10,6 +10,7 @@ from elmo_zh.config import privacy
 from elmo_zh.config.privacy import excerpt
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.readers.columns import (
     Columns,
     Rows,
@@ -138,8 +139,14 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
     sample = [row for _, row in table.sample]
     if not sample:
         raise CorpusError(f"{text.name} has no rows. Give a table with a text and a label in each row.")
-    columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
     counts = Counter(map(len, sample))
+    usual, number = counts.most_common(1)[0]
+    is_prose = len(counts) > 1 and (usual == 1 or number < _ALIKE_FRACTION * len(sample))
+    if with_label and is_prose and suffix_of(text.content.file_name) == ".txt" and not any(reading.columns()):
+        raise UnlabelledError(
+            f"{text.name} is plain text without labels. Give a table with a text and a label in each row."
+        )
+    columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
     if not is_named and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
         raise CorpusError(f"{text.name}: its rows have {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
     names = table.names(has_header=is_named)[: len(sample[0]) if is_named else table.width]
