@@ -103,8 +103,9 @@ def is_message(template: str) -> bool:
     if template.startswith("<"):  # markup, or how Python shows an object
         return False
     literal = re.sub(r"\{\w+\}", "\0", template)
-    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 1
-    return bool(PROSE.search(literal)) or (few_words and not literal.startswith(("--", "`")))
+    few_words = "\0" in literal and " " in literal and len(re.findall(r"[A-Za-z]", literal)) > 2
+    is_interval = "{low} to {high}" in template
+    return is_interval or bool(PROSE.search(literal)) or (few_words and not literal.startswith(("--", "`")))
 
 
 def parts_of_explanation(text: str) -> list[str]:
