@@ -130,6 +130,14 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     assert all(display_width(line) <= 100 for line in help_text.splitlines())
 
 
+def test_a_part_of_labelled_data_is_translated_and_an_option_of_its_name_is_not() -> None:
+    translate = Translator(read_catalogue(LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo")).translate
+    assert translate("39 dev examples") == "39 个开发集样本"
+    assert translate("a has several files of dev examples (x, y). Give one of them: --dev FILE") == (
+        "a 里有多个开发集样本文件（x, y）。请指定其中一个：--dev FILE"
+    )
+
+
 def test_of_templates_inside_one_another_the_outer_one_begins_first() -> None:
     translator = Translator({
         "Error: {message}": "错误：{message}",

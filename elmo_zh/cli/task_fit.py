@@ -11,7 +11,6 @@ from elmo_zh.cli.options import Common, FiniteRange, common_options, output_opti
 from elmo_zh.cli.task_options import checked_job, load_model, training_options
 from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FitJob
 from elmo_zh.invocation import command
-from elmo_zh.language import translate
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _described(report: "FitReport") -> list[str]:
     for part in ("dev", "test"):
         if part in scores:
             by_seed = [each[part] for each in scores["seeds"].values() if not report.description.members]
-            examples = counted(report.description.training[f"{part}_examples"], f"{translate(part)} example")
+            examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
             reached = f"{metric} {scores[part][metric]:.4f} over {examples}"
             shown = ", ".join(f"{value:.4f}" for value in by_seed)
             lines.append(f"{reached} (by seed: {shown})" if len(by_seed) > 1 else reached)

@@ -18,7 +18,6 @@ from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
 from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, describe_tags
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import translate
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.han import HAN
 
@@ -98,8 +97,9 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
     found = [path for path in files if _part_named(words[path][:1]) == part]
     found = found or [path for path in files if _part_named(words[path]) == part]
     if len(found) > 1:
-        advice = "Give one of them as DATA." if part == "train" else f"Give one of them: --{part} FILE"
-        raise CorpusError(f"{folder} has several files of {translate(part)} examples ({_listed(found)}). {advice}")
+        option = f"--{part}"
+        advice = "Give one of them as DATA." if part == "train" else f"Give one of them: {option} FILE"
+        raise CorpusError(f"{folder} has several files of {part} examples ({_listed(found)}). {advice}")
     return found[0] if found else None
 
 
@@ -244,7 +244,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
             advice = "Give more data, or a file of them: --dev FILE" if part == "dev" else "Give more data."
-            raise CorpusError(f"There are no {translate(part)} examples. {advice}")
+            raise CorpusError(f"There are no {part} examples. {advice}")
     texts = [text for example in dataset.train for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
         reporter.warn(f"The texts contain no Chinese ({texts[0][:40]!r}), but the models learned from Chinese text.")
@@ -277,7 +277,7 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
         cause = _SORTED if are_most and part in dataset.files else scheme
         if has_ids_as_labels(dataset.train):
             cause = "Most labels occur once, as ids do. Name another column: --label-column NAME"
-        labels = counted(new.total(), f"{translate(part)} label")
+        labels = counted(new.total(), f"{part} label")
         unseen = f"Never seen in training, so counted as wrong: {labels} ({shown})."
         reporter.warn(f"{unseen} {cause}".rstrip())
 
@@ -290,7 +290,7 @@ def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
         copies = sum(example.key in of_train for example in dataset.parts()[part])
         if copies:
             reporter.warn(
-                f"{copies:,} of {len(dataset.parts()[part]):,} {translate(part)} texts also occur in training, so the"
+                f"{copies:,} of {len(dataset.parts()[part]):,} {part} texts also occur in training, so the"
                 " scores are too optimistic."
             )
     contradictions = sum(len(labels) > 1 for labels in of_train.values())

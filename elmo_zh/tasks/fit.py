@@ -17,7 +17,6 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.language import translate
 from elmo_zh.pictures.canvas import can_draw, describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
@@ -155,7 +154,7 @@ def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iter
     """Yield reasons not to use a network: labels that are ids, or scores reached without any network."""
     settings, part = task.job.settings, task.scored_parts()[-1]
     examples, value = task.dataset.parts()[part], float(scores[part][task.metric])
-    tested = counted(len(examples), f"{translate(part)} example")
+    tested = counted(len(examples), f"{part} example")
     if not settings.regression and has_ids_as_labels(task.dataset.train):
         yield (
             f"The {len(task.labels):,} labels of {len(task.dataset.train):,} training examples look like ids, from"
@@ -198,7 +197,7 @@ def _draw(
     save_picture(curve_figure(lines, task.metric, name), layout.curve)
     part = task.scored_parts()[-1]
     examples, found = task.dataset.parts()[part], predictions[part]
-    title = f"{name}: {counted(len(examples), f'{translate(part)} example')}"
+    title = f"{name}: {counted(len(examples), f'{part} example')}"
     if task.job.settings.regression:
         numbers = [float(example.labels[0]) for example in examples]
         values = [each.value for each in found if isinstance(each, NumberPrediction)]
