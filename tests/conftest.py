@@ -146,7 +146,6 @@ def sample_run(tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
 
 @pytest.fixture
 def run(sample_run: SampleRun, tmp_path: Path) -> Path:
-    """A copy of the finished run, to be changed."""
     return Path(shutil.copytree(sample_run.path, tmp_path / "runs" / "copy"))
 
 

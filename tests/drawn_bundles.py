@@ -102,7 +102,6 @@ def write_published(folder: Path, mode: str) -> Path:
 
 
 def zip_folder(folder: Path, prefix: str = "") -> Path:
-    """Pack the files of a folder beside it."""
     path = folder.with_name(f"{folder.name}.zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(folder.iterdir()):

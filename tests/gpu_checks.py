@@ -91,7 +91,6 @@ def train_layers(device: str, precision: Precision, with_starts: bool) -> list[T
 
 
 def check_layers(device: str, precision: Precision, tolerance: float, with_starts: bool) -> None:
-    """Two layers train as on a processor."""
     with on_gpu_path(device):
         found = train_layers(device, precision, with_starts)
     for ours, theirs in zip(found, train_layers("cpu", precision, with_starts), strict=True):

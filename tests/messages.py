@@ -9,8 +9,6 @@ from elmo_zh.run.reporter import SilentReporter
 
 
 class Heard(SilentReporter):
-    """Keeps notes and warnings."""
-
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.warnings: list[str] = []

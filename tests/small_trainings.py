@@ -55,7 +55,6 @@ def build_trainer(
 
 
 def train_some_steps(folder: Path, device: torch.device, config: TrainConfig) -> tuple[list[float], dict[str, Tensor]]:
-    """Return the losses and the weights after a short training."""
     model = LanguageModel.build(SHAPE, tie_softmax=False)
     build_trainer(model, folder, device, config).train()
     losses = [line["train_loss"] for line in MetricsFile(folder / "m.jsonl").lines() if "train_loss" in line]

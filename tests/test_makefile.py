@@ -43,8 +43,6 @@ TEXT = "今天天气很好。\n"
 
 
 class Machine:
-    """A checkout in a folder, and the programs that are installed."""
-
     def __init__(self, folder: Path) -> None:
         self.checkout, self.programs, self.home = folder / "elmo", folder / "bin", folder / "home"
         for path in (self.checkout, self.programs, self.home):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh
+from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh, succeed
 from drawn_bundles import CHARACTERS, TOKENS, write_model
 
 from elmo_zh.bundle.weights import num_parameters
@@ -26,8 +26,7 @@ CHARACTERS_ONLY = "character-mode models only"
 
 def lines_of(*arguments: str | Path) -> dict[str, str]:
     """Return what `info` tells people, by the name before the colon; the path first."""
-    answer = elmo_zh("info", *arguments)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("info", *arguments)
     assert answer.stderr == ""
     first, *others = answer.stdout.splitlines()
     assert first == str(arguments[0])
@@ -94,7 +93,6 @@ SHAPE = replace(
 
 
 def write_converted(folder: Path, **drawn: Any) -> Path:
-    """Write a character-mode model from elsewhere."""
     origin = {"program": "bilm-tf", "files": {"lm.hdf5": "sha256:12"}}
     return write_model(folder, SHAPE, carry_state=True, origin=origin, **drawn)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, settings
+from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, settings, succeed
 
 from elmo_zh import __version__
 from elmo_zh.cli import main
@@ -67,13 +67,11 @@ FINISHED = dict(line.split(": ") for line in FINISHED_TABLE.strip().split("\n"))
 
 @pytest.fixture(scope="module")
 def indexes(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """An index of the held-out text and one of half of it."""
     folder = tmp_path_factory.mktemp("indexes")
     half = folder / "half.txt"
     half.write_text("".join(sample_run.heldout.read_text("utf-8").splitlines(keepends=True)[::2]), encoding="utf-8")
     for text, name in ((sample_run.heldout, "index"), (half, "later")):
-        made = elmo_zh("index", text, "--segmented", "--model", sample_run.model, "--output", folder / name)
-        assert made.status == 0, made.stderr
+        succeed("index", text, "--segmented", "--model", sample_run.model, "--output", folder / name)
     return {name: folder / name for name in ("index", "later")}
 
 
@@ -85,8 +83,7 @@ def listed_commands(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("command", WITH_GROUPS)
 def test_help_has_an_example(command: str) -> None:
     """And every option: tests/test_pages.py compares docs/commands.md with it."""
-    answer = elmo_zh(*command.split(), "--help")
-    assert answer.status == 0
+    answer = succeed(*command.split(), "--help")
     assert answer.stderr == ""
     assert f"elmo-zh {command} [OPTIONS]" in answer.stdout.splitlines()[0]
     example = answer.stdout.split("Example:\n")[1].split("\n\n")[0]
@@ -95,15 +92,13 @@ def test_help_has_an_example(command: str) -> None:
 
 
 def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -> None:
-    answer = elmo_zh("info", sample_run.model, "--force")
-    assert answer.status == 0
+    answer = succeed("info", sample_run.model, "--force")
     assert answer.stderr.splitlines() == ["Warning: --force has no effect on info. Leave it out."]
     assert elmo_zh("info", sample_run.model).stdout == answer.stdout
 
 
 def test_help_of_the_group_lists_the_commands() -> None:
-    answer = elmo_zh("--help")
-    assert answer.status == 0
+    answer = succeed("--help")
     assert sorted(listed_commands(answer.stdout)) == sorted((*COMMANDS, *GROUPS))
     assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, ROOT, SampleRun, elmo_zh
+from contract.command_line import COMMANDS, ROOT, SampleRun, elmo_zh, succeed
 from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.cli.stages import after_stage
@@ -81,8 +81,7 @@ def test_the_stages_of_a_run_lead_from_one_to_the_next(sample_run: SampleRun) ->
     commands = [["segment", str(sample_run.corpus), "--run", str(sample_run.path)]]
     seen = []
     while commands[-1][0] != "embed":
-        answer = elmo_zh(*commands[-1])
-        assert answer.status == 0, answer.stderr
+        answer = succeed(*commands[-1])
         *_, last = answer.stdout.splitlines()
         assert last.startswith("Next: elmo-zh ")
         seen.append(commands[-1][0])

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 
 from elmo_zh.cli.console import one_line
 from elmo_zh.cli.failures import explain_failure
@@ -29,8 +29,7 @@ def test_a_name_with_a_line_feed(command: tuple[str, ...]) -> None:
 @pytest.mark.usefixtures("empty_folder")
 def test_two_lines_of_one_name() -> None:
     Path("a\nb.txt").write_text("今天下雨。\n", encoding="utf-8")
-    answer = elmo_zh("segment", "a\nb.txt", "--run", "run\nn", "--set", "text.segmenter=character")
-    assert answer.status == 0
+    answer = succeed("segment", "a\nb.txt", "--run", "run\nn", "--set", "text.segmenter=character")
     assert all(line.startswith(("segment: ", "Warning: ", "Next: ")) for line in answer.stderr.splitlines())
 
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 
 from elmo_zh.corpus.sources import find_sources
 
@@ -49,8 +49,7 @@ def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: Sample
     (corpus / "deep" / "text.txt").write_text("今天我们吃苹果。\n", encoding="utf-8")
     for words, name in WRITING:
         output = corpus / "deep" / name
-        answer = elmo_zh(*words.split(), output, "--quiet")
-        assert answer.status == 0, answer.stderr
+        answer = succeed(*words.split(), output, "--quiet")
         told = elmo_zh(*words.split(), output).only_error()
         assert told.startswith(f"{output} exists already. Choose another --output, or replace "), words
     shutil.copytree("model", corpus / "model")

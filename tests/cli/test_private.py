@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 
 from elmo_zh.config.privacy import is_private
 
@@ -31,13 +31,11 @@ def test_a_run_stays_private() -> None:
     assert NAME in reports("open")
     assert NAME in elmo_zh("inspect", "open").stdout
     assert NAME not in elmo_zh("inspect", "open", "--private").stdout
-    answer = elmo_zh("segment", path, "--run", "closed", *FAST, "--private")
-    assert answer.status == 0, answer.stderr
+    answer = succeed("segment", path, "--run", "closed", *FAST, "--private")
     assert NAME not in reports("closed") + answer.stderr
     # The run's settings say so; the next command of the same process without them is not private.
     for options in ((), ("--json",)):
-        answer = elmo_zh("inspect", "closed", *options)
-        assert answer.status == 0
+        answer = succeed("inspect", "closed", *options)
         assert NAME not in answer.stdout + answer.stderr
     assert json.loads(answer.stdout)["text"]["longest"] == []
     assert is_private()
@@ -53,8 +51,7 @@ def test_embed_says_how_many_words_are_unknown_but_not_which(sample_run: SampleR
     assert NAME in answer.stdout
     assert NAME in answer.stderr
     for options in (("--private",), ("--set", "text.private=true", "--json")):
-        answer = elmo_zh(*arguments, *options)
-        assert answer.status == 0, answer.stderr
+        answer = succeed(*arguments, *options)
         assert NAME not in answer.stdout + answer.stderr
         assert "40" in answer.stdout
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import h5py
 import pytest
-from contract.command_line import SampleRun, contents, elmo_zh, remove_training
+from contract.command_line import SampleRun, contents, elmo_zh, remove_training, succeed
 from contract.warm_python import WarmPython
 
 from elmo_zh.run import files
@@ -79,8 +79,7 @@ def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: Sample
     lines = [f"The {number}th line is about rain, wind and the number {number * number}.\n" for number in range(60)]
     Path("english.txt").write_text("".join(lines), encoding="utf-8")
     changes = ("--set", "vocab.min_count=1", "--set", "train.max_tokens=210")
-    answer = elmo_zh("pipeline", "english.txt", "--run", "run", "--config", sample_run.config, *changes)
-    assert answer.status == 0
+    answer = succeed("pipeline", "english.txt", "--run", "run", "--config", sample_run.config, *changes)
     warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
     foreign, copies = warnings  # the lines differ in two numbers
     assert copies.startswith("Warning: Near copies of ")
@@ -194,8 +193,7 @@ def test_a_run_killed_at_its_first_file_is_a_run() -> None:
     Path("a.txt").write_text(CHINESE * 50, encoding="utf-8")
     Path("run").mkdir()
     Path("run/config.toml.unfinished").write_text("[text]\n", encoding="utf-8")
-    answer = elmo_zh("segment", "a.txt", "--run", "run")
-    assert answer.status == 0, answer.stderr
+    succeed("segment", "a.txt", "--run", "run")
     assert not list(Path("run").glob("*.unfinished"))
 
 
@@ -299,8 +297,7 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     assert told.startswith(str(path))
     assert "Remove its folder to use the " in told
     shutil.rmtree(path.parent)
-    answer = elmo_zh("train", "--run", run, "--set", "train.max_tokens=2310")
-    assert answer.status == 0
+    answer = succeed("train", "--run", run, "--set", "train.max_tokens=2310")
     assert "Resuming from step 90 of 110." in answer.stderr
 
 
@@ -423,8 +420,7 @@ def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> 
     change_info(model, origin={"files": ["a"]})
     assert "is damaged (origin.files is not an object)" in bundle_error(model, sample_run)
     change_info(model, origin={"program": "a\nb\ud800\x1b[2J"})
-    told = elmo_zh("info", model)
-    assert told.status == 0
+    told = succeed("info", model)
     assert "a\\nb\\ud800\\x1b[2J" in told.stdout
 
 

@@ -20,8 +20,6 @@ LONGEST_SECONDS = 900
 
 
 class Page:
-    """A page that is open in the browser."""
-
     def __init__(self, commands: BinaryIO, answers: BinaryIO) -> None:
         self._commands, self._answers = commands, answers
         self._number, self._session = 0, ""
@@ -64,7 +62,6 @@ class Page:
         return answer["result"].get("value")
 
     def events_of(self, method: str) -> list[dict[str, Any]]:
-        """Return the events of a kind so far."""
         return [event for event in self.events if event["method"] == method]
 
     def problems(self) -> list[Any]:
@@ -79,11 +76,9 @@ class Page:
         ]
 
     def requests(self) -> list[str]:
-        """Return the addresses that were asked for since the page was opened."""
         return [event["params"]["request"]["url"] for event in self.events_of("Network.requestWillBeSent")]
 
     def mouse(self, x: float, y: float, *, click: bool = False) -> None:
-        """Move the mouse to a place, and click there."""
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         if click:
             for kind in ("mousePressed", "mouseReleased"):

@@ -24,7 +24,6 @@ def embedder(model: Path) -> ElmoEmbedder:
 
 @pytest.fixture(scope="session")
 def index(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> ContextIndex:
-    """The index of `LINES`, with every word; tests only read it."""
     folder = tmp_path_factory.mktemp("contexts-index")
     path = write_text(folder / "a.txt", LINES)
     return indexed(embedder, [path], folder / "a.index", min_count=1)

@@ -27,7 +27,6 @@ PLAIN = ("我们 今天 吃 苹果 。", "苹果 很 贵 ， 我们 吃 米饭 �
 
 
 def explored(folder: Path, **choice: Any) -> dict[str, Any]:
-    """Return the content of a page."""
     path = model_of_words(folder / "model", with_softmax=True, words=WORDS)
     embedder = ElmoEmbedder.load(path, "cpu")
     texts = [write_text(folder / "a&b.txt", MARKUP), write_text(folder / "c.txt", PLAIN)]

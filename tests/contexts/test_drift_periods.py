@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contexts.texts import build, indexed, write_text
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.contexts import PageChoice
@@ -114,8 +114,7 @@ def test_jensen_shannon_divergence_tells_the_changed_word(years: ContextIndex) -
 
 def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     command = ("drift", years.path, "--periods", "year", "--permutations", "999", "--lines", "1", "--top", "1")
-    shown = elmo_zh(*command, "--output", "all.tsv", "--picture", "a.png", "--words", write_text(Path("w"), ["苹果"]))
-    assert shown.status == 0, shown.stderr
+    shown = succeed(*command, "--output", "all.tsv", "--picture", "a.png", "--words", write_text(Path("w"), ["苹果"]))
     header, row, _, word, first, second, old, new, *_ = shown.stdout.splitlines()
     assert header.split()[:4] == ["word", "9", "2020", "excess"]
     assert header.split()[-1] == "change"

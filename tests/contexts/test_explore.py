@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from contexts.explored import MARKUP
 from contexts.texts import LINES, indexed, model_of_words, write_text
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ContextIndex, ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
@@ -363,8 +363,7 @@ def test_the_command(tmp_path: Path) -> None:
     text = write_text(tmp_path / "a.txt", LINES)
     assert elmo_zh("index", text, "--model", model, "--output", "a.index").status == 0
     arguments = ("explore", "a.index", "--output", "page.html", "--word", "苹果")
-    made = elmo_zh(*arguments)
-    assert made.status == 0, made.stderr
+    made = succeed(*arguments)
     assert " shows 4 occurrences of 1 word: " in made.stdout.splitlines()[0]
     assert made.stdout.splitlines()[1] == f"Next: open {Path('page.html').resolve().as_uri()} in a browser."
     first = Path("page.html").read_bytes()

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from contexts.texts import files_of
-from contract.command_line import ROOT, SampleRun, elmo_zh
+from contract.command_line import ROOT, SampleRun, elmo_zh, succeed
 from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
@@ -42,9 +42,7 @@ def page_data(path: Path) -> Any:
 
 
 def explored(*typed: str | Path | int) -> tuple[str, Any]:
-    """Make page.html, and return what was told and the content of the page."""
-    made = elmo_zh("explore", "--output", "page.html", "--force", *typed)
-    assert made.status == 0, made.stderr
+    made = succeed("explore", "--output", "page.html", "--force", *typed)
     return made.stderr, page_data(Path("page.html"))
 
 
@@ -107,8 +105,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     """One of another model where explore keeps its own stays as it is, even if its index.json cannot be read."""
     other = write_model(Path("models/big"), SHAPES["token"], text=TextConfig())
     Path("t.txt").write_text("我们去吃苹果。\n我们吃米饭。\n", encoding="utf-8")
-    made = elmo_zh("index", "t.txt", "--model", other, "--min-count", 1, "--output", latest.index)
-    assert made.status == 0, made.stderr
+    made = succeed("index", "t.txt", "--model", other, "--min-count", 1, "--output", latest.index)
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
     assert told == (

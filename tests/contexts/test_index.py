@@ -89,7 +89,6 @@ def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> No
 
 
 def write_archive(path: Path) -> dict[str, list[str]]:
-    """Write a ZIP archive, and return the lines of its members."""
     members = {"old/a.txt": [*LINES], "c.txt": [], "new/b.txt": ["米饭 很 贵 。 苹果 都 贵 。", "", "我们 吃 手机"]}
     zip_of(path, {name: "".join(f"{line}\n" for line in lines) for name, lines in members.items()})
     return members

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from contexts.texts import LINES, files_of, write_text
-from contract.command_line import elmo_zh
+from contract.command_line import succeed
 from messages import Heard, message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
@@ -40,8 +40,7 @@ def test_the_bytes_are_those_of_the_command(model: Path, given: dict[str, Any], 
     for name in ("a.txt", "b.txt"):
         write_text(Path("texts", name), LINES)
     write_text(Path("words.txt"), ["齉", " 苹果", "，"])
-    made = elmo_zh("index", "texts", "--model", model, "--output", "typed.index", *typed)
-    assert made.status == 0, made.stderr
+    succeed("index", "texts", "--model", model, "--output", "typed.index", *typed)
     index = ContextIndex.build(ElmoEmbedder.load(model, "cpu"), "texts", "given.index", **given)
     assert files_of(index.path) == files_of(Path("typed.index"))
     assert (index.path, len(index)) == (Path("given.index"), len(ContextIndex.load("typed.index")))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contexts.texts import LINES, indexed, model_of_words, write_text
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
@@ -186,8 +186,7 @@ def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool =
 
 def test_the_commands(model: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "a.txt", LINES)
-    made = elmo_zh("index", text, "--model", model, "--output", "new.index", "--min-count", "1")
-    assert made.status == 0, made.stderr
+    made = succeed("index", text, "--model", model, "--output", "new.index", "--min-count", "1")
     assert made.stdout.splitlines()[0].startswith("24 occurrences of 11 words in 5 lines, ")
     assert made.stdout.splitlines()[1].endswith("neighbours WORD --in SENTENCE --index new.index")
     assert "1 text: 7 lines, 31 tokens" in made.stderr

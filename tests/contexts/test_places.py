@@ -63,7 +63,6 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def read(path: Path) -> list[str]:
-    """Read the lines again from the bytes of the file."""
     if path.suffix == ".txt":
         return [line.removesuffix("\r") for line in path.read_bytes().decode("utf-8-sig").split("\n")[:-1]]
     if path.suffix == ".csv":
@@ -199,7 +198,6 @@ def numpy_files(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def check_index_files(places: Places, index: Path) -> None:
-    """Check the arrays of an index as docs/contexts.md describes them."""
     texts, words = (index / "lines.utf8").read_bytes(), (index / "words.utf8").read_bytes()
     lines, ends = np.load(index / "lines.npy"), np.load(index / "words.npy")["end"]
     begins, word_begins = [0, *lines["end"]], [0, *ends]
@@ -231,7 +229,6 @@ def check_drift(places: Places, index: Path) -> None:
 
 
 def check_word(places: Places, word: str, text: Path, index: Path, model: Path, expected: set[tuple[int, int]]) -> None:
-    """Check what shows the occurrences of a word."""
     for source, options in (("text", (text,)), ("index", ("--index", index))):
         for suffix in ("tsv", "csv", "jsonl"):
             output = index.parent / f"{word}-{source}.{suffix}"

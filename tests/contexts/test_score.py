@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 from drawn_bundles import SHAPES, write_model
 from packed import zip_of
 from parity import numpy_oracle
@@ -26,7 +26,6 @@ RAW = ("今天１吃苹果。我们吃！", "", "苹果", "　我们\t今天 吃
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small model that reads raw text."""
     folder = tmp_path_factory.mktemp("models") / "drawn"
     return write_model(
         folder, SHAPES["token"], text=TextConfig(segmenter="character"), with_softmax=True, words=tuple("我今吃苹果。")
@@ -160,8 +159,7 @@ def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
     bits = [row["bits_per_character"] for row in rows(elmo_zh("score", *options).stdout)]
     ranked = sorted((float(cost), number) for number, cost in enumerate(bits) if cost)
     for share, count in (("0", 0), ("0.25", 2), ("0.5", 3), ("0.8", 5), ("1", 6)):
-        kept = elmo_zh("score", *options, "--keep-share", share, "--output", "kept.txt", "--force")
-        assert kept.status == 0
+        kept = succeed("score", *options, "--keep-share", share, "--output", "kept.txt", "--force")
         assert ("model on them: elmo-zh pipeline kept.txt --run runs/NAME\n" in kept.stdout) == bool(count)
         chosen = sorted(number for _, number in ranked[:count])
         assert Path("kept.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in chosen)
@@ -183,13 +181,11 @@ def test_kept_lines_of_several_texts(bundle: Path) -> None:
     kept = ("--model", bundle, "--keep-share", "1")
     Path("a.txt").write_bytes("我\n今天".encode("utf-8-sig"))
     Path("b.txt").write_bytes("吃\r\n苹果".encode("utf-8-sig"))
-    answer = elmo_zh("score", "a.txt", "b.txt", *kept, "--output", "one.txt")
-    assert answer.status == 0
+    succeed("score", "a.txt", "b.txt", *kept, "--output", "one.txt")
     assert Path("one.txt").read_bytes() == "我\n今天\n吃\r\n苹果\n".encode()
     Path("c.txt").write_bytes("我们今天吃苹果。\n".encode("gb18030") * 20)
     for others, encoding in ((["a.txt"], "utf-8"), ([], "gb18030")):
-        answer = elmo_zh("score", "c.txt", *others, *kept, "--output", "two.txt", "--force")
-        assert answer.status == 0
+        succeed("score", "c.txt", *others, *kept, "--output", "two.txt", "--force")
         assert Path("two.txt").read_bytes().decode(encoding).count("我们今天吃苹果。\n") == 20
 
 
@@ -235,8 +231,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
         if damaged:
             data = Path("out.parts", damaged).read_bytes()
             Path("out.parts", damaged).write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
-        answer = elmo_zh(*arguments, "--output", "out")
-        assert answer.status == 0
+        answer = succeed(*arguments, "--output", "out")
     warning = "Warning: Some finished work in out.parts is damaged, so it is computed again."
     assert (warning in answer.stderr) == bool(damaged)
     assert Path("out").read_bytes().decode() == at_once

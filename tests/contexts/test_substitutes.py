@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, WORDS, write_model
 from packed import zip_of
 from parity import numpy_oracle
@@ -210,8 +210,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
 
 def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     options = ("--model", bundle, "--ranking", "slot", "--top", "1")
-    answer = elmo_zh("substitutes", "我们吃苹果。", "--word", "苹果", *options)
-    assert answer.status == 0
+    answer = succeed("substitutes", "我们吃苹果。", "--word", "苹果", *options)
     table = answer.stdout.splitlines()
     assert table[0] == "我们 吃 [苹果] 。"
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2, ranking="slot").own

@@ -55,7 +55,6 @@ def indexed(embedder: ElmoEmbedder, paths: Sequence[Path], output: Path, **optio
 
 
 def model_of_words(folder: Path, **options: Any) -> Path:
-    """Write a drawn model whose segmenter splits at spaces."""
     return write_model(folder, SHAPES["token"], text=TextConfig(segmenter="whitespace"), **options)
 
 

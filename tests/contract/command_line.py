@@ -58,8 +58,6 @@ checkpoint_every_tokens = {10 * STEP_TOKENS}
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command left behind."""
-
     status: int
     stdout: str
     stderr: str
@@ -97,7 +95,6 @@ class SampleRun:
 
     @property
     def model(self) -> Path:
-        """The bundle."""
         return self.path / "model"
 
     @property
@@ -107,7 +104,6 @@ class SampleRun:
 
 
 def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
-    """Run a command in this process."""
     streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")}
     streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -126,8 +122,14 @@ def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
     return Answer(ended.value.code, stdout, stderr)
 
 
+def succeed(*arguments: str | Path, stdin: bytes = b"") -> Answer:
+    """Run a command that ends well."""
+    answer = elmo_zh(*arguments, stdin=stdin)
+    assert answer.status == 0, answer.stderr
+    return answer
+
+
 def run_python(*arguments: str | Path, cwd: Path) -> Answer:
-    """Run a Python program in a process of its own."""
     done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8")
     return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -142,17 +144,14 @@ def contents(folder: Path) -> Mapping[str, tuple[int, bytes]]:
 
 
 def contents_alone(folder: Path) -> Mapping[str, bytes]:
-    """Return the content of every file of a folder, by path."""
     return {name: content for name, (_, content) in contents(folder).items()}
 
 
 def settings(*assignments: str) -> list[str]:
-    """Return what is typed to change settings."""
     return [word for assignment in assignments for word in ("--set", assignment)]
 
 
 def record_of(run: Path, stage: str) -> Any:
-    """Return the record of a stage."""
     return json.loads((run / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
 
 
@@ -164,18 +163,15 @@ def require_same_checkpoint(run: Path, reference: Path, step: int) -> None:
 
 
 def metrics_lines(run: Path) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl."""
     path = run / "metrics.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def training_lines(run: Path) -> list[dict[str, Any]]:
-    """Return the training lines of metrics.jsonl."""
     return [line for line in metrics_lines(run) if "train_loss" in line]
 
 
 def checkpoint_steps(run: Path) -> list[int]:
-    """Return the steps whose checkpoints a run keeps."""
     return [int(path.name.removeprefix("step-")) for path in sorted((run / "checkpoints").iterdir())]
 
 

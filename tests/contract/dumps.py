@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import PROJECTION, Answer, SampleRun, elmo_zh
+from contract.command_line import PROJECTION, Answer, SampleRun, succeed
 
 from elmo_zh import ElmoEmbedder
 
@@ -56,16 +56,13 @@ def assert_close(found: Any, expected: Any) -> None:
 
 
 def assert_all_close(found: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-6) -> None:
-    """Sentence by sentence, in shape too."""
     assert [np.shape(vectors) for vectors in found] == [np.shape(vectors) for vectors in expected]
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
 
 
 def embed(sample: SampleRun, source: Path | str, *options: str | Path, stdin: bytes = b"") -> Answer:
-    answer = elmo_zh("embed", source, "--model", sample.model, *options, stdin=stdin)
-    assert answer.status == 0, answer.stderr
-    return answer
+    return succeed("embed", source, "--model", sample.model, *options, stdin=stdin)
 
 
 def unknown_words(embedder: ElmoEmbedder) -> dict[str, int]:

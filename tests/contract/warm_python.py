@@ -28,7 +28,6 @@ class Running:
     told: list[Path]
 
     def poll(self) -> int | None:
-        """Return None while it runs, as subprocess.Popen does."""
         return 0 if select.select([self.answers], [], [], 0)[0] else None
 
     def wait(self) -> Answer:
@@ -44,7 +43,6 @@ class WarmPython:
         self._process, self._told = process, [folder / "stdout", folder / "stderr"]
 
     def start(self, program: str, *arguments: str | Path, cwd: Path) -> Running:
-        """Start what `python -c program arguments` would run."""
         jobs, answers = self._process.stdin, self._process.stdout
         assert jobs is not None
         assert answers is not None
@@ -58,7 +56,6 @@ class WarmPython:
         return Running(int(answers.readline()), answers, self._told)
 
     def run(self, program: str, *arguments: str | Path, cwd: Path) -> Answer:
-        """Run what `python -c program arguments` would run."""
         return self.start(program, *arguments, cwd=cwd).wait()
 
 

@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import zip_folder
 from numpy.typing import NDArray
 
@@ -250,8 +250,7 @@ def test_vectors_equal_the_oracle(model: Model, tmp_path: Path, out: Path, has_w
 
 
 def test_what_the_bundle_says(model: Model, out: Path, has_words: bool) -> None:
-    answer = elmo_zh("convert", model.source, "--output", out)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("convert", model.source, "--output", out)
     assert answer.stderr.startswith("This model was trained with carried state")
     info = json.loads((out / "bundle.json").read_text(encoding="utf-8"))
     assert info["carry_state"] is True
@@ -354,7 +353,6 @@ def sound_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(sound_source: Path, tmp_path: Path) -> Path:
-    """A model with words, to be changed."""
     return Path(shutil.copytree(sound_source, tmp_path / "model"))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh
+from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh, succeed
 from contract.dumps import assert_all_close, write_lines
 from drawn_bundles import zip_folder
 from parity import numpy_oracle
@@ -141,9 +141,7 @@ def write_hdf5(path: Path, arrays: dict[str, Array]) -> None:
 
 
 def convert(source: Path, output: Path, *options: str | Path) -> Answer:
-    answer = elmo_zh("convert", source, "--output", output, *options)
-    assert answer.status == 0, answer.stderr
-    return answer
+    return succeed("convert", source, "--output", output, *options)
 
 
 def info_of(bundle: Path) -> Any:
@@ -700,8 +698,7 @@ def embedded(source: Path, bundle: Path, folder: Path, row: int, *options: str) 
     sentences = json.loads((source / SENTENCE_FILES[source.name]).read_text(encoding="utf-8"))[row]
     text = write_lines(folder / "text.txt", sentences)
     arguments = ("--model", bundle, "--output", folder / "out.hdf5", "--layers", "top", "--segmented", *options)
-    answer = elmo_zh("embed", text, *arguments)
-    assert answer.status == 0, answer.stderr
+    succeed("embed", text, *arguments)
     with h5py.File(folder / "out.hdf5") as file:
         return [read_array(file, str(line)) for line in range(len(sentences))]
 

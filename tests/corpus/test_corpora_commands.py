@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import elmo_zh, record_of
+from contract.command_line import elmo_zh, record_of, succeed
 
 from elmo_zh.config.text_section import CORPUS, LATER
 from elmo_zh.invocation import install_line
@@ -45,8 +45,7 @@ def mixed_folder() -> Path:
 
 
 def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> None:
-    answer = elmo_zh("segment", mixed_folder(), "--run", "run", *FAST)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("segment", mixed_folder(), "--run", "run", *FAST)
     for line in (
         "Not text by name, so skipped: 1 file, such as f.png.",
         "Read 1 file as text in GB18030.",

@@ -42,7 +42,6 @@ ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
 
 @pytest.fixture
 def model(sample_run: SampleRun, tmp_path: Path) -> Path:
-    """A copy of the trained bundle, to be changed."""
     return Path(shutil.copytree(sample_run.model, tmp_path / "model"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.command_line import PROJECTION, SampleRun, elmo_zh
+from contract.command_line import PROJECTION, SampleRun, elmo_zh, succeed
 from contract.dumps import SEGMENTED_TOKENS, assert_all_close, embed, read_dump, write_lines
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import BilmState, run_bilm
@@ -26,8 +26,7 @@ def test_a_model_trained_with_carried_state_is_warned_of_once(
     (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
     source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
     force = ["--force"] if command == "embed" else []
-    answer = elmo_zh(command, source, "--segmented", "--model", model, "--quiet")
-    assert answer.status == 0
+    answer = succeed(command, source, "--segmented", "--model", model, "--quiet")
     assert answer.stderr.startswith("Warning: This model was trained with carried state, but")
     assert answer.stderr.count("\n") == 1
     answer = elmo_zh(command, source, "--segmented", "--stateful", "--model", model, "--quiet", *force)

@@ -18,8 +18,6 @@ IMPORTED = (ROOT, ROOT / "tests", ROOT / "tests" / "engine")
 
 @dataclass
 class Cluster:
-    """A scheduler, and workers by their process ids."""
-
     folder: Path
     address: str
     stack: ExitStack

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, WORDS, write_model
 from engine.dask_cluster import Cluster
 from waiting import wait_until
@@ -30,7 +30,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A text in many parts."""
     monkeypatch.setattr(text_tokens, "PART_LINES", 7)
     monkeypatch.setattr(index_content, "PART_LINES", 7)
     monkeypatch.setattr(score_lines, "PART_LINES", 7)
@@ -54,8 +53,7 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 def run(name: str, text: Path, bundle: Path, output: Path, *more: str) -> None:
     command, options = name.split(" ")[0], COMMANDS[name]
-    answer = elmo_zh(command, text, "--segmented", "--model", bundle, "--output", output, *options, *more)
-    assert answer.status == 0, answer.stderr
+    succeed(command, text, "--segmented", "--model", bundle, "--output", output, *options, *more)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -76,8 +76,6 @@ def _finished_names(found: Contents) -> Contents:
 
 @dataclass
 class Tally:
-    """What came of the points of one command."""
-
     points: Counter[str] = field(default_factory=Counter)  # faults, by kind
     results: Counter[str] = field(default_factory=Counter)  # points, by what the same command did afterwards
     states: int = 0  # different states of the folder that faults have left
@@ -85,8 +83,6 @@ class Tally:
 
 
 class Trial:
-    """A command, tried with one fault after another."""
-
     def __init__(self, warm: WarmProcess, folder: Path, command: Command) -> None:
         self._warm, self._start, self.command = warm, folder / command.start, command
         self._before = contents(self._start)
@@ -103,7 +99,6 @@ class Trial:
         shutil.copytree(self._start, self._warm.folder, symlinks=True)
 
     def try_point(self, kind: Kind, at: int) -> bool:
-        """Try one fault; return whether the command made so many calls."""
         self._restore()
         outcome = self._warm.run(self.command.arguments, kind, at)
         left = contents(self._warm.folder)
@@ -137,7 +132,6 @@ class Trial:
             self._judge_cut(f"{self.command.name}, power cut after its end, variant {variant}", left, self._lost(left))
 
     def _cut_power(self, disk: Disk, seed: str) -> Contents:
-        """Leave what a power cut may leave; return it."""
         shutil.rmtree(self._warm.folder)
         disk.rebuild(self._warm.folder, random.Random(seed), self._start)
         return contents(self._warm.folder)
@@ -149,7 +143,6 @@ class Trial:
         self._judge_again(left, where)
 
     def _lost(self, left: Contents) -> str:
-        """Return which files of a finished command are missing."""
         lost = [name for name, content in _finished_names(self.after).items() if left.get(name) != content]
         return f"{', '.join(lost[:5])} lost" if lost else ""
 
@@ -185,7 +178,6 @@ class Trial:
         return f"{self.command.name}, {kind.name} at {at} ({outcome.call} {path})"
 
     def _judge_message(self, kind: Kind, outcome: Outcome, left: Contents) -> str:
-        """Return what is wrong with the end of the command that met the fault."""
         if kind == Kind.KILL:
             return "" if outcome.status == -9 else f"status {outcome.status}: {outcome.told}"
         if outcome.status == 0:

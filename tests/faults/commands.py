@@ -47,8 +47,6 @@ WORDS = "".join(f"我们\tPN\n喝\tVV\n{each}\tCD\n茶\tNN\n\n" for each in NUMB
 
 @dataclass(frozen=True)
 class Command:
-    """A command to try."""
-
     name: str
     arguments: tuple[str, ...]
     start: str  # the folder from which it starts
@@ -61,7 +59,6 @@ class Command:
 
     @property
     def can_run(self) -> bool:
-        """Whether the package that it needs is installed."""
         return importlib.util.find_spec(self.needs) is not None
 
 

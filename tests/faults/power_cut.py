@@ -29,7 +29,6 @@ class Call:
 
 
 def iter_calls(log: Path) -> Iterator[Call]:
-    """Yield the calls of a log."""
     with log.open("rb") as file:
         while line := file.readline():
             name, inode, first, size, path, other = line.rstrip(b"\n").split(b"\t")
@@ -63,7 +62,6 @@ class _File:
         self.pending.clear()
 
     def after(self, chance: random.Random | None) -> bytes:
-        """Return a content that may be left."""
         kept = _num_kept(self.pending, chance)
         content = bytearray(self.content)
         # The length may be written before the data, which are then zeros.
@@ -143,7 +141,6 @@ class Disk:
         return self._folders[number]
 
     def call(self, call: Call) -> None:
-        """Make a recorded call."""
         if call.name in ("create", "mkdir", "symlink"):
             number = self._new(call.inode)
             if call.name == "create":

@@ -19,7 +19,6 @@ HEADINGS = (
 
 
 def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 1, power: int = 0) -> Tally:
-    """Try a command with a fault at every n-th call, from the n-th on."""
     trial = Trial(warm, folder, command)
     for kind in FAULTS:
         at = every
@@ -31,7 +30,6 @@ def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 
 
 
 def row(command: Command, every: int, tally: Tally) -> str:
-    """Return a row of the table."""
     points = [tally.points[name] for name in (*(kind.name for kind in FAULTS), "POWER")]
     results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
     return f"| {' | '.join([command.name, *map(str, [every, *points, tally.states, *results, len(tally.wrong)])])} |"

@@ -36,8 +36,6 @@ LINES = ("我们 今天 吃 苹果 。", "", "今天 我们 。", "苹果 苹果
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files are fuzzed."""
-
     path: Path
     files: Sequence[Path]
     read: Callable[[], object]

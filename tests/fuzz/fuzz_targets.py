@@ -58,7 +58,6 @@ class FindingError(Exception):
 
 
 def attempt(target: Target, data: bytes, folder: Path) -> bool:
-    """Read bytes; return whether they were read, not refused."""
     try:
         target.read(data, folder)
     except MemoryError as error:

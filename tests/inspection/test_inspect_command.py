@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -22,8 +22,7 @@ def test_a_folder_that_holds_nothing() -> None:
 
 def test_a_run_that_is_only_segmented() -> None:
     assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0
-    answer = elmo_zh("inspect", "run", "--samples", "3")
-    assert answer.status == 0, answer.stderr
+    answer = succeed("inspect", "run", "--samples", "3")
     lines = answer.stdout.splitlines()
     start = lines.index("Random sentences:")
     sentences = [

@@ -61,8 +61,6 @@ class Sample:
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the table."""
-
     program: str
     check: str
     verdict: str
@@ -93,7 +91,6 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", help="a run in character mode; default: train runs/interop on the sample")
     parser.add_argument("--python", default=sys.executable, help="Python of the readers' environments")
@@ -104,7 +101,6 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def call(*command: str | Path) -> None:
-    """Run a command in the project's folder, in silence."""
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=SURROUNDINGS)
     except OSError as error:
@@ -116,7 +112,6 @@ def call(*command: str | Path) -> None:
 
 
 def elmo_zh(*arguments: str | Path) -> None:
-    """Run one of our own commands."""
     call(sys.executable, "-m", "elmo_zh", *arguments)
 
 
@@ -129,7 +124,6 @@ def train() -> Path:
 
 
 def prepare(run: Path, folder: Path) -> Sample:
-    """Export a run's model, take its first held-out sentences and embed them."""
     bundle, text = folder / "bundle", folder / "text.txt"
     elmo_zh("export", "--run", run, "--output", bundle)
     elmo_zh("export", "--run", run, "--output", folder / "simple_elmo", "--layout", "simple_elmo")
@@ -154,7 +148,6 @@ def embed(bundle: Path, text: Path, num_sentences: int, *options: str) -> list[n
 
 
 def check(reader: Reader, python: str, sample: Sample) -> Iterator[Finding]:
-    """Yield what comes of each check with a reader."""
     try:
         interpreter = install(reader, python)
     except InteropError as error:
@@ -232,7 +225,6 @@ class Racer:
         self.times: list[tuple[float, float]] = []  # seconds and processor seconds of each race
 
     def race(self) -> None:
-        """Embed all sentences once."""
         assert self._process.stdin
         self._process.stdin.write("again\n")
         self._process.stdin.flush()
@@ -247,7 +239,6 @@ class Racer:
         return line.strip()
 
     def stop(self) -> None:
-        """Let it end."""
         self._process.communicate()
 
 
@@ -277,7 +268,6 @@ def largest_difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> floa
 
 
 def print_table(findings: list[Finding], num_sentences: int) -> None:
-    """Print a row for each finding."""
     rows = [("program", "check", "sentences", "largest difference", "")]
     for found in findings:
         figures = (str(num_sentences), f"{found.difference:.1e}") if found.check else ("", "")

@@ -22,8 +22,6 @@ IN_ONE_BATCH, ONE_BY_ONE = CHECKS = ("in one batch", "one by one")
 
 
 class Reading(NamedTuple):
-    """What a reader made of the sentences."""
-
     versions: str
     vectors: dict[str, list[np.ndarray]]  # for each of CHECKS those of each sentence, shape (L + 1, T, 2P)
 
@@ -64,7 +62,6 @@ def load_sentences(path: Path) -> list[list[str]]:
 
 
 def iter_batches(sentences: list[list[str]], batch_size: int) -> Iterator[list[list[str]]]:
-    """Yield sentences in order, as many at a time as make a batch."""
     for start in range(0, len(sentences), batch_size):
         yield sentences[start : start + batch_size]
 
@@ -75,13 +72,11 @@ def without_padding(padded: np.ndarray, sentences: list[list[str]]) -> list[np.n
 
 
 def save_reading(path: Path, reading: Reading) -> None:
-    """Write `versions` and an array CHECK/LINE for each sentence and check."""
     arrays = {f"{check}/{line}": array for check in CHECKS for line, array in enumerate(reading.vectors[check])}
     np.savez(str(path), versions=np.array(reading.versions), **arrays)
 
 
 def load_reading(path: Path, num_sentences: int) -> Reading:
-    """Read what `save_reading` wrote."""
     with np.load(str(path)) as file:
         vectors = {check: [file[f"{check}/{line}"] for line in range(num_sentences)] for check in CHECKS}
         return Reading(str(file["versions"]), vectors)

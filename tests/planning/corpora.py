@@ -37,7 +37,6 @@ def sample_of(
 
 
 def figures_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0.25) -> dict[str, float]:
-    """Figures of the plan of a corpus."""
     config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
     limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
     return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())["figures"]

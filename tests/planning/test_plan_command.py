@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import install_model
 from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
 
@@ -53,14 +53,12 @@ def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
     warned = "The part of this corpus that was read has no Chinese character."
     assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
     Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
-    answer = elmo_zh("plan", "english.txt", *PLAN_FAST, *WIDTH)
-    assert answer.status == 0
+    answer = succeed("plan", "english.txt", *PLAN_FAST, *WIDTH)
     assert warned in answer.stderr
 
 
 def test_a_plan_is_told_in_tables() -> None:
-    answer = elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("plan", write_corpus(), *PLAN_FAST, *WIDTH)
     lines = answer.stdout.splitlines()
     assert lines[0].startswith("All of the corpus was read: 3 files, ")
     assert lines[2].split() == ["corpus", "exactly"]
@@ -99,8 +97,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
     assert planned["sample"]["is_all"] is True
     shares = [point["share"] for point in planned["coverage_curve"]]
     assert shares == sorted(shares)
-    made = elmo_zh("pipeline", corpus, "--run", "run", *FAST, *TINY)
-    assert made.status == 0, made.stderr
+    succeed("pipeline", corpus, "--run", "run", *FAST, *TINY)
     stages = elmo_zh("inspect", "run", "--json").result()["stages"]
     segmented, figures = stages["segment"], planned["figures"]
     for name in ("documents", "characters", "kept_characters"):

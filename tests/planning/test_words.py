@@ -10,7 +10,6 @@ from elmo_zh.planning.plan import words_of
 
 
 def counts_of(text: list[str]) -> list[int]:
-    """Counts of pairs of characters."""
     return [*Counter(line[place : place + 2] for line in text for place in range(0, len(line), 2)).values()]
 
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh
+from contract.command_line import elmo_zh, succeed
 
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.list_runs import describe_runs, list_runs
@@ -20,8 +20,7 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (unfinished / f"{stage}.json").unlink()
     (folder / "no run").mkdir()
     (folder / "latest").symlink_to("copy", target_is_directory=True)
-    answer = elmo_zh("runs", "--json")
-    assert answer.status == 0, answer.stderr
+    answer = succeed("runs", "--json")
     first, second = json.loads(answer.stdout)["runs"]
     trained = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["counts"]
     assert (first["run"], first["is_latest"], second["run"], second["is_latest"]) == (

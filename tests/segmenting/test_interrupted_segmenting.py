@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import Answer, elmo_zh, settings
+from contract.command_line import Answer, settings, succeed
 from waiting import wait_until
 
 from elmo_zh.run.work_folder import Region, WorkFolder, part_name
@@ -24,9 +24,7 @@ def command(corpus: Path, run: Path) -> list[str]:
 
 def segmented_here(corpus: Path, run: Path) -> Answer:
     """One worker makes the same files as two."""
-    answer = elmo_zh("segment", corpus, "--run", run, *settings(*SETTINGS, "text.num_workers=1"))
-    assert answer.status == 0, answer.stderr
-    return answer
+    return succeed("segment", corpus, "--run", run, *settings(*SETTINGS, "text.num_workers=1"))
 
 
 @pytest.fixture(scope="module")

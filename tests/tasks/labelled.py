@@ -23,7 +23,6 @@ def load(files: DataFiles, reading: Reading = CLASSIFY, reporter: Reporter | Non
 
 
 def read(path: Path, reading: Reading) -> list[tuple[str, ...]]:
-    """Return texts and labels of each example of a file."""
     return [(*example.texts, *example.labels) for example in read_labelled(path, reading).examples]
 
 
@@ -35,19 +34,16 @@ def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path
 
 
 def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change what the folder of a task says of itself."""
     found = json.loads((path / "task.json").read_text(encoding="utf-8"))
     change(found)
     (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def lines(*records: object) -> str:
-    """Return records as lines of JSON."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def table(numbers: range, copies: int = 1, num_labels: int = 2) -> str:
-    """Return a table of numbered texts."""
     rows = [f"第{number}个句子,{number % num_labels}\n" * copies for number in numbers]
     return "text,label\n" + "".join(rows)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, contents_alone, elmo_zh
+from contract.command_line import SampleRun, contents_alone, elmo_zh, succeed
 from drawn_bundles import TOKENS, install_model, write_model
 from messages import Heard, message_of
 from tasks.labelled import WORDS, lines, written
@@ -72,8 +72,6 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
 
 
 class Recorder(Heard):
-    """Stops after some trainings."""
-
     def __init__(self, most: int = 10**9) -> None:
         super().__init__()
         self.most = most
@@ -431,8 +429,7 @@ def test_the_command(sample_run: SampleRun) -> None:
     for shares in ("0", "1,x", "1,1", "2", ""):
         assert "expected fractions above 0" in " ".join(elmo_zh(*arguments, "--shares", shares).stderr.split())
     options = ("--seeds", "1", "--shares", "0.4,1", "--epochs", "1", "--hidden", "5", "--metric", "macro_f1")
-    answer = elmo_zh(*arguments, *options)
-    assert answer.status == 0, answer.stderr
+    answer = succeed(*arguments, *options)
     assert answer.stdout.startswith("| macro_f1 on the test examples | 100% of the labels (")
     assert answer.stdout.splitlines()[-2] == "Comparison: found"
     assert answer.stdout.splitlines()[-1].startswith("Next: elmo-zh task fit classify likes.csv --model ")
@@ -451,8 +448,7 @@ def test_the_next_command_reads_and_trains_as_the_comparison(
     options = ("--label-column", "how much", "--text-column", "what", "--regression", "--encoding", "gb18030")
     training = ("--hidden", "5", "--epochs", "1", "--set", "embed.unknown=unk")
     only_here = ("--seeds", "1", "--shares", "1", "--limit", "20", "--output", "found")
-    answer = elmo_zh("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
     program, *words = shlex.split(answer.stdout.splitlines()[-1].removeprefix("Next: "))
     assert program == "elmo-zh"
     assert words == [

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 from messages import Heard, message_of
 from tasks.labelled import CLASSIFY, lines, load, written
 
@@ -29,8 +29,7 @@ def test_a_network_that_learned_nothing_is_not_called_trained(
     rows = "".join(f"我喜欢第{n}条街,{label_of(n)}\n" for n in range(60))
     Path("a.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
     quick = ("--model", sample_run.model, "--output", "t", "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
-    answer = elmo_zh("task", "fit", "classify", "a.csv", *quick)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("task", "fit", "classify", "a.csv", *quick)
     *_, told, last = answer.stdout.splitlines()
     assert told.startswith("Not to be relied on: ")
     assert doubt in told

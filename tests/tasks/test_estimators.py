@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import elmo_zh
+from contract.command_line import succeed
 from drawn_bundles import TOKENS, add_word2vec, write_model
 from messages import message_of, refusal_of
 from sklearn.base import clone
@@ -115,8 +115,7 @@ def tagger(model: Path) -> ElmoTagger:
 def predicted(task: str) -> list[Any]:
     """What the command predicts for the new texts."""
     Path("new.txt").write_text("".join(f"{text}\n" for text in NEW), encoding="utf-8")
-    answer = elmo_zh("task", "predict", "new.txt", "--task", task)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("task", "predict", "new.txt", "--task", task)
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 

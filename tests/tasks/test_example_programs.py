@@ -16,7 +16,6 @@ PROGRAM = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_n
 
 
 def run(name: str, sample_run: SampleRun, data: Path, warm: WarmPython) -> list[float]:
-    """Return the scores that an example prints."""
     answer = warm.run(PROGRAM, EXAMPLES / name, sample_run.model, data, cwd=data.parent)
     assert answer.status == 0, answer.stderr
     return [float(score) for score in re.findall(r"epoch \d+: \w+ ([\d.]+) ", answer.stdout)]

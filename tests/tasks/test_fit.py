@@ -154,8 +154,6 @@ class _StoppedError(Exception):
 
 
 class StoppedAfter(SilentReporter):
-    """Stops the training after a number of steps."""
-
     def __init__(self, steps: int) -> None:
         self.steps = steps
 

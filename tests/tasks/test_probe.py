@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import ROOT, SampleRun, elmo_zh
+from contract.command_line import ROOT, SampleRun, elmo_zh, succeed
 from drawn_bundles import TOKENS, write_model
 from messages import message_of
 from numpy.typing import NDArray
@@ -133,8 +133,7 @@ def test_wrong_tables_are_one_line(content: str, problem: str) -> None:
 
 def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     arguments = ("task", "probe", "senses", ROOT / "data" / "senses.tsv", "--model", sample_run.model)
-    answer = elmo_zh(*arguments, "--text", ROOT / "data" / "sample", "--output", "found")
-    assert answer.status == 0, answer.stderr
+    answer = succeed(*arguments, "--text", ROOT / "data" / "sample", "--output", "found")
     assert "558 occurrences of 17 words with several senses" in answer.stderr
     names = [line.split("|")[1].strip() for line in answer.stdout.splitlines() if line.startswith("| ")]
     assert names[2:] == [

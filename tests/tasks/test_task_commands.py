@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, elmo_zh, succeed
 from drawn_bundles import add_word2vec, install_model
 from tasks.labelled import written
 
@@ -17,7 +17,6 @@ PLACES = ("北京", "上海", "广州")
 
 
 def write_data(kind: str) -> Path:
-    """Sentences of places."""
     texts = [f"我{'不' * (number % 2)}喜欢{PLACES[number % 3]}的第{number}条街。" for number in range(60)]
     if kind == "tag":
         tags = dict.fromkeys("北上广", "B-LOC") | dict.fromkeys("京海州", "I-LOC")
@@ -46,8 +45,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert description["labels"] == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"]
     text = "我喜欢 上海。\n\n你好\n"
     Path("file.txt").write_text(text, encoding="utf-8")
-    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-tag")
-    assert answer.status == 0, answer.stderr
+    answer = succeed("task", "predict", "file.txt", "--task", "my-tag")
     records = [json.loads(line) for line in answer.stdout.splitlines()]
     assert [record["text"] for record in records] == ["我喜欢 上海。", "", "你好"]
     assert "has columns" not in answer.stderr
@@ -185,8 +183,7 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
     ]
     Path("pos.conll").write_text("".join(rows), encoding="utf-8")
     arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
-    answer = elmo_zh(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
-    assert answer.status == 0, answer.stderr
+    answer = succeed(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
     assert "conll format, one tag per word" in answer.stderr
     assert "36 of 36 test texts also occur in training" in answer.stderr
     [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
@@ -212,8 +209,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     refused = elmo_zh("task", "fit", "classify", data, "--output", "t", *quick)
     assert "cannot tell which of these holds the label: 答 (0, 1); 方位 (东, 西)." in refused.stderr
     columns = ("--field", "原话", "--label-column", "答")
-    answer = elmo_zh("task", "fit", "classify", data, *columns, "--output", "t", *quick)
-    assert answer.status == 0, answer.stderr
+    succeed("task", "fit", "classify", data, *columns, "--output", "t", *quick)
     assert json.loads(Path("t", "task.json").read_text(encoding="utf-8"))["training"]["columns"] == ["原话", "答"]
 
     def scored(*options: str) -> str:

@@ -68,8 +68,6 @@ def once(change: Change) -> Change:
 
 @contextlib.contextmanager
 def mishap(what: str, step: int) -> Iterator[None]:
-    """Make something go wrong, once, in the step after `step`."""
-
     def save_file(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
 
@@ -79,7 +77,6 @@ def mishap(what: str, step: int) -> Iterator[None]:
 
 
 def run_job(job: dict[str, Any]) -> tuple[int, str]:
-    """Return exit status and stderr of a command."""
     told = io.StringIO()
     os.environ["MASTER_PORT"] = str(job["port"])
     with contextlib.ExitStack() as changes:

@@ -78,7 +78,6 @@ def moved(bundle: Bundle, config: ModelConfig, vocabulary: Vocabulary = NEW, see
 
 
 def tables(model: LanguageModel | Bundle) -> dict[str, torch.Tensor]:
-    """Return the parameters with one row for each word."""
     assert model.softmax is not None
     found = {"softmax": model.softmax.weight.detach(), "bias": model.softmax.bias.detach()}
     if model.bilm.shape.characters is None:

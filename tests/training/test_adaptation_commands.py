@@ -21,6 +21,7 @@ from contract.command_line import (
     record_of,
     require_same_checkpoint,
     settings,
+    succeed,
 )
 from safetensors.torch import load_file
 from training.ranks import KilledError, changed_loss, kill
@@ -62,7 +63,6 @@ def segmented_run(weather: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def base(sample_run: SampleRun, tmp_path: Path) -> Path:
-    """A copy of the sample's model, to be changed."""
     return Path(shutil.copytree(sample_run.model, tmp_path / "base"))
 
 
@@ -446,8 +446,7 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
 
 def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: Path) -> None:
     changes = settings("train.carry_state=true")
-    answer = elmo_zh("train", "--run", encoded_run, "--init", base, *changes)
-    assert answer.status == 0
+    answer = succeed("train", "--run", encoded_run, "--init", base, *changes)
     assert (
         f"Warning: {base} was trained with train.carry_state=false, but this run has true. The model first has to adapt"
         " to the other initial state of sentences; until then its perplexity means little."
@@ -484,8 +483,7 @@ def test_the_pipeline_from_the_latest_model(sample_run: SampleRun, base: Path, w
     base.rename(first / "model")
     latest.symlink_to(first)
     run = tmp_path / "runs" / "law"
-    answer = elmo_zh("pipeline", corpus, "--run", run, "--init", latest / "model", *settings(*TRAINING))
-    assert answer.status == 0, answer.stderr
+    answer = succeed("pipeline", corpus, "--run", run, "--init", latest / "model", *settings(*TRAINING))
     assert latest.resolve() == run
     assert "Started from" in answer.stderr
     assert not (run / "word2vec.txt").exists()
@@ -512,8 +510,7 @@ def test_character_mode_and_carried_state_from_a_model_that_has_both(sample_run:
     assert (base / "model" / "warm_state.hdf5").exists()
     carried = settings(*TRAINING, "train.carry_state=true")
     corpus = ROOT / "data" / "sample" / "weather_home.txt"
-    answer = elmo_zh("pipeline", corpus, "--run", run, "--init", base / "model", *carried)
-    assert answer.status == 0, answer.stderr
+    answer = succeed("pipeline", corpus, "--run", run, "--init", base / "model", *carried)
     assert "Warning" not in answer.stderr
     assert record_of(run, "train")["counts"]["started_from"]["words_kept"] == len(words_of(base / "model"))
     assert "[[1, 3], [2, 17]]" in (run / "config.toml").read_text(encoding="utf-8")

@@ -27,7 +27,6 @@ SENTENCES = st.lists(st.lists(st.integers(2, ROWS - 1), max_size=5), min_size=1,
 
 
 def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids of all words and the start of each sentence."""
     ids = np.array([word for words in sentences for word in words], np.uint16)
     return ids, np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
 
@@ -47,7 +46,6 @@ def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed:
 
 
 def pairs_of(sentences: Sequence[Sequence[int]], backward: bool) -> Pairs:
-    """Return the context and word of each prediction in one direction."""
     found = []
     for words in sentences:
         marked = [BEGIN, *words, END]

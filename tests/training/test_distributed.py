@@ -23,6 +23,7 @@ from contract.command_line import (
     metrics_lines,
     remove_training,
     settings,
+    succeed,
     training_lines,
 )
 from safetensors.numpy import load_file
@@ -75,7 +76,6 @@ Ended = list[tuple[int, str]]
 
 
 def free_ports(number: int) -> list[int]:
-    """Return unused ports below the range that the system assigns to connections."""
     ports: list[int] = []
     while len(ports) < number:
         port = random.SystemRandom().randrange(15_000, 30_000)
@@ -141,8 +141,7 @@ def alone(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
     def make(name: str) -> Path:
         run = Path(shutil.copytree(untrained[name], folder / name))
-        answer = elmo_zh("train", "--run", run)
-        assert answer.status == 0, answer.stderr
+        succeed("train", "--run", run)
         return run
 
     return Runs(make)

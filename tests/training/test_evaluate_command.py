@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh, metrics_lines
+from contract.command_line import SampleRun, elmo_zh, metrics_lines, succeed
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import score_lines
@@ -18,7 +18,6 @@ KEYS = [
 
 
 def figures(*arguments: str | Path) -> dict[str, float]:
-    """Return the figures that `evaluate` gives, without the model that it names."""
     result = elmo_zh("evaluate", *arguments, "--json").result()
     del result["model"]
     return dict(result)
@@ -35,8 +34,7 @@ def test_the_heldout_text_again_gives_the_figures_of_training(sample_run: Sample
 
 
 def test_figures_for_people(sample_run: SampleRun) -> None:
-    answer = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model)
-    assert answer.status == 0
+    answer = succeed("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model)
     assert answer.stdout.startswith("perplexity ")
     for part in ("forward ", "backward ", " bits per character, ", " of the words unknown, ", " predictions\n"):
         assert part in answer.stdout

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh, record_of
+from contract.command_line import SampleRun, elmo_zh, record_of, succeed
 
 from elmo_zh.run.files import sealed, write_json
 
@@ -33,8 +33,7 @@ def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:
 
 def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
     (run / "about.md").write_text("---\nlicense: cc0-1.0\n---\nRecipes of my grandmother.\n", encoding="utf-8")
-    answer = elmo_zh("export", "--run", run)
-    assert answer.status == 0, answer.stderr
+    succeed("export", "--run", run)
     card = (run / "model" / "model_card.md").read_text(encoding="utf-8")
     header = f"{HEADER}license: cc0-1.0\n---\n"
     assert card.startswith(f"{header}\n# Model card: copy\n\nRecipes of my grandmother.\n\n## Model\n")

@@ -22,6 +22,7 @@ from contract.command_line import (
     metrics_lines,
     require_same_checkpoint,
     settings,
+    succeed,
     training_lines,
 )
 from safetensors.torch import load_file
@@ -102,8 +103,7 @@ def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_
         "train.log_every_steps=7", "train.num_threads=2", "train.device=auto", "text.num_workers=2",
         "embed.batch_tokens=100",
     )  # fmt: skip
-    answer = elmo_zh("pipeline", sample_run.corpus, "--run", run, *settings(*changes))
-    assert answer.status == 0
+    answer = succeed("pipeline", sample_run.corpus, "--run", run, *settings(*changes))
     assert answer.stderr.count("nothing has changed, skipped.") == 6
 
 
@@ -169,8 +169,7 @@ def test_force_starts_over(run: Path, other_corpus: Path) -> None:
     assert checkpoint_steps(run) == [10]
     weights = load_file(run / "checkpoints" / "step-00000010" / "model.safetensors")
     assert {11, 4 * 11} <= {size for tensor in weights.values() for size in tensor.shape}
-    answer = elmo_zh("pipeline", other_corpus, "--run", run, "--force", "--set", "text.segmenter=character")
-    assert answer.status == 0
+    answer = succeed("pipeline", other_corpus, "--run", run, "--force", "--set", "text.segmenter=character")
     words = (run / "model" / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
     assert set(words) == set(OTHER_TEXT) - {"\n"}
 
@@ -306,8 +305,7 @@ def test_a_run_without_heldout_text_is_trained_with_a_warning(sample_run: Sample
     corpus.write_text("今天没有下雨。我们去看海。" * 31, encoding="utf-8")
     run = tmp_path / "run"
     changes = (f"train.max_tokens={5 * STEP_TOKENS}", "text.segmenter=character", "train.num_negatives=5")
-    answer = elmo_zh("pipeline", corpus, "--run", run, "--config", sample_run.config, *settings(*changes))
-    assert answer.status == 0
+    answer = succeed("pipeline", corpus, "--run", run, "--config", sample_run.config, *settings(*changes))
     assert "Warning: No text is held out" in answer.stderr
     assert len(training_lines(run)) == len(metrics_lines(run)) == 5
     assert (run / "model" / "bundle.json").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh, record_of, settings
+from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh, record_of, settings, succeed
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources
@@ -21,9 +21,7 @@ DIRTY = ("<p>山<b>水</b>。&nbsp;</p>", "", "{{模板}}", "軟\u200b體　Ａ�
 
 def segment(*changes: str, run: str = "run") -> Answer:
     Path("a.txt").write_text("\n".join(DIRTY) + "\n", encoding="utf-8")
-    answer = elmo_zh("segment", "a.txt", "--run", run, *FAST, *settings(*(f"text.{change}" for change in changes)))
-    assert answer.status == 0, answer.stderr
-    return answer
+    return succeed("segment", "a.txt", "--run", run, *FAST, *settings(*(f"text.{change}" for change in changes)))
 
 
 def record(run: str = "run") -> Mapping[str, Any]:

@@ -46,7 +46,6 @@ def text_of(text: str, name: str = "a.txt") -> DecodedText:
 
 
 def documents_of(reader: Callable[..., Any], text: str, tally: Tally | None = None, **settings: str) -> list[list[str]]:
-    """Read a text with the reader of one format."""
     documents = reader(text_of(text), TextConfig(**settings), tally if tally is not None else Tally(), PassedOver())
     return [list(document) for document in documents]
 
