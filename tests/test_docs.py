@@ -144,8 +144,7 @@ def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> Non
     embedder = ElmoEmbedder.load(STARTER)
     for sentence, word, substitutes in rows:
         tokens = embedder.tokens(re.sub(r"[\[\]]", "", sentence))
-        told = embedder.substitutes(tokens, tokens.index(word), top=8)
-        assert told.words == substitutes.split()
+        assert embedder.substitutes(tokens, tokens.index(word), top=8).words == substitutes.split()
 
 
 def test_a_pipe_as_in_the_page_on_embedding(folder: Path) -> None:

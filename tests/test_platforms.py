@@ -44,8 +44,7 @@ def test_nothing_is_locked_where_there_are_no_locks(tmp_path: Path, monkeypatch:
 def test_a_python_that_gensim_has_no_wheel_for(untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    answer = succeed("word2vec", "--run", untrained_run, "--force")
-    assert answer.stderr.splitlines()[-1].endswith(", torch.")
+    assert succeed("word2vec", "--run", untrained_run, "--force").stderr.splitlines()[-1].endswith(", torch.")
     answer = elmo_zh("word2vec", "--run", untrained_run, "--set", "word2vec.implementation=gensim")
     assert answer.only_error().endswith("Use --set word2vec.implementation=torch")
 

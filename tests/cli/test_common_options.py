@@ -98,8 +98,7 @@ def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -
 
 
 def test_help_of_the_group_lists_the_commands() -> None:
-    answer = succeed("--help")
-    assert sorted(listed_commands(answer.stdout)) == sorted((*COMMANDS, *GROUPS))
+    assert sorted(listed_commands(succeed("--help").stdout)) == sorted((*COMMANDS, *GROUPS))
     assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
 
 
@@ -248,8 +247,7 @@ def test_the_model_of_the_latest_run_is_the_default(
         " elmo-zh pipeline my-texts/ --run runs/my-texts"
     )
     monkeypatch.setenv("ELMO_ZH_MODEL", "models/gone")
-    told = elmo_zh(*arguments).only_error()
-    assert told.startswith("$ELMO_ZH_MODEL is wrong: models/gone does not exist. ")
+    assert elmo_zh(*arguments).only_error().startswith("$ELMO_ZH_MODEL is wrong: models/gone does not exist. ")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
     by_variable = elmo_zh(*arguments).result()
     monkeypatch.delenv("ELMO_ZH_MODEL")

@@ -22,8 +22,7 @@ def test_what_is_escaped() -> None:
 @pytest.mark.usefixtures("empty_folder")
 @pytest.mark.parametrize("command", [("info",), ("inspect",), ("plan",)])
 def test_a_name_with_a_line_feed(command: tuple[str, ...]) -> None:
-    answer = elmo_zh(*command, "a\nb")
-    assert "a\\nb" in answer.only_error()
+    assert "a\\nb" in elmo_zh(*command, "a\nb").only_error()
 
 
 @pytest.mark.usefixtures("empty_folder")

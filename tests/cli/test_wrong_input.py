@@ -67,8 +67,7 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     told = segment_error("gbk.txt", "--bad-bytes", "strict")
     assert told == f"{expected}, or leave such lines out: --bad-bytes skip-line"
     for command in ("embed", "evaluate"):
-        answer = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model)
-        assert answer.only_error() == expected
+        assert elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model).only_error() == expected
     assert not Path("gbk.txt.hdf5").exists()
     # Once it is put right nothing of the first attempt is in the way.
     Path("gbk.txt").write_text(CHINESE, encoding="utf-8")
@@ -158,8 +157,7 @@ def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
     assert elmo_zh(command, *run).only_error() == f"lwa does not exist. {begin} lwa"
     Path("runs").mkdir()
     Path("runs/law").symlink_to(sample_run.path)
-    told = elmo_zh(command, *run).only_error()
-    assert told == f"lwa does not exist. Did you mean runs/law? {begin} lwa"
+    assert elmo_zh(command, *run).only_error() == f"lwa does not exist. Did you mean runs/law? {begin} lwa"
     assert not Path("lwa").exists()
 
 
@@ -344,8 +342,7 @@ def test_writes_of_hdf5_that_fail_are_a_known_problem(
     sample_run: SampleRun, empty_folder: Path, warm: WarmPython
 ) -> None:
     arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out.hdf5")
-    answer = warm.run(WRITE_LITTLE, *arguments, cwd=empty_folder)
-    assert "File too large" in answer.only_error()
+    assert "File too large" in warm.run(WRITE_LITTLE, *arguments, cwd=empty_folder).only_error()
     assert not [path for path in Path().rglob("*") if path.suffix in (".hdf5", ".unfinished")]
     assert elmo_zh(*arguments).status == 0
     with h5py.File("out.hdf5") as file:
@@ -420,8 +417,7 @@ def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> 
     change_info(model, origin={"files": ["a"]})
     assert "is damaged (origin.files is not an object)" in bundle_error(model, sample_run)
     change_info(model, origin={"program": "a\nb\ud800\x1b[2J"})
-    told = succeed("info", model)
-    assert "a\\nb\\ud800\\x1b[2J" in told.stdout
+    assert "a\\nb\\ud800\\x1b[2J" in succeed("info", model).stdout
 
 
 def test_counts_of_thousands_of_digits(untrained_run: Path) -> None:

@@ -244,8 +244,7 @@ def test_a_file_of_a_folder_that_is_no_text_is_skipped(folder: Path, tmp_path: P
     (tmp_path / "a.csv").write_text("text,bad\n我们吃苹果,苹果吃我们\n", encoding="utf-8")
     (tmp_path / "b.txt").write_bytes(b"\x89PNG\r\n\x1a\n0000")
     for command in (("concordance", "苹果", tmp_path), ("frequencies", tmp_path)):
-        answer = succeed(*command)
-        assert "Warning: Skipped: " in answer.stderr
+        assert "Warning: Skipped: " in succeed(*command).stderr
     answer = elmo_zh("score", tmp_path, "--pairs", "text,bad", "--model", folder / "model")
     assert answer.stdout.startswith("The first sentence is more probable in ")
     assert "b.txt: an image" in elmo_zh("concordance", "苹果", tmp_path / "b.txt").only_error()

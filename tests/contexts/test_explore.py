@@ -374,8 +374,7 @@ def test_the_command(tmp_path: Path) -> None:
         (("--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
         ((), "a.index: no content word of two or more characters occurs 20 times."),
     ):
-        told = elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error()
-        assert told.startswith(message)
+        assert elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error().startswith(message)
     told = elmo_zh("explore", "a.index", "--output", "page.pdf").only_error()
     assert told == "--output page.pdf: the suffix is no known format. Use one of: .html, .htm"
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()

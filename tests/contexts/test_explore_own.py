@@ -189,8 +189,7 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     [address] = opened
     assert f"The page is open in your browser: {address} Until its data" in answer.stderr
     assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C stops the server.\n"
-    answer = elmo_zh("explore", *FEW, "--port", 0, "--no-browser")
-    assert "Open http://127.0.0.1:" in answer.stderr
+    assert "Open http://127.0.0.1:" in elmo_zh("explore", *FEW, "--port", 0, "--no-browser").stderr
     assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")
     assert len(opened) == 1
     for option in (("--port", 1), ("--no-browser",)):

@@ -234,8 +234,7 @@ def check_word(places: Places, word: str, text: Path, index: Path, model: Path, 
             output = index.parent / f"{word}-{source}.{suffix}"
             assert elmo_zh("concordance", word, *options, "--output", output).status == 0
             rows = rows_of_table(output)
-            found = places.check(f"concordance of {source}, {suffix}", rows, word)
-            assert found >= expected
+            assert places.check(f"concordance of {source}, {suffix}", rows, word) >= expected
             assert all(normalised(row["node"]) == word for row in rows)
     command = ("senses", word, "--index", index, "--usages", "1", "--no-substitutes")
     output = index.with_name(f"{word}.tsv")

@@ -172,8 +172,7 @@ def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
 
 def test_kept_records_become_lines_of_utf_8(bundle: Path) -> None:
     Path("a.csv").write_bytes('id,text\n1,"今天\n吃"\n2,\n3,我\n'.encode("gb18030"))
-    answer = elmo_zh("score", "a.csv", "--model", bundle, "--keep-share", "1")
-    assert answer.stdout == "今天 吃\n我\n"
+    assert elmo_zh("score", "a.csv", "--model", bundle, "--keep-share", "1").stdout == "今天 吃\n我\n"
 
 
 def test_kept_lines_of_several_texts(bundle: Path) -> None:

@@ -264,8 +264,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     arguments = ("senses", "苹果", "--index", senses_index.path, "--usages", "2")
-    told = elmo_zh(*arguments).only_error()
-    assert told.endswith("Or leave out substitutes: --no-substitutes")
+    assert elmo_zh(*arguments).only_error().endswith("Or leave out substitutes: --no-substitutes")
     arguments = (*arguments, "--no-substitutes")
     found = elmo_zh(*arguments, "--json", "--output", "a.tsv", "--by", "source")
     result = found.result()

@@ -466,8 +466,7 @@ def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) 
 
 def test_hdf5_files_beside_the_weights_that_are_none(source: Path, out: Path) -> None:
     (source / "notes.h5").write_text("none", encoding="utf-8")
-    told = refused(source, out)
-    assert told.startswith(f"{source / 'notes.h5'} cannot be read as HDF5 (")
+    assert refused(source, out).startswith(f"{source / 'notes.h5'} cannot be read as HDF5 (")
     assert elmo_zh("convert", source, "--output", out, "--weights", source / "weights.hdf5").status == 0
 
 

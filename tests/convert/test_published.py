@@ -639,8 +639,7 @@ def test_a_text_without_a_sentence_gives_no_warm_state(
 def test_a_bundle_for_simple_elmo(tmp_path: Path, out: Path, softmax: bool) -> None:
     model = Published(characters=True, softmax=softmax)
     convert(model.write(tmp_path / "source"), tmp_path / "bundle")
-    answer = convert(tmp_path / "bundle", out, "--layout", "simple_elmo")
-    assert answer.stderr == ""
+    assert convert(tmp_path / "bundle", out, "--layout", "simple_elmo").stderr == ""
     assert sorted(path.name for path in out.iterdir()) == ["model.hdf5", "options.json", "vocab.txt"]
     with h5py.File(out / "model.hdf5") as file:
         for name, array in model.arrays.items():
@@ -669,8 +668,7 @@ def test_safetensors_under_the_published_names(tmp_path: Path, out: Path, charac
 
 def test_a_bundle_of_our_own_stays_what_it_is(sample_run: SampleRun, out: Path) -> None:
     """Trained from zero state, so that nothing is said of a warm state."""
-    answer = convert(sample_run.model, out)
-    assert answer.stderr == ""
+    assert convert(sample_run.model, out).stderr == ""
     before, after = info_of(sample_run.model), info_of(out)
     assert before.pop("digests") == after.pop("digests")
     assert before == after

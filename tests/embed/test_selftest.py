@@ -339,8 +339,7 @@ def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch:
     assert answer.stdout.splitlines()[0] == f'ok     {TOKENS}: segmenter "rjieba"'
 
     monkeypatch.setattr(rjieba, "describe", no_rjieba)
-    answer = elmo_zh("selftest", tmp_path / "model")
-    assert failed_checks(answer) == [TOKENS]
+    assert failed_checks(elmo_zh("selftest", tmp_path / "model")) == [TOKENS]
     (tmp_path / "a.txt").write_text("今天\n", encoding="utf-8")
     told = elmo_zh("embed", tmp_path / "a.txt", "--model", tmp_path / "model").only_error()
     assert told == f"{tmp_path / 'model'} was trained with segmenter rjieba {described['version']}. No rjieba."
@@ -389,8 +388,7 @@ def test_stored_sentences_that_are_damaged(model: Path, damage: str) -> None:
             del file[name]
         replace_it(file)
     sign(model)
-    answer = elmo_zh("selftest", model)
-    assert answer.only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
+    assert elmo_zh("selftest", model).only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")
 
 
 # The neighbours

@@ -44,8 +44,7 @@ def test_lines_and_tokens_without_characters(method: str) -> None:
     assert not align_to_characters(no_tokens, np.zeros((0, 2), np.int32), 5, method).any()
     assert align_to_characters(no_tokens, [], 0, method).shape == (3, 0, 2)
     # As other tokenisers mark the tokens that they add.
-    found = align_to_characters(VECTORS, [(0, 0), (0, 1), (1, 1)], 1, method)
-    assert found.tolist() == [[3, -30]]
+    assert align_to_characters(VECTORS, [(0, 0), (0, 1), (1, 1)], 1, method).tolist() == [[3, -30]]
 
 
 def test_vectors_of_half_precision() -> None:

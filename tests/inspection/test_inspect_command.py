@@ -15,8 +15,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 def test_a_folder_that_holds_nothing() -> None:
     begin = "Begin a run with: elmo-zh pipeline my-texts/ --run runs/my-texts, or elmo-zh segment CORPUS --run run"
     Path("run").mkdir()
-    told = elmo_zh("inspect", "run").only_error()
-    assert told == f"run is not a run folder. {begin}"
+    assert elmo_zh("inspect", "run").only_error() == f"run is not a run folder. {begin}"
     assert list(Path("run").iterdir()) == []
 
 

@@ -53,8 +53,7 @@ def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
     warned = "The part of this corpus that was read has no Chinese character."
     assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
     Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
-    answer = succeed("plan", "english.txt", *PLAN_FAST, *WIDTH)
-    assert warned in answer.stderr
+    assert warned in succeed("plan", "english.txt", *PLAN_FAST, *WIDTH).stderr
 
 
 def test_a_plan_is_told_in_tables() -> None:
@@ -85,8 +84,7 @@ def test_standard_input_and_options_of_reading() -> None:
     text = "id\t文\n1\t山水。\n".encode("gb18030")
     arguments = ("--format", "tsv", "--encoding", "gb18030", "--field", "文", *PLAN_FAST, *WIDTH, "--json")
     arguments += ("--set", "vocab.min_count=1")
-    found = elmo_zh("plan", "-", *arguments, stdin=text).result()
-    assert found["figures"]["tokens"] == 3
+    assert elmo_zh("plan", "-", *arguments, stdin=text).result()["figures"]["tokens"] == 3
 
 
 def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
@@ -115,8 +113,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
 
 def test_a_corpus_without_text_and_no_corpus() -> None:
     Path("a.txt").touch()
-    told = elmo_zh("plan", "a.txt", *PLAN_FAST).only_error()
-    assert told == "a.txt holds no text. Give a file with text."
+    assert elmo_zh("plan", "a.txt", *PLAN_FAST).only_error() == "a.txt holds no text. Give a file with text."
     assert elmo_zh("plan").status == elmo_zh("plan", "a.txt", "--seconds", "0").status == 2
 
 

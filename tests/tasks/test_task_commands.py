@@ -112,8 +112,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert piped.stdout == answer.stdout
     scored = elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs")
     assert " scored: accuracy " in scored.stdout.splitlines()[0]
-    told = elmo_zh("task", "score", "names.csv", "--task", "my-pairs")
-    assert told.status == 2
+    assert elmo_zh("task", "score", "names.csv", "--task", "my-pairs").status == 2
 
 
 @pytest.mark.usefixtures("no_pictures")

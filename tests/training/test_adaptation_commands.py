@@ -270,8 +270,7 @@ def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None
     differences = "(text.segmenter = jieba there, character here)"
     run = tmp_path / "run"
     arguments = ("pipeline", corpus, "--run", run, "--init", base)
-    told = elmo_zh(*arguments, *settings("text.segmenter=character")).only_error()
-    assert differences in told
+    assert differences in elmo_zh(*arguments, *settings("text.segmenter=character")).only_error()
     assert not (run / "segmented").exists()
     assert elmo_zh("segment", corpus, "--run", run, *settings("text.segmenter=character")).status == 0
     told = elmo_zh("vocab", "--run", run, "--init", base).only_error()
@@ -510,8 +509,7 @@ def test_character_mode_and_carried_state_from_a_model_that_has_both(sample_run:
     assert (base / "model" / "warm_state.hdf5").exists()
     carried = settings(*TRAINING, "train.carry_state=true")
     corpus = ROOT / "data" / "sample" / "weather_home.txt"
-    answer = succeed("pipeline", corpus, "--run", run, "--init", base / "model", *carried)
-    assert "Warning" not in answer.stderr
+    assert "Warning" not in succeed("pipeline", corpus, "--run", run, "--init", base / "model", *carried).stderr
     assert record_of(run, "train")["counts"]["started_from"]["words_kept"] == len(words_of(base / "model"))
     assert "[[1, 3], [2, 17]]" in (run / "config.toml").read_text(encoding="utf-8")
     options = [json.loads((path / "model" / "options.json").read_text(encoding="utf-8")) for path in (base, run)]

@@ -140,8 +140,7 @@ def test_every_probability_equals_the_plain_version_and_they_sum_to_one(
 
 
 def test_without_heldout_text() -> None:
-    found = measure(encoded(TRAIN), held_out([]), ROWS, seed=1)
-    assert found == {"unigram": 0.0, "bigram": 0.0}
+    assert measure(encoded(TRAIN), held_out([]), ROWS, seed=1) == {"unigram": 0.0, "bigram": 0.0}
 
 
 def test_of_much_text_a_seeded_choice_within_the_limit_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

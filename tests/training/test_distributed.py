@@ -227,8 +227,7 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     run, ended = together["terminated"]
     assert [status for status, _ in ended] == [143, 143]
     assert checkpoint_steps(run)[-1] == 14
-    answer = elmo_zh("train", "--run", run)
-    assert "Resuming from step 14 of 23." in answer.stderr.splitlines()
+    assert "Resuming from step 14 of 23." in elmo_zh("train", "--run", run).stderr.splitlines()
     assert_same_figures(run, alone[PLAIN])
 
 
