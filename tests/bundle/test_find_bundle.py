@@ -31,6 +31,9 @@ def make_run(path: str, *, trained: bool = False, exported: bool = False) -> Non
 
 def test_there_is_no_model_yet() -> None:
     assert explain_no_bundle(Path("model")) == f"model does not exist. Train a model: {TRAIN}"
+    Path("model").mkdir()
+    told = "model is not a model bundle: bundle.json is missing. Train a model: "
+    assert explain_no_bundle(Path("model")) == f"{told}{TRAIN}"
 
 
 def test_a_file_of_a_bundle() -> None:

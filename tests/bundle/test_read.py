@@ -31,10 +31,18 @@ def message_with(bundle: Path, content: bytes) -> str:
         (b"\xff" + b"x" * 5000, "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (f'["{LONG}"]'.encode(), "it is not an object"),
         (b"{}", "format is missing"),
+        (b'{"format": 1}', "mode is missing"),
     ],
 )
 def test_content_that_is_no_description(bundle: Path, content: bytes, problem: str) -> None:
     assert message_with(bundle, content) == f"{bundle / 'bundle.json'} is damaged ({problem}). {REMEDY}"
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 200_000, b"9" * 5003])
+def test_content_that_is_hardly_json(bundle: Path, content: bytes) -> None:
+    told = message_with(bundle, content)
+    assert told.startswith(f"{bundle / 'bundle.json'} is damaged (")
+    assert told.endswith(REMEDY)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +54,10 @@ def test_content_that_is_no_description(bundle: Path, content: bytes, problem: s
         ({"digests": LONG}, "is damaged (digests is not an object)"),
         ({"text": LONG}, "is damaged (text is not an object or null)"),
         ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this elmo-zh reads format"),
+        (
+            {"format": 2},
+            "bundle.json: format 2, mode token; this elmo-zh reads format 1, modes token and character. Up",
+        ),
     ],
 )
 def test_a_wrong_entry(bundle: Path, entries: dict[str, Any], problem: str) -> None:

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -235,15 +234,6 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     )
 
 
-def test_a_vocabulary_that_was_swapped_is_refused_in_training(run: Path) -> None:
-    other_vocabulary(run)
-    answer = elmo_zh("train", "--run", run)
-    assert answer.status == 1
-    assert answer.errors[0].startswith(
-        f"Error: {run} already holds a training, which these changes would discard: changed 2 files (vocab.counts, "
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "maker"), [("vocab.counts", "vocab"), ("character_counts.tsv", "vocab"), ("word2vec.txt", "word2vec")]
 )
@@ -400,14 +390,6 @@ def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> Non
     assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing.{REMAKE_BUNDLE}"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": "1"}', "[" * 200_000, "9" * 5003])
-def test_a_damaged_bundle_json(model: Path, sample_run: SampleRun, content: str) -> None:
-    (model / "bundle.json").write_text(content, encoding="utf-8")
-    told = bundle_error(model, sample_run)
-    assert told.startswith(f"{model / 'bundle.json'} is damaged (")
-    assert told.endswith(REMAKE_BUNDLE)
-
-
 def change_info(model: Path, **changes: Any) -> None:
     info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
     (model / "bundle.json").write_text(json.dumps({**info, **changes}), encoding="utf-8")
@@ -426,28 +408,6 @@ def test_counts_of_thousands_of_digits(untrained_run: Path) -> None:
     told = elmo_zh("word2vec", "--run", untrained_run).only_error()
     assert told.startswith(f"{counts}: line 2 ('</S>\\t999")
     assert len(told) < 500
-
-
-def test_a_bundle_of_a_later_format(model: Path, sample_run: SampleRun) -> None:
-    change_info(model, format=2)
-    assert bundle_error(model, sample_run) == (
-        f"{model / 'bundle.json'}: format 2, mode token; this elmo-zh reads format 1,"
-        " modes token and character. Update elmo-zh."
-    )
-
-
-@pytest.mark.parametrize(
-    ("make", "problem"),
-    [
-        (Path.mkdir, "is not a model bundle: bundle.json is missing"),
-        (Path.touch, "is a file, not the folder of a model bundle"),
-        (str, "does not exist"),
-    ],
-)
-def test_what_is_no_bundle(sample_run: SampleRun, make: Callable[[Path], object], problem: str) -> None:
-    make(Path("thing"))
-    expected = f"thing {problem}. Train a model: elmo-zh pipeline my-texts/ --run runs/my-texts"
-    assert bundle_error(Path("thing"), sample_run) == expected
 
 
 def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:
