@@ -119,7 +119,7 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
         (("drift",), "缺少参数 'INDEX...'。请先建立索引："),
         (("ebmed",), "没有命令 'ebmed'。是不是 'embed'？"),
         (("task", "fit", "x"), "'{classify|tag|pairs}' 的值无效：'x' 不在可选值之内：'classify', 'tag', 'pairs'。"),
-        (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：'80%' 不是有效的小数。"),
+        (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：'80%' 不是有效的浮点数。"),
     ):
         assert run(*arguments).stderr.splitlines()[-1].startswith(f"错误：{told}")
     no_data = run("task", "score", "test.csv", "--task", "x")
