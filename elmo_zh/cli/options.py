@@ -238,6 +238,8 @@ def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
 class FiniteRange(click.FloatRange):
     """Numbers in a range; click's own range lets nan pass."""
 
+    name = "float"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
         found = super().convert(value, param, ctx)
