@@ -55,7 +55,7 @@ WORDS = (
 # Words that no text of the code is: types of click, parts of labelled data, reasons of the system, and the names of
 # counts in stage records, which `inspect` shows.
 TERMS = (
-    *("integer", "integer range", "float", "float range", "all", "train", "dev", "test"),
+    *("integer", "integer range", "float", "float range", "all", "train part", "dev part", "test part"),
     *(os.strerror(getattr(errno, name)) for name in ("ENOENT", "EACCES", "EPERM", "EFBIG", "EISDIR", "ENOTDIR")),
     *(os.strerror(getattr(errno, name)) for name in ("EROFS", "ENOSPC", "EDQUOT", "EIO", "EMFILE", "EADDRINUSE")),
     *("coverage", "given words", "absent words", "train unknown", "train documents", "heldout unknown", "step"),

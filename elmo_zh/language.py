@@ -29,7 +29,7 @@ _LETTERS = re.compile("[A-Za-z]{2}")
 _JOINT = 0.01
 # Gaps that hold a number.
 _NUMBERS = ("number", "low", "high")
-# A gap that holds a word of the program: the train, dev or test part of labelled data.
+# A gap that holds the name of a part of labelled data: train, which is a stage too, dev or test.
 _PART = "part"
 # A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
 _FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")
@@ -172,7 +172,9 @@ class Translator:
         if any(map(_BETWEEN_BRACKETS.fullmatch, gaps.values())):
             return None
         # Names of files and settings have no space; what has one may be a message of its own.
-        filled = {name: self._best(gap) if " " in gap or name == _PART else (0, gap) for name, gap in gaps.items()}
+        filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
+        if named := self._words.get(" ".join((gaps.get(_PART, ""), _PART))):
+            filled[_PART] = (len(gaps[_PART]), named)
         if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
             return None
         # A list of names counts the same however long it is, so that none of it is left outside.

@@ -133,6 +133,7 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
 def test_a_part_of_labelled_data_is_translated_and_an_option_of_its_name_is_not() -> None:
     translate = Translator(read_catalogue(LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo")).translate
     assert translate("39 dev examples") == "39 个开发集样本"
+    assert (translate("train"), translate("39 train examples")) == ("训练", "39 个训练集样本")
     assert translate("a has several files of dev examples (x, y). Give one of them: --dev FILE") == (
         "a 里有多个开发集样本文件（x, y）。请指定其中一个：--dev FILE"
     )
