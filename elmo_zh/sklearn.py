@@ -33,7 +33,7 @@ except ImportError:
 
 
 def list_strings(X: object, call: str) -> list[str]:
-    """Return strings as a list; raise ValueError for a single string, as scikit-learn does, or TypeError."""
+    """Return strings as a list; raise ValueError for one string, as scikit-learn does, else TypeError."""
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
 

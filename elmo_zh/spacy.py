@@ -30,7 +30,7 @@ except ImportError:
 
 
 class ElmoComponent:
-    """Gives the tokens of a spaCy document the vectors of a bundle, however they were tokenised.
+    """Gives the tokens of a spaCy document vectors from a bundle, however the document was tokenised.
 
         nlp = spacy.blank("zh")
         nlp.add_pipe("elmo_zh", config={"model": "runs/latest/model", "layer": "average"})

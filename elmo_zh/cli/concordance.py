@@ -144,7 +144,7 @@ def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None
         advice = "Try fewer characters, or * for any."
         if not texts.fold_script:
             advice = "Try fewer characters, * for any, or --fold-script."
-        raise CorpusError(f"{query} does not occur{among}. A match begins and ends with a token. {advice}")
+        raise CorpusError(f"{query} does not occur{among}. A match must begin and end at token boundaries. {advice}")
 
 
 def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":

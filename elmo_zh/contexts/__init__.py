@@ -21,7 +21,7 @@ class ScoreOptions:
     """Options of `score`."""
 
     split_sentences: bool = option(
-        False, "Split lines into sentences as in training; a line costs the sum of its sentences."
+        False, "Split lines into sentences as in training; a line's cost is the sum of its sentences' costs."
     )
     by: str = option(
         "line",

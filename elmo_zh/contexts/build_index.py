@@ -142,7 +142,9 @@ class _Build:
             except UnsuitableError as error:
                 text.skip(error, self._reporter)
         if not texts:
-            raise CorpusError("None of the files in the folder is text. Give files by name, or a folder with text.")
+            raise CorpusError(
+                "None of the files in the folder is a text file. Give files by name, or a folder with text."
+            )
         self._texts = texts
         return read
 
@@ -236,7 +238,7 @@ class _Build:
                 " Write them as the segmenter cuts them, or leave out --words."
             )
         raise CorpusError(
-            f"{names}: none of its {distinct} is a word that occurs {self._settings.options.min_count:,} times."
+            f"{names}: none of the {distinct} is a word that occurs {self._settings.options.min_count:,} times or more."
             " Give more text, or lower --min-count."
         )
 

@@ -95,7 +95,7 @@ def dataset_names(file: Any, path: Path) -> list[str]:
 
 
 def shown_name(name: bytes) -> str:
-    """Return a name with any bytes that are not UTF-8 escaped."""
+    """Return a name, escaping any bytes that are not valid UTF-8."""
     return name.decode("utf-8", "backslashreplace")
 
 

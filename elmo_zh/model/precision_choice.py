@@ -52,7 +52,7 @@ def choose_precision(device: torch.device, num_rows: int, width: int, num_column
 
 
 def advise_against(precision: Precision, device: torch.device, shape: BiLMShape, num_rows: int) -> str:
-    """Return a message why an inference precision is no faster than float32 on a device; "" if it is faster."""
+    """Explain why an inference precision is no faster than float32 on a device; return "" if it is faster."""
     if precision is not BFLOAT16:
         return ""
     choice = choose_precision(device, num_rows, 2 * shape.projection_dim, 4 * shape.cell_dim)

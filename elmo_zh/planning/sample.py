@@ -81,7 +81,7 @@ class Sample:
 
     @property
     def num_bytes(self) -> int:
-        """The bytes of the blocks."""
+        """The total size of the blocks, in bytes."""
         return sum(block.num_bytes for block in self.blocks)
 
     def _read(self, sources: Sequence[Source], started_at: float, seconds: float) -> tuple[dict[str, float], float]:

@@ -43,7 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with what the bundle determines: section model and, in a new run, section text."""
+    """Return the settings with what the bundle determines: the model section and, in a new run, the text section."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config

@@ -203,7 +203,7 @@ def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf is unmaintained since 2019."""
+    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
         """Start with equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""

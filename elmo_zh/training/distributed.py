@@ -89,7 +89,7 @@ class ProcessGroup:
         return torch.device("cuda", self._local_rank)
 
     def start_training(self, description: Any) -> None:
-        """Send the description of the training that is starting from rank 0 to the waiting ranks."""
+        """Send the waiting ranks, from rank 0, a description of the training that is about to start."""
         self._has_started = True
         self.broadcast_value({"training": description})
 

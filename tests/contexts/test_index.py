@@ -242,7 +242,10 @@ def test_finished_parts_are_not_computed_again(
 def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_text(tmp_path / "a.txt", LINES)
     for choice, message in (
-        ({"min_count": 9}, r"a.txt: none of its 13 distinct tokens is a word that occurs 9 times\. Give more text"),
+        (
+            {"min_count": 9},
+            r"a.txt: none of the 13 distinct tokens is a word that occurs 9 times or more\. Give more text",
+        ),
         ({"words": frozenset({"香蕉"})}, "none of the 1 words of --words is among its 13 distinct tokens"),
     ):
         with pytest.raises(ElmoZhError, match=message):
@@ -359,7 +362,7 @@ def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, 
     folder.mkdir()
     noise = folder / "a-noise"
     noise.write_bytes(bytes(range(256)) * 9)
-    with pytest.raises(CorpusError, match="None of the files in the folder is text"):
+    with pytest.raises(CorpusError, match="None of the files in the folder is a text file"):
         build(embedder, [folder], tmp_path / "index")
     write_text(folder / "b.txt", LINES)
     build(embedder, [folder], tmp_path / "index")

@@ -29,7 +29,7 @@ class StepCounts:
 
 @dataclass
 class FoundLines:
-    """Lines of one kind, such as those dropped for one reason: lines, characters and the first examples."""
+    """Lines of one kind, such as those dropped for one reason: how many, their characters, and the first examples."""
 
     lines: int = 0
     characters: int = 0

@@ -42,7 +42,7 @@ def estimate_bytes(contents: Contents) -> int:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file was written by this module or, without pyarrow, whether it is any Parquet file."""
+    """Return whether a file was written by this module or, without pyarrow, whether it is a Parquet file at all."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

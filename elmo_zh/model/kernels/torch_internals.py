@@ -136,7 +136,7 @@ _CPU = torch.device("cpu")
 
 
 def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Callable[..., Any]:
-    """Return the function compiled by TorchScript, in one thread only, if it runs on a CPU; otherwise unchanged."""
+    """Return the function, compiled by TorchScript if it runs on a CPU; only one thread compiles at a time."""
     if device.type != "cpu":
         return function
     with _compilation_lock:

@@ -54,7 +54,7 @@ def _new_tokenizer(counts: dict[str, int], total: int) -> Any:
 
 
 def jieba_function_words() -> frozenset[str]:
-    """Return the words of jieba's dictionary that are not content words by their tags, such as 我们, 一个 and 因为."""
+    """Return the words in jieba's dictionary that have no tag of a content word, such as 我们, 一个 and 因为."""
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:
