@@ -187,7 +187,7 @@ def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
     """Return the usage of each match of a word, numbered from 1 as by `senses`; NaN where the index has no vectors."""
-    from elmo_zh.contexts.senses import find_senses  # searching alone needs no scipy
+    from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
     usage_of = dict(zip(senses.occurrences.tolist(), senses.labels.tolist(), strict=True))

@@ -132,7 +132,7 @@ def measure_drift(
         layer: The layer to compare. Default: the highest that all indexes have.
         min_count: Minimum number of distinct sentences with the word in each period, at least 2.
         words: Compare only these. Default: all words that all periods have.
-        by: Measure to test and sort by: excess, apd, prt or jsd.
+        by: Measure to test and sort by: excess, apd, prt or jsd, which needs scikit-learn.
         with_fragments: Also compare words that nearly always stand beside the same token.
         permutations: Maximum number of permutations per word.
         seed: Seed of permutations, bootstrap samples and clusters; a word's results do not depend on other words.
