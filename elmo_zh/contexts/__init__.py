@@ -18,7 +18,7 @@ SCORE_FORMATS = ("tsv", "jsonl")
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """Options of `score`."""
+    """The options of `score`: how to split lines, the form of the rows, and which lines to keep."""
 
     split_sentences: bool = option(
         False, "Split lines into sentences as in training; a line's cost is the sum of its sentences' costs."
@@ -64,7 +64,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
-    """Options of `index` for what goes into an index."""
+    """The options of `index` that decide what an index contains."""
 
     split_sentences: bool = option(False, "Split lines into sentences as in training; each is kept as a line.")
     layers: str = option(
@@ -94,7 +94,7 @@ class IndexOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
-    """Options of `substitutes`."""
+    """The options of `substitutes`: the token to replace, and how to rank the words for its place."""
 
     word: str | None = option(None, "Find substitutes for this word, wherever it occurs.", metavar="WORD")
     position: int | None = option(
@@ -119,7 +119,7 @@ class SubstituteOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SenseOptions:
-    """Options of `senses`."""
+    """The options of `senses`: how to cluster occurrences into usages, and what to show or write."""
 
     layer: int | None = option(
         None, "Layer whose vectors are compared. Default: the lowest layer of the index above 0.", least=0
@@ -147,7 +147,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """Options of `drift`."""
+    """The options of `drift`: the periods and words to compare, the measure, and the output."""
 
     periods: str | None = option(
         None, "Column of the one index whose values are the periods, such as year.", metavar="COLUMN"
@@ -186,7 +186,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PageChoice:
-    """Options of `explore` for what its page shows."""
+    """The options of `explore` that decide which words and occurrences its page shows."""
 
     words: tuple[str, ...] = option(
         (), "Word of the index to show; may be repeated.", names=("--word",), metavar="WORD"

@@ -1,9 +1,9 @@
 """Build an index of occurrences: vectors of words in their sentences, stored on disk for similarity search.
 
 The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen, which fixes their
-number; then the lines that contain one are computed, and their vectors are written to their final place. INDEX.parts is
-filled in this order: `text-NNNNN/`, `manifest.json`, `index/` with space for all vectors and `rows.npy`, the lines to
-compute, `computed-*` by other machines, and a `part-*.json` after each part of the vectors.
+number; then the model reads the lines that contain one, and their vectors are written to their final place. INDEX.parts
+is filled in this order: `text-NNNNN/`, `manifest.json`, `index/` with space for all vectors and with `rows.npy` (the
+lines to compute), `computed-*` by other machines, and a `part-*.json` after each part of the vectors.
 """
 
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ def index_files(
 
 
 class _Build:
-    """An index in progress, which recognises a text already read by the digest of its file and its token counts."""
+    """An index in progress; it reads a text again only if the file's digest or the settings differ."""
 
     def __init__(
         self,
@@ -111,7 +111,6 @@ class _Build:
         self._layout = IndexLayout(self.work.path / "index")
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
-        """Write the index."""
         read = self._write_all_tokens(force=force)
         refusal = "an unfinished index of other texts, another model or other settings"
         self.work.open(self._manifest(read), force=force, refusal=refusal, discard=self._discard_index)
@@ -174,7 +173,7 @@ class _Build:
         }
 
     def _write_text(self, read: Sequence[tuple[str, TokenCounts]], tokens: Sequence[TextTokens]) -> None:
-        """Choose the occurrences and write everything except the vectors, for which space is left."""
+        """Choose the occurrences and write everything except the vectors; reserve space for them."""
         self._discard_index()
         words = count_words(tokens, self._reporter)
         counts = TokenCounts()

@@ -28,13 +28,13 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 LEVEL = 0.05
 _LEAST = {"min_count": 2, "permutations": 1, "seed": 0}
 _SHOWN_WORDS = 5
-# Clusters of a word's occurrences whose shares the Jensen-Shannon divergence compares.
+# Number of clusters of a word's occurrences; the Jensen-Shannon divergence compares their shares.
 _NUM_USAGES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between a word's uses in two periods."""
+    """The distance between a word's uses in two periods, by all measures, with the significance of one."""
 
     old: str  # name of the earlier period
     new: str  # name of the later one
@@ -70,7 +70,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class WordDrift(Comparison):
-    """A word in two or more periods; the first is compared with the last, and each one with the next."""
+    """A word's change over two or more periods: the first is compared with the last, and each with the next."""
 
     word: str
     steps: tuple[Comparison, ...]  # the comparisons of consecutive periods; a single one for two periods
@@ -79,7 +79,7 @@ class WordDrift(Comparison):
 
     @property
     def change(self) -> str | None:
-        """The boundary with the largest distance, if there are at least three periods and its q is below 0.05."""
+        """The boundary with the largest distance, or None if there are two periods or its q is not below 0.05."""
         largest = max(self.steps, key=lambda step: step.distance)
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
@@ -90,7 +90,7 @@ class WordDrift(Comparison):
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The words of two or more periods, with comparisons."""
+    """The words compared between two or more periods, most changed first."""
 
     # The compared words; those that changed most from the first to the last period come first
     words: tuple[WordDrift, ...]
@@ -102,7 +102,7 @@ class Drift:
     fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Show the number of words, and those that changed most."""
+        """Show the number of words, and the ones that changed most."""
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
@@ -136,13 +136,13 @@ def measure_drift(
         with_fragments: Also compare words that nearly always stand beside the same token.
         permutations: Maximum number of permutations per word.
         seed: Seed of permutations, bootstrap samples and clusters; a word's results do not depend on other words.
-        reporter: Where progress goes.
+        reporter: Receives progress.
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
             period, or no word can be compared.
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
-        ValueError: If by or a number is out of range.
+        ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
     _check_arguments(indexes, periods, by, min_count=min_count, permutations=permutations, seed=seed)
     if words is not None:
@@ -181,7 +181,7 @@ def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: s
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:
-    """Check that the periods can be compared, and return the layer to compare."""
+    """Check that indexes are comparable, and return the layer to compare; raise ElmoZhError otherwise."""
     old = indexes[0]
     for new in indexes[1:]:
         _require_one_model(old, new)
@@ -245,7 +245,7 @@ class _Comparing(NamedTuple):
         return found
 
     def whole_of(self, word: str, uses: Sequence[_Uses]) -> str | None:
-        """Return the longer string of which the word is a fragment in at least one period, or None."""
+        """Return the longer string that the word is a fragment of in at least one period, or None."""
         pairs = zip(self.periods, uses, strict=False)
         return next(filter(None, (period.whole_of(word, own.numbers) for period, own in pairs)), None)
 

@@ -1,7 +1,7 @@
 """The distance between two groups of documents by four measures, with a significance test and an interval.
 
-All come from each document's sum of unit vectors and its number of occurrences in each cluster, so many divisions of
-the documents cost one matrix product.
+All are computed from each document's sum of unit vectors and its number of occurrences in each cluster, so one
+matrix product evaluates many divisions of the documents.
 """
 
 from collections.abc import Iterator
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 Vectors = NDArray[np.float64]
-# By name the distances of two groups, and the spread within each: an array of one number for each division.
+# The distances between two groups, and the spread within each, by name: arrays with one number per division.
 Distances = dict[str, Vectors]
 
 MEASURES = ("excess", "apd", "prt", "jsd")
-# Numbers of a block of permutations, which bounds its memory.
+# Numbers in a block of permutations, to bound memory.
 _BLOCK_NUMBERS = 2_000_000
 _LARGEST_BLOCK = 1000
-# The test of a word ends when so many permutations have reached its distance (Besag and Clifford 1991).
+# The test of a word ends when this many permutations have reached its distance (Besag and Clifford 1991).
 _ENOUGH = 100
-# Permutations that split the vectors alike have the same distance but for rounding.
+# Permutations that split the vectors in the same way have the same distance, except for rounding.
 _ROUNDING = 1e-10
 # Bootstrap samples, and the quantiles of the interval.
 _DRAWS, _QUANTILES = 200, (0.025, 0.975)
 
 
 def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
-    """Return the indexes of distinct non-zero rows, ascending, since a repeated line adds no evidence."""
+    """Return the indexes of the distinct non-zero rows in ascending order; repeated lines add no evidence."""
     as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.dtype.itemsize * vectors.shape[1])))
     _, first = np.unique(as_bytes.ravel(), return_index=True)
     first = np.sort(first)
@@ -38,7 +38,7 @@ def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
-    """A word's uses in D documents, stored as the sums from which all measures are computed."""
+    """A word's uses in D documents, stored as the sums that all measures are computed from."""
 
     # Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products
     vectors: Vectors
@@ -48,7 +48,7 @@ class DocumentSums:
     def of(
         cls, units: Vectors, documents: NDArray[np.int64], labels: NDArray[np.int64] | None = None, num_usages: int = 1
     ) -> "DocumentSums":
-        """Return the sums over unit vectors, shape (n, 2P), given the document and optionally the cluster of each."""
+        """Sum unit vectors, shape (n, 2P), by document, and count them by document and, if given, by cluster."""
         distinct, rows = np.unique(documents, return_inverse=True)
         vectors, usages = np.zeros((len(distinct), units.shape[1])), np.zeros((len(distinct), num_usages))
         np.add.at(vectors, rows, units)
@@ -60,14 +60,14 @@ class DocumentSums:
         return len(self.vectors)
 
     def joined(self, other: "DocumentSums") -> "DocumentSums":
-        """Return the documents of both, with vectors reduced to at most as many dimensions as there are documents."""
+        """Join two sets of documents, and reduce their vectors to at most one dimension per document."""
         vectors = np.concatenate([self.vectors, other.vectors])
         if len(vectors) < vectors.shape[1]:
             vectors = np.ascontiguousarray(np.asarray(np.linalg.qr(vectors.T, mode="r")).T)
         return DocumentSums(vectors, np.concatenate([self.usages, other.usages]))
 
     def groups(self, weights: Vectors) -> "_Groups":
-        """Return K groups; `weights`, shape (K, D), gives how often each document occurs in each group.
+        """Form K groups of documents; `weights`, shape (K, D), counts each document in each group.
 
         Copies of a document are not compared with one another, so that drawing with replacement keeps the mean spread.
         """
@@ -90,7 +90,7 @@ class _Groups(NamedTuple):
     spreads: Vectors
 
     def distances(self, other: "_Groups") -> Distances:
-        """Return the distance of each group from the group with the same number in `other`."""
+        """Return the distances between each group and the group at the same position in `other`."""
         product = (self.sums * other.sums).sum(axis=1)
         norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
         first, second = (each.usages / each.sizes[:, None] for each in (self, other))
@@ -106,17 +106,17 @@ class _Groups(NamedTuple):
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
-    """Return the distances, as arrays with one number, between two groups of at least two occurrences each."""
+    """Return the distances between two groups of at least two occurrences each, as arrays with one number."""
     return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
 
 
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the share of random divisions of all documents with at least this distance, and the mean distance.
+    """Return the p-value of the distance, the share of random divisions that reach it, and their mean distance.
 
-    The test is sequential: it ends when 100 divisions have reached the distance, and the p-value, their share of those
-    drawn, is as valid as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
+    The test is sequential: it ends when 100 divisions have reached the distance. Their share of the divisions drawn is
+    as valid a p-value as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
     """
     pooled = old.joined(new)
     own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
@@ -148,7 +148,7 @@ def _divisions(num_first: int, num_all: int, permutations: int, generator: np.ra
 def bootstrap_interval(
     old: DocumentSums, new: DocumentSums, measure: str, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return a measure's 95% interval, from 200 draws of each group's documents with replacement.
+    """Return the 95% interval of a measure, from 200 draws of each group's documents with replacement.
 
     It is shifted so that the mean of the draws, which are less varied than the documents, is the measured distance.
     """

@@ -25,7 +25,8 @@ def moved_lines(
 ) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
     """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
 
-    They have the largest difference between the cosines with the two periods' means; the other period's is shown.
+    They are most typical of their own period: by cosine with its mean vector, minus the cosine with the other's, which
+    is shown.
     """
     numbers = old.occurrences(word), new.occurrences(word)
     units = [unit_rows(each.index.vectors_of(own, layer)) for each, own in zip((old, new), numbers, strict=True)]
@@ -52,7 +53,7 @@ def _distinct(
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
-    """Yield the comparisons of words as dictionaries with the attributes of the comparison and of the word."""
+    """Yield a table row, as a dictionary, for each comparison of each word."""
     names = [each.name for each in fields(Comparison)]
     for word in words:
         for each in word.comparisons():
@@ -62,7 +63,7 @@ def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
 
 
 def table_lines(words: Sequence[WordDrift]) -> list[str]:
-    """Return the lines of a table that compares each word's first and last periods."""
+    """Return the lines of a table that compares the first and the last period for each word."""
     optional = {
         translate("change"): [each.change for each in words],
         translate("fragment"): [each.fragment for each in words],
@@ -100,7 +101,7 @@ def step_lines(word: WordDrift) -> list[str]:
 
 
 def moved_line_rows(periods: Sequence[str], lines: Sequence[Sequence[NeighbourLine]]) -> list[str]:
-    """Return lines from two periods, aligned at the word, each preceded by the name of its period."""
+    """Align lines from two periods at the word, with the name of its period before each line."""
     names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
     shown = keyword_lines([line for own in lines for line in own])
     return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]

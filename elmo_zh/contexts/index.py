@@ -43,10 +43,10 @@ class ContextIndex:
         index.neighbours(index.vectors(2)[first], layer=2, top=5)
 
     Attributes:
-        path: Its folder.
-        model_digest: Digest of the bundle that computed it.
+        path: Folder of the index.
+        model_digest: Digest of the bundle that computed the vectors.
         model: That bundle's path, model_digest, precision and unknown.
-        layers: Numbers of the layers whose vectors it has, ascending.
+        layers: Numbers of the layers with vectors, ascending.
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were segmented.
         user_dictionary: File of additional words that the segmenter kept whole; None without one.
@@ -75,10 +75,10 @@ class ContextIndex:
         """Open an index.
 
         Args:
-            path: Its folder.
+            path: Folder of the index.
 
         Raises:
-            TypeError: If it is not a path.
+            TypeError: If `path` is not a path.
             OutputError: If the folder is not an index, or the index is damaged or of another version.
         """
         folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
@@ -107,7 +107,7 @@ class ContextIndex:
             embedder = ElmoEmbedder.load("runs/latest/model")
             index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)
 
-        An interrupted call resumes if it is repeated. docs/contexts.md describes the choice of words and the folder.
+        Repeat an interrupted call to resume it. docs/contexts.md describes the choice of words and the folder.
 
         Args:
             embedder: The model; it must not be stateful.
@@ -182,7 +182,7 @@ class ContextIndex:
         return isinstance(word, str) and self._number(word) is not None
 
     def count(self, word: str) -> int:
-        """Return how often a word in the index occurs in the texts, sampled or not.
+        """Count all occurrences of an indexed word in the texts, including any left out of its sample.
 
         Raises:
             ElmoZhError: If the word is not in the index.
@@ -204,10 +204,10 @@ class ContextIndex:
         return found
 
     def occurrence(self, number: int) -> Occurrence:
-        """Return the occurrence with the given number.
+        """Return the occurrence with the given number: its word, line and offsets.
 
         Raises:
-            TypeError, IndexError: If it is not a whole number, or there is no such occurrence.
+            TypeError, IndexError: If `number` is not a whole number, or there is no such occurrence.
         """
         number = _check_entry(number, len(self), "occurrence")
         word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
@@ -234,7 +234,7 @@ class ContextIndex:
         """Return the line with the given number in the index, such as `Occurrence.line`.
 
         Raises:
-            TypeError, IndexError: If it is not a whole number, or there is no such line.
+            TypeError, IndexError: If `number` is not a whole number, or there is no such line.
         """
         lines = self._array(self._layout.lines)
         number = _check_entry(number, len(lines), "line")
@@ -299,12 +299,12 @@ class ContextIndex:
 
         Args:
             vector: The vector to compare with, shape (2P,).
-            layer: The layer that it comes from.
+            layer: The layer that the vector comes from.
             top: How many to return, at most.
             word: Search only occurrences of this word.
 
         Returns:
-            Descending by cosine; ties go to the earlier occurrence in the texts.
+            The neighbours in descending order of cosine; ties go to the earlier occurrence in the texts.
 
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
@@ -325,7 +325,7 @@ class ContextIndex:
 
         Args:
             vectors: The vectors to compare with, shape (Q, 2P).
-            layer: The layer that they come from.
+            layer: The layer that the vectors come from.
             top: How many to return for each, at most.
 
         Raises:
@@ -343,7 +343,7 @@ class ContextIndex:
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 
     def require_model(self, digest: str, path: Path) -> None:
-        """Raise ElmoZhError unless the index was computed with the bundle that has this digest and folder."""
+        """Raise ElmoZhError unless the bundle with this digest computed the index; the message names its `path`."""
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(

@@ -35,14 +35,14 @@ from elmo_zh.run.work_folder import PartTask, WorkFolder
 from elmo_zh.text.alignment import find_tokens
 from elmo_zh.text.windows import iter_windows
 
-# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
+# A part ends after this many lines or tokens, so that an interruption loses little and memory stays bounded.
 PART_LINES, PART_TOKENS = 2000, 20_000
 # The file in the unfinished index with the numbers of the rows to compute.
 KEPT_ROWS = "rows.npy"
 
 
 class WordNumbers:
-    """The words of the texts, sorted, with numbers and counts."""
+    """The distinct tokens of all texts, sorted, with their numbers and counts."""
 
     def __init__(self, counts: Counter[bytes]) -> None:
         self.spellings = sorted(counts)  # UTF-8 sorts as its code points do
@@ -56,7 +56,7 @@ class WordNumbers:
 
 
 def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
-    """Count the words in all texts, whose tokens are stored on disk."""
+    """Count the distinct tokens in all texts, reading them from disk block by block."""
     counts = Counter[bytes]()
     with reporter.progress("count", unit="tokens") as progress:
         for block in chain.from_iterable(each.blocks() for each in tokens):
@@ -248,7 +248,7 @@ class _OccurrenceVectors(ArrayWork):
 
 
 def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
-    """Yield the tokens of rows, given in ascending order and counted across all texts."""
+    """Yield the tokens of each row; `rows` are in ascending order and counted across all texts."""
     first_row = 0
     for each in tokens:
         for block in each.blocks():

@@ -34,13 +34,13 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A value for each of L lines: the distinct values, and which of them each line has, int32, shape (L,)."""
+    """A column of values for L lines: the distinct values, and each line's place among them, int32, shape (L,)."""
 
     values: Sequence[str]
     codes: NDArray[np.int32]
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return each value's rank, shape (V,): by spelling, or by number, empty first, if all are numbers."""
+        """Return each value's rank, float64, shape (V,): by size if all are numbers (empty first), else by spelling."""
         numbers = {value: as_number(value) for value in self.values if value}
         if numbers and None not in numbers.values():
             return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)
@@ -48,7 +48,7 @@ class Column:
 
 
 def as_number(cell: str) -> float | None:
-    """Return the number in a cell, or None if it does not contain one."""
+    """Return the decimal number that a cell consists of, or None if it is anything else."""
     return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None
 
 
@@ -86,7 +86,7 @@ class ColumnBuilder:
 
 
 class IndexLayout:
-    """The names of the files in an index folder."""
+    """The paths of the files in an index folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,15 +107,15 @@ class IndexLayout:
         self.user_dictionary = path / "user_dictionary.txt"
 
     def vectors(self, layer: int) -> Path:
-        """Vectors of the occurrences in one layer, float16, shape (N, 2P)."""
+        """Return the file with the vectors of all occurrences in one layer, float16, shape (N, 2P)."""
         return self.path / f"layer-{layer}.npy"
 
     def norms(self, layer: int) -> Path:
-        """Euclidean norms of these vectors, float32, shape (N,)."""
+        """Return the file with the Euclidean norms of a layer's vectors, float32, shape (N,)."""
         return self.path / f"norms-{layer}.npy"
 
     def files(self, layers: Sequence[int]) -> list[Path]:
-        """Return all files except `info`."""
+        """Return the paths of all files except `info`."""
         texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.columns, self.column_values]
         return [*texts, self.occurrences, self.postings, *map(self.vectors, layers), *map(self.norms, layers)]
 
@@ -137,7 +137,7 @@ class IndexLayout:
 
 
 def is_index(folder: Path) -> bool:
-    """Return whether a folder is an index."""
+    """Return whether a folder contains the files of an index."""
     layout = IndexLayout(folder)
     return layout.info.is_file() and layout.occurrences.is_file()
 
@@ -216,7 +216,7 @@ class IndexArrays:
             raise damaged(layout.lines)
 
     def read(self, path: Path) -> NDArray[Any]:
-        """Return an array, memory-mapped."""
+        """Return the array in a file, memory-mapped, after checking its digest, dtype and shape."""
         if path not in self._opened:
             self.check(path)
             try:
@@ -293,7 +293,7 @@ class Occurrence:
     line: int  # number of its line in the index, for `ContextIndex.line`
     token: int  # its place among the tokens of that line
     start: int  # its first character in the text of that line
-    end: int  # the character after its last one
+    end: int  # one past its last character
 
 
 @dataclass(frozen=True)

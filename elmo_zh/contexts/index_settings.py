@@ -21,7 +21,7 @@ from elmo_zh.vocabulary.vocabulary import is_word
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Similar words in a message; spellings less similar than this are no help.
+# Number of similar words in a message, and the similarity that their spellings must have.
 _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 _HASHED_AT_ONCE = 2**20
 
@@ -34,13 +34,13 @@ class IndexSettings:
     words: frozenset[str] | None = None  # None for all that are not mere punctuation
     segmented: bool = False
     options: IndexOptions = field(default_factory=IndexOptions)
-    made_by: str = ""  # a command that made the index for itself
+    made_by: str = ""  # the command that made the index for its own use; "" for `index`
 
     @classmethod
     def checked(
         cls, embedder: "ElmoEmbedder", options: IndexOptions, layers: object, words: object, *, segmented: bool
     ) -> "IndexSettings":
-        """Return the settings for the arguments of `ContextIndex.build`, which documents them and their errors."""
+        """Check the arguments of `ContextIndex.build`, which documents them and the errors, and return the settings."""
         from elmo_zh.embed.embedder import ElmoEmbedder
 
         check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
@@ -59,7 +59,7 @@ class IndexSettings:
         return cls(layers=chosen, words=formed, segmented=segmented, options=options)
 
     def described(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
+        """Return the settings as JSON values, with the number and digest of the words instead of a list."""
         words: Any = None
         if self.words is not None:
             digest = sha256("\n".join(sorted(self.words)).encode()).hexdigest()
@@ -84,7 +84,7 @@ class IndexSettings:
 
 
 def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
-    """Return the normalised words in a file with one word per line; there must be at least one."""
+    """Read and normalise a file with one word per line; raise CorpusError if it has no words."""
     words = form_words(iter_lines(path), normalise)
     if not words:
         raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
@@ -92,7 +92,7 @@ def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozens
 
 
 def form_words(words: Iterable[str], normalise: Callable[[str], str]) -> frozenset[str]:
-    """Return words stripped of surrounding white space and normalised."""
+    """Strip white space around words, normalise them, and drop empty ones."""
     return frozenset(normalise(word.strip()) for word in words) - {""}
 
 
@@ -102,15 +102,15 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
-    """Return the warning that some words given by `argument` do not occur."""
+    """Return a warning with the number of words given by `argument` that do not occur, and the first ten."""
     return f"{counted(len(words), 'word')} of {argument} not found among the tokens: {first_ten(words)}"
 
 
 class Sampler:
-    """Chooses occurrences of words in blocks of tokens: all, or a sample of a frequent word's (`sample_places`)."""
+    """Chooses the occurrences to index, block by block: all, or a sample for frequent words (`sample_places`)."""
 
     def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
-        """Prepare to choose for W distinct words; `counts` gives the occurrences of each, int64, shape (W,)."""
+        """Draw samples for W distinct words; `counts` has the number of occurrences of each word, int64, shape (W,)."""
         pairs = zip(words, counts.tolist(), strict=True)
         is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
         seed, most = settings.options.seed, settings.options.max_per_word or np.inf
@@ -123,7 +123,7 @@ class Sampler:
         self._sampled = np.sort(np.concatenate([*sampled, [np.iinfo(np.int64).max]]))
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the next tokens, given by word number, are chosen, bool, shape (n,)."""
+        """Mark the chosen ones among the next tokens, given as word numbers; bool, shape (n,)."""
         keys = self._keys(self._seen[numbers] + _earlier_equals(numbers), numbers)
         self._seen += np.bincount(numbers, minlength=len(self._seen))
         is_sampled = self._sampled[np.searchsorted(self._sampled, keys)] == keys
@@ -135,7 +135,7 @@ class Sampler:
 
 
 def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int64]:
-    """Return the running numbers of a sample of a word's occurrences, in random order; more text changes few of them.
+    """Sample a word's occurrences; return their running numbers in random order. More text changes few of them.
 
     The sample has the occurrences with the smallest hashes of seed, word and running number.
     """
@@ -159,7 +159,7 @@ def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
-    """Return the message that a word has no vectors in an index, with similar words that do."""
+    """Return the message that a word has no vectors in an index; it suggests similar words that have."""
     if is_token:
         return (
             f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"

@@ -1,4 +1,4 @@
-"""LineScorer: the exact log probability of lines under a model's forward and backward LMs."""
+"""LineScorer: computes the exact log-probability of lines under a model's forward and backward LMs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -22,14 +22,14 @@ _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 class TokenScore(NamedTuple):
-    """The cost of one token in a line.
+    """The surprisal of one token in a line, under both LMs.
 
     Attributes:
         token: The token.
         start: Its first character in the line as given.
-        end: The character after its last one.
-        forward_nats: Its surprisal under the forward LM, which reads the text before it, in nats.
-        backward_nats: Its surprisal under the backward LM, which reads the text after it, in nats.
+        end: One past its last character.
+        forward_nats: Its surprisal under the forward LM, which has read the text before it, in nats.
+        backward_nats: Its surprisal under the backward LM, which has read the text after it, in nats.
         is_unknown: Whether it is outside the vocabulary; the surprisal then belongs to <UNK>.
     """
 
@@ -43,7 +43,7 @@ class TokenScore(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineScore:
-    """The exact cost of a line under a model.
+    """The exact cost of a line under a model, its negative log-probability, with the counts to interpret it.
 
     Attributes:
         num_sentences: Number of its sentences with a token; 0 for an empty line.
@@ -74,7 +74,7 @@ class LineScore:
 
     @property
     def measure(self) -> TextMeasure:
-        """The counts from which all figures are computed."""
+        """The counts that turn nats into figures such as perplexity."""
         return TextMeasure(
             num_predictions=self.num_tokens + self.num_sentences,
             num_tokens=self.num_tokens,
@@ -104,7 +104,7 @@ class LineScore:
 
     @classmethod
     def of_record(cls, record: Sequence[Any]) -> "LineScore":
-        """Return the score that `as_record` turned into these values."""
+        """Rebuild a score from the values that `as_record` returned."""
         values = dict(zip((field.name for field in fields(cls)), record, strict=True))
         values["unknown"] = tuple(values["unknown"])
         if values["tokens"] is not None:
@@ -150,7 +150,7 @@ class LineScorer:
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
-            TypeError: If it is not a loaded bundle.
+            TypeError: If `bundle` is not a loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
             ElmoZhError: If the device is not one of those listed, or not available.
         """
@@ -175,13 +175,13 @@ class LineScorer:
         split_sentences: bool = False,
         by_token: bool = False,
     ) -> "LineScorer":
-        """Load the scorer from a bundle.
+        """Load a bundle to score lines with.
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
             device: auto (a GPU if there is one), cpu or cuda.
             segmented: Lines are tokens separated by single spaces, looked up unchanged.
-            split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over these.
+            split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
 
         Raises:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 Cosines = NDArray[np.float64]
 
-# Vectors that are compared at a time: as many as fit the cache of a processor in float32.
+# Number of vectors compared at a time; in float32 they fit a processor's cache.
 _BLOCK = 512
-# After so many blocks the mapped pages that have been read are given back: they would count as this process's memory.
+# Mapped pages are given back after this many blocks; otherwise they would count as this process's memory.
 _MOST_MAPPED, _CAN_GIVE_BACK = 128, hasattr(mmap, "MADV_DONTNEED")  # not on Windows
 _QUERIES = 256
 _FLOAT_ERROR = 2.0**-16
@@ -30,7 +30,7 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def widened(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Return finite contiguous vectors in float32; `astype` takes several times as long."""
+    """Convert finite contiguous vectors to float32, several times faster than `astype`."""
     bits = vectors.view("<i2").astype("<i4").view("<u4")  # the sign is copied into the added bits
     bits <<= 13
     bits &= 0x8FFFE000  # keeps the first copy, exponent and fraction
@@ -56,7 +56,7 @@ def iter_cosines(
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows among `numbers` most similar to a vector by cosine, as `nearest_of_each` does."""
+    """Return the rows among `numbers` that are most similar to one vector, as `nearest_of_each` does."""
     [unit], cosines = unit_rows(query[None]), np.empty(len(numbers))
     for start in range(0, len(numbers), _BLOCK):
         own = slice(start, start + _BLOCK)
@@ -68,7 +68,7 @@ def nearest_among(
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield for each query, shape (Q, D), the most similar rows by cosine, and the cosines; ties go to the first."""
+    """Yield the rows with the largest cosines, and the cosines, for each of Q queries (Q, D); ties go to the first."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 

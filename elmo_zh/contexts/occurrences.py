@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Characters of a sentence in a message, and columns of a terminal on either side of a word.
 _SHOWN_CHARACTERS, _COLUMNS = 40, 30
-# Repeated lines are passed over; at most so many times the occurrences asked for are looked at.
+# Repeated lines are skipped, so more occurrences are read than requested: at most this many times as many.
 _MOST_PER_SHOWN = 64
 
 
@@ -38,11 +38,11 @@ class TokenInSentence:
 
     @property
     def word(self) -> str:
-        """The token."""
+        """The token at the position."""
         return self.tokens[self.position]
 
     def describe_cut(self) -> str:
-        """Return how the sentence was cut to contain the word, for use in messages; "" if it was not cut."""
+        """Return a message on how the sentence was cut to contain the word; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
         if len(self.segmented_as) > _SHOWN_CHARACTERS:
@@ -108,7 +108,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence for which the sentence need not be cut, otherwise the first one."""
+    """Return the first occurrence that is a token without a cut in the sentence, or else the first one."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 
@@ -135,7 +135,7 @@ def _require_text(text: str) -> None:
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
-    """Return a list of a sentence's tokens for use in messages."""
+    """Return a sentence for messages that lists the tokens of a text."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
     return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
@@ -143,7 +143,7 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
 
 @dataclass(frozen=True)
 class NeighbourLine:
-    """A neighbour with its line."""
+    """A neighbouring occurrence, with the line that contains it."""
 
     neighbour: Neighbour
     line: IndexedLine
@@ -166,7 +166,7 @@ class NeighbourLine:
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
 ) -> list[NeighbourLine]:
-    """Return neighbours as `ContextIndex.neighbours` does, without repeats from equal lines."""
+    """Return neighbours as `ContextIndex.neighbours` does, but only one from lines that are equal."""
     wanted = 2 * top
     while True:
         found = index.neighbours(vector, layer, wanted, word)

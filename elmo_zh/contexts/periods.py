@@ -18,9 +18,9 @@ from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
 
-# In a period with fewer documents, raw lines count as documents: so few could be divided in too few ways.
+# In a period with fewer documents, raw lines count as documents: there would be too few ways to divide so few.
 LEAST_DOCUMENTS = 5
-# A word is a fragment if one token is directly beside so many of its occurrences.
+# A word is a fragment if the same token stands directly beside at least this share of its occurrences.
 _FRAGMENT_SHARE = 0.8
 # A particle beside a word does not make it a fragment: 时候 belongs to no name, though 的 is nearly always before it.
 _PARTICLES = frozenset("的地得了着著过過")
@@ -28,7 +28,7 @@ _PARTICLES = frozenset("的地得了着著过過")
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """A subset of the lines in an index."""
+    """A period of time or a group of texts: a subset of the lines in an index."""
 
     name: str  # a value of a column, or the name of the index; old and new for two indexes
     index: ContextIndex  # the index with these lines
@@ -74,7 +74,7 @@ class Period:
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
         """Return the longer string that contains a fragment, such as 卢 拉 for 拉; None if its neighbours vary.
 
-        At least 80% of its occurrences have the same word, no particle, directly before them, or directly after them.
+        At least 80% of its occurrences have the same word, but no particle, directly before or directly after them.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)

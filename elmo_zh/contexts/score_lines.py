@@ -1,4 +1,4 @@
-"""Scores of all lines in texts, saved in parts from which an interrupted command resumes, and of minimal pairs."""
+"""Score all lines in texts, saving parts so that an interrupted command can resume, and score minimal pairs."""
 
 import json
 import math
@@ -20,8 +20,8 @@ from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
 from elmo_zh.text.windows import iter_windows
 
-# Lines that are scored together and make a part: little is lost by an interruption, and memory stays bounded. Equal
-# lines of a part are scored once.
+# Limits of a part, whose lines are scored together, so that an interruption loses little and memory stays bounded.
+# Equal lines of a part are scored once.
 PART_LINES = 2048
 PART_CHARACTERS = 200_000
 _PAIRS = 500
@@ -67,7 +67,7 @@ class LineScores:
         path.write_text(json.dumps(records), encoding="utf-8")
 
     def load(self, path: Path) -> list[ScoredLine]:
-        """Read scored lines."""
+        """Read the scored lines that `save` wrote."""
         return [
             ScoredLine(text_number, number, LineScore.of_record(score), difference)
             for text_number, number, score, difference in json.loads(path.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def _iter_parts(
 
 
 def iter_finished_lines(scores: LineScores, work: WorkFolder) -> Iterator[ScoredLine]:
-    """Yield the lines of all parts in a work folder, in order."""
+    """Yield the scored lines of all parts in a work folder, in order."""
     return chain.from_iterable(scores.load(path) for path in sorted(work.path.glob("part-*.scores")))
 
 
@@ -167,7 +167,7 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
 def iter_pair_scores(
     scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
 ) -> Iterator[PairScore]:
-    """Yield the score of each record in texts whose text field is the first of these columns."""
+    """Yield the score of each record as a pair of sentences; the texts' lines are the first of the columns `names`."""
     pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
     with reporter.progress("pairs", unit="pairs") as progress:
         for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
@@ -206,7 +206,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
 
 
 def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
-    """Return the number of pairs and of correct judgements in each group, in order of first appearance."""
+    """Count the pairs and the correct judgements in each group; groups are in order of first appearance."""
     totals = Counter(each.group for each in scores)
     right = Counter(each.group for each in scores if each.is_right)
     by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)

@@ -28,7 +28,7 @@ from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 _DIGITS = 6
 _CHUNK_LINES = 2**18
-# What a row says of a token or a line, after its place.
+# The columns of a token or of a line, after its place.
 _TOKEN_COLUMNS = ("place", "start", "end", "token", "forward_nats", "backward_nats", "unknown")
 _LINE_COLUMNS = (
     "tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character", "perplexity",
@@ -52,7 +52,7 @@ class ScoreCounts:
     unknown_words: BoundedCounts[str] = field(default_factory=BoundedCounts)
 
     def add(self, score: LineScore) -> None:
-        """Add a line."""
+        """Add the score of a line to the totals."""
         self.lines += 1
         self.empty_lines += not score.num_sentences
         self.sentences += score.num_sentences
@@ -86,7 +86,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """The lines to keep: those with a figure `below` a limit, or the lowest `share`, with ties to the earlier line."""
+    """Which lines to keep: those with a figure below a limit, or a share with the lowest; ties go to earlier lines."""
 
     below: float | None = None
     share: float | None = None
@@ -94,7 +94,7 @@ class KeepRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
-    """The texts to score, and the form of the output."""
+    """The texts to score, the models to score them with, and the form of the output."""
 
     scorer: LineScorer
     texts: Sequence[InputText]
@@ -127,7 +127,7 @@ def score_texts(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> ScoreReport:
-    """Write the score of each line in texts, or only the lines to keep, in memory that does not grow with the texts."""
+    """Write the score of each line in texts, or only the lines to keep; memory does not grow with the texts."""
     engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
 
     def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:
@@ -158,7 +158,7 @@ def score_texts(
 def evaluate_texts(
     scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
 ) -> ScoreCounts:
-    """Return the totals over texts; if `stateful`, carry the state from sentence to sentence within each file."""
+    """Score texts and return the totals; if `stateful`, carry the state from sentence to sentence within each file."""
     counts = ScoreCounts()
     if stateful:
         with reporter.progress("evaluate", unit="lines") as progress:
@@ -231,7 +231,8 @@ def write_kept(
     """Write the kept lines in order, and return their number.
 
     If all texts are plain, compressed or not, and share an encoding other than UTF-16 or UTF-32, lines are written byte
-    for byte; else in UTF-8. Each line ends with LF, without byte order marks. `scratch` takes eight bytes a line.
+    for byte; else in UTF-8. Each line ends with LF, without byte order marks. `scratch` takes eight bytes per line, and
+    a share needs a second file of this size.
     """
     num_scored = _write_keys(lines, scratch)
     if not scratch.stat().st_size:

@@ -19,7 +19,7 @@ from elmo_zh.errors import ElmoZhError
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Occurrences of a usage, the nearest to its centre, whose substitutes are found; and how many of each.
+# Substitutes are found for this many occurrences nearest to a usage's centre, and this many for each of them.
 _NUM_OCCURRENCES, _NUM_EACH = 20, 20
 _COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
 
@@ -55,7 +55,7 @@ class Senses:
         labels: The usage of each occurrence, int64, shape (n,).
         cosines: Cosine of each occurrence with the centre of its usage, float64, shape (n,).
         is_repeated: Whether the line repeats an earlier one, so that the occurrence is not counted, bool, shape (n,).
-        clusters: The clusters of the other occurrences: places on the map, and the reason for their number.
+        clusters: The clusters of the occurrences not repeated: places on the map, and the reason for their number.
     """
 
     word: str
@@ -77,7 +77,7 @@ def find_senses(
     seed: int = 1,
     top: int = 10,
 ) -> Senses:
-    """Find the usages of a word and return them.
+    """Find the usages of a word by clustering its occurrences in an index.
 
         senses = find_senses(ContextIndex.load("news.index"), "苹果")
         for usage in senses.usages:
@@ -166,7 +166,7 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
 
 
 def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[str, list[int]]:
-    """Return, for each value of a column, the number of occurrences of each usage, without those in repeated lines."""
+    """Count the occurrences of each usage for each value of a column, without repeated lines."""
     distinct = ~senses.is_repeated
     lines = [index.occurrence(number).line for number in senses.occurrences[distinct].tolist()]
     counts = np.zeros((len(column.values), len(senses.usages)), np.int64)
@@ -176,7 +176,7 @@ def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[st
 
 
 def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield a row for each occurrence, in text order; `by` names another column; docs/contexts.md has the rest."""
+    """Yield a row for each occurrence, in text order, with the columns in docs/contexts.md and the column `by`."""
     others = {by: index.columns[by]} if by else {}
     columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
     for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
@@ -195,8 +195,8 @@ def usage_substitutes(
 ) -> list[list[str]]:
     """Return the most characteristic substitutes for each usage of a word.
 
-    A substitute scores by its share of the 20 occurrences nearest to a usage's centre, minus its largest share in
-    another usage. An occurrence has 20 substitutes; ties go to the better mean rank.
+    Substitutes are found for the 20 occurrences nearest to a usage's centre, 20 for each. A substitute scores by the
+    share of these occurrences that have it, minus its largest share in another usage; ties go to the better mean rank.
     """
     shares, ranks = [], []
     for usage in senses.usages:

@@ -1,4 +1,4 @@
-"""Usages of a word: clusters of its occurrences' vectors, and the words that tell these apart.
+"""Usages of a word: clusters of its occurrences' vectors, and the words that tell them apart.
 
 The vectors are scaled to length 1 and reduced to their eight principal components, because distances in hundreds of
 dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
@@ -6,9 +6,10 @@ dimensions hardly differ. k-means is run for two to six clusters, and the number
 k-means on 20 samples from a normal distribution with the same variances. With more than 60 vectors, a random sample is
 tested.
 
-If it is not more than two standard deviations above their mean, there is one cluster. If it is, and also above 0.5, "a
-reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the candidate is taken; otherwise two
-clusters, since the largest silhouette of blurred clouds is nearly always at five or six (benchmarks/usages.py).
+Unless the silhouette is more than two standard deviations above their mean, there is one cluster. If it is, and is also
+above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the candidate is taken.
+Otherwise there are two clusters, since blurred clouds nearly always have their largest silhouette at five or six
+(benchmarks/usages.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -27,18 +28,18 @@ Floats = NDArray[np.float64]
 
 NUM_COMPONENTS = 8
 MOST_CLUSTERS = 6
-# More clusters are tried only if each has so many vectors on average.
+# A number of clusters is tried only if the clusters would have this many vectors on average.
 LEAST_PER_CLUSTER = 5
-# k-means sees a random sample of so many vectors; the others join the nearest centre.
+# k-means sees a random sample of this many vectors; the others join the nearest centre.
 MOST_FITTED = 1000
-# The tests see at most so many: with very many vectors the slightest bend of a cloud would pass for two usages.
+# The tests see at most this many: with very many vectors, the slightest bend of a cloud would pass for two usages.
 MOST_TESTED = 60
 # Standard deviations above the mean silhouette of drawn normal distributions.
 LEAST_SCORE = 2.0
-# The silhouette from which on there may be more than two clusters.
+# Above this silhouette there may be more than two clusters.
 CLEAR_SILHOUETTE = 0.5
 _STARTS, _DRAWS = 10, 20
-# Tokens on either side of an occurrence whose context-free vectors count, and how much less each further one does.
+# The context-free vectors of this many tokens on either side count, with weights that fall off at this rate.
 _WINDOW, _FADING = 8, 0.15
 _NUM_NEAREST = 200
 
@@ -49,7 +50,7 @@ def usage_layer(index: ContextIndex) -> int:
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return the vectors for clustering a word's n occurrences, float64, shape (n, 6P), all zeros without layer 0."""
+    """Return vectors for clustering a word's n occurrences, float64, shape (n, 6P); the last third needs layer 0."""
     own, tokens = unit_rows(index.vectors_of(numbers, layer)), index.token_numbers()
     around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
@@ -62,7 +63,7 @@ def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -
 
 
 def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
-    """Return the direction of the nearby words' context-free vectors, shape (n, D); zero without nearby words."""
+    """Return the direction (D,) of nearby words' context-free vectors (n, D), weighted by distance; zero if none."""
     distances = np.abs(distances)
     weights = np.where(distances <= _WINDOW, 1 / (1 + _FADING * distances), 0.0)
     [direction] = unit_rows(weights[None] @ unit_rows(vectors))
@@ -160,7 +161,7 @@ def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
     from sklearn.decomposition import PCA
 
     most = min(NUM_COMPONENTS, len(fitted), vectors.shape[1])
-    with np.errstate(invalid="ignore"):  # equal vectors have no variance, of which shares are computed
+    with np.errstate(invalid="ignore"):  # PCA divides by the variance, which is zero if all vectors are equal
         return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
 
 
@@ -183,7 +184,7 @@ def telling_words(
     """Return the most characteristic words for each usage of the given words, reading the index once.
 
     The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
-    nearer to it than to other usages. Each scores its cosine plus the margin over the cosine with the next usage.
+    nearer to it than to other usages. A candidate scores its cosine plus the margin over its cosine with the next one.
     """
     if not words:
         return []
@@ -207,7 +208,7 @@ def _with_block(
 ) -> Floats:
     """Return the occurrences of other words nearest to a usage, nearest first, after one more block of the index.
 
-    Each has its number, its cosine, and its lead over other usages, shape (3, n). Ties go to the first.
+    Each column has the number, the cosine, and the lead over other usages, shape (3, n). Ties go to the first.
     """
     mine, others = cosines[:, usage], np.delete(cosines, usage, axis=1)
     leads = mine - others.max(axis=1) if others.shape[1] else np.zeros_like(mine)

@@ -1,7 +1,7 @@
-"""Compare a task network with word2vec, ELMo or both as inputs, on all labels and on fractions of them.
+"""Compare task networks that read word2vec, ELMo or both, trained on all labels and on fractions of them.
 
 Each finished training leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
-interrupted comparison repeats none of them. Baselines and linear models run first.
+interrupted comparison resumes without repeating one. Baselines and linear models run first.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ _INPUTS = {WORD2VEC: ("word2vec",), ELMO: ("elmo",), BOTH: ("word2vec", "elmo"),
 
 @dataclass(frozen=True, kw_only=True)
 class CompareJob:
-    """The comparison to run."""
+    """The options of a comparison: the task, the shares of the labels, the folds, and the other models' folders."""
 
     # Data, network and training. The comparison chooses the inputs; each of the `num_seeds` trainings of a setting
     # draws its own labels.
@@ -85,7 +85,7 @@ class CompareJob:
 def compare_task(
     job: CompareJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> Comparison:
-    """Train the same network on each input and share of the labels, and write the comparison to a folder."""
+    """Train each model on each share of the labels, test it, and write the comparison to a folder."""
     reporter = reporter or SilentReporter()
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
@@ -141,7 +141,7 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
 
 
 def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) -> ElmoEmbedder | None:
-    """Return the model that the compared one started from, if it can be found and reads text in the same way."""
+    """Return the model that the compared one was started from, or None if it is unknown or not installed."""
     bundle = embedder.bundle
     load = partial(ElmoEmbedder.load, device=embedder.device, precision=embedder.precision, unknown=embedder.unknown)
     start = bundle.info["origin"].get("started_from")
@@ -190,7 +190,7 @@ def _manifest(
 
 
 class _Vectors:
-    """A model with all texts as its tokens; vectors are computed when a row of the comparison needs them."""
+    """A model and all texts in its tokens; vectors are computed only when a row of the comparison needs them."""
 
     def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> None:
         self.embedder, self._folder, self._reporter = embedder, folder, reporter
@@ -198,7 +198,7 @@ class _Vectors:
 
     @cached_property
     def cache(self) -> VectorCache:
-        """Compute the vectors, unless the folder already has them."""
+        """The vectors of all sentences, computed unless the folder already has them."""
         sentences, started = sentences_of(chain(*self.texts.values())), time.perf_counter()
         cache = VectorCache.on_disk(self._folder / "vectors", self.embedder, sentences, self._reporter)
         if not self.seconds:
@@ -207,13 +207,13 @@ class _Vectors:
 
     @property
     def seconds(self) -> float:
-        """The seconds spent computing the vectors; 0 before that."""
+        """The seconds spent computing the vectors; 0 until they are computed."""
         return float((WorkFolder(self._folder).figures(_SECONDS) or {"seconds": 0})["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Study:
-    """The data, with vectors for each model that reads it, and the training runs for all settings."""
+    """The data and the vectors that the models read; runs one training for each setting."""
 
     job: CompareJob
     whole: Dataset
@@ -228,9 +228,9 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield model, share, seed and fold of each training, networks last; folds take turns with the seeds.
+        """Yield the model, share, seed and fold of each training, networks last; folds cycle through the seeds.
 
-        Classifiers are trained as networks on the largest share only, because the linear models learn more from little.
+        Networks for classes are trained on the largest share only, because linear models learn more from few labels.
         """
         settings, seeds, shares = self.job.fit.settings, self.job.fit.seeds(), self.job.shares
         has_classes = settings.kind == "classify" and not settings.regression
@@ -241,13 +241,13 @@ class _Study:
                 if len(self.folds) > 1:
                     yield from ((model, share, seeds[fold % len(seeds)], fold) for fold in range(len(self.folds)))
                     continue
-                # With all labels a model that is not drawn at random is the same for each seed.
+                # With all labels, a model without random initial weights is the same for each seed.
                 yield from (
                     (model, share, seed, 0) for seed in (seeds[:1] if model in simple and share == 1 else seeds)
                 )
 
     def runs(self, reporter: Reporter) -> list[Run]:
-        """Train and test all settings not done yet, reporting each row of the comparison once it is known."""
+        """Train and test every setting not done yet, reporting each row of the comparison once it is complete."""
         settings, found = list(self.settings()), []
         with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
             for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
@@ -261,7 +261,7 @@ class _Study:
         return found
 
     def run(self, model: str, share: float, seed: int, fold: int) -> Run:
-        """Train and test one setting, unless that is already done."""
+        """Train and test one setting, or return its record if that is already done."""
         name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
         work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}{f'-fold-{fold}' if fold else ''}"
         place = work.path / setting
@@ -312,7 +312,7 @@ class _Study:
 
     def _texts(self, dataset: Dataset, model: str) -> Texts:
         texts = self.vectors[model].texts
-        # Examples have no equality of their own, so each is one of its own.
+        # Examples are looked up by identity: two with the same content may be in different parts.
         texts_of = {
             id(example): own
             for part, examples in self.whole.parts().items()
@@ -329,11 +329,11 @@ class _Study:
         )
 
     def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
-        """Train a network; return its predictions for the test examples, and the training's attributes for `Run`."""
+        """Train a network; return its predictions for the test examples, and the attributes that it sets in `Run`."""
         inputs, vectors, settings = _INPUTS[model], self.vectors[model], self.job.fit.settings
         by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))
-        # A network without another input has no other place for ELMo.
+        # A network that reads only ELMo has to take it as its input.
         elmo_at = "input" if names == ("elmo",) and settings.elmo_at == "output" else settings.elmo_at
         job = replace(self.job.fit, settings=replace(settings, inputs=names, elmo_at=elmo_at))
         task = PreparedTask.of_texts(
@@ -354,7 +354,7 @@ class _Study:
         }
 
     def compared(self, runs: Sequence[Run], name: str) -> Comparison:
-        """Return all runs with the differences between them."""
+        """Gather the runs into a comparison, with the facts about model, data and settings."""
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
         return Comparison(

@@ -18,7 +18,7 @@ from elmo_zh.version import __version__
 
 MAJORITY = "majority"
 TFIDF, WORD2VEC, ELMO, BOTH = "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
-# Linear models of classes: on the mean of the vectors, and mixed with the one on characters.
+# Linear models for classes: on the pooled vectors of a text, and mixed with the one on characters.
 LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
 # No command trains characters alone, but mixtures read them too.
@@ -31,10 +31,10 @@ _OPTIONS_OF_FIT = {
     LINEAR_WORD2VEC: ("--head", "linear", "--inputs", "word2vec"),
     LINEAR_ELMO: ("--head", "linear", "--inputs", "elmo"),
 }
-# The model that the compared one was started from, in the place of ELMo.
+# Like BOTH, with the ELMo vectors of the model that the compared one was started from.
 ANCESTOR = "[word2vec; its ancestor]"
 DATA = "comparison.json"
-# Fewer test examples decide little.
+# Fewer test examples can only show large differences.
 FEW_EXAMPLES = 300
 
 
@@ -93,7 +93,7 @@ class Comparison:
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher `challenger` scores than each alternative, by rival and share of the labels."""
+        """How much higher its `challenger` scores than each rival, by rival and share of the labels."""
         others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}
@@ -123,7 +123,7 @@ class Comparison:
         return [run for run in self.runs if (run.model, run.share) == (model, share)]
 
     def verdict(self) -> str:
-        """Return a sentence on where ELMo beats TF-IDF, and another on the shares where a rival is stronger."""
+        """Return a verdict on whether ELMo helps, with its lead over TF-IDF and over any stronger rival."""
         best = {share: self._best_rival(share) for share in self.shares}
         found = {share: self.rivals[rival][share] for share, rival in best.items()}
         wins = [share for share in self.shares if found[share].low > 0]
@@ -166,13 +166,13 @@ class Comparison:
         return f"The score of {challenger} is {'; '.join(outcomes)}."
 
     def recommended(self) -> str:
-        """Return the cheapest model not significantly worse than the best, on the largest share of the labels."""
+        """Return the cheapest model that is not significantly worse than the best on the largest share of labels."""
         share = self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
         return next(model for model in self.models if not self._difference(best, model, share).low > 0)
 
     def options_of_fit(self) -> tuple[str, ...]:
-        """Return the options with which `task fit` trains the recommended classifier, or a mixture that holds it."""
+        """Return the `task fit` options that train the recommended classifier, or a mixture that contains it."""
         return _OPTIONS_OF_FIT.get(self.recommended(), ()) if TFIDF_ELMO in self.models else ()
 
     def seconds(self, model: str) -> float:
@@ -182,7 +182,7 @@ class Comparison:
         return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
 
     def recommendation(self) -> str:
-        """Return a sentence that recommends a model and gives its training time and the best model's."""
+        """Return a sentence that recommends a model, with its score and training time and the best model's."""
         chosen, share = self.recommended(), self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
 
@@ -252,7 +252,7 @@ class Comparison:
         return [*found, *self.hints(), self.verdict(), self.recommendation()]
 
     def trainings(self) -> Iterator[str]:
-        """Yield a Markdown table of all trainings, and the time spent on vectors."""
+        """Yield a Markdown table with one row per training, and the time spent on vectors."""
         head = ["training", "examples", "seed", "fold", self.metric, "minutes"]
         yield table(
             head,
@@ -304,7 +304,7 @@ class Comparison:
         }
 
     def write(self, output: Path, reporter: Reporter) -> None:
-        """Write the report to its folder."""
+        """Write the report to a new folder: Markdown, JSON and, with matplotlib, the learning curves."""
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             (unfinished / "comparison.md").write_text(

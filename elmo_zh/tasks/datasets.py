@@ -26,7 +26,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _SHOWN_FILES = 5
 _SHOWN_CLASSES = 10
 _LEAST_EXAMPLES = 20
-# Fraction of texts without a Han character in data of another language, or of numbers.
+# If more of the texts have no Han character, they are in another language or are numbers.
 _WITHOUT_CHINESE = 0.95
 _SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
 
@@ -45,7 +45,7 @@ class Dataset:
     is_split: bool = False  # whether the examples came undivided in one file, and were split here
 
     def parts(self) -> dict[str, Sequence[Example]]:
-        """Return the examples by name of the part."""
+        """Return the examples by part: train, dev and test."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     def labels(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Dataset:
 
 
 def output_labels(dataset: Dataset) -> tuple[str, ...]:
-    """Return the labels in the training examples; for spans, every form of tag for each type."""
+    """Return the labels that a network can predict: the training labels or, for spans, each type's BIOES tags."""
     labels = dataset.labels()
     if not dataset.scheme:
         return labels
@@ -92,7 +92,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with the part, or otherwise contains it as a word."""
+    """Return the file whose name begins with a word for the part or, failing that, contains one."""
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     found = [path for path in files if _part_named(words[path][:1]) == part]
     found = found or [path for path in files if _part_named(words[path]) == part]
@@ -139,7 +139,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
 
 
 def _read_parts(files: DataFiles, reading: Reading, reporter: Reporter) -> dict[str, Labelled]:
-    """Read each file; skip test examples found in a folder if they have no labels."""
+    """Read each file, except a test file that was found in a folder and has no labels."""
     read: dict[str, Labelled] = {}
     for part, path in files.paths().items():
         try:
@@ -165,7 +165,7 @@ def _require_alike(read: dict[str, Labelled]) -> None:
 
 
 def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> dict[str, list[Example]]:
-    """Split the data as its files, or a column of the only file, say; then split off any missing parts."""
+    """Divide the examples by file, or by a column of the only file; then split off any missing parts."""
     if "dev" in parts:
         return parts
     if "test" in parts:
@@ -216,7 +216,7 @@ def choose_examples(examples: Sequence[Example], limit: int, seed: int) -> list[
 
 
 def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDArray[np.int64]:
-    """Return each example's fold, int64, shape (N,); folds have equal size, and copies of a text share one."""
+    """Return each example's fold, int64, shape (N,), with equal numbers of distinct texts; copies share a fold."""
     places = [_place(example, seed, "inner fold") for example in examples]
     ranks = {place: rank for rank, place in enumerate(sorted(set(places)))}
     return np.array([num_folds * ranks[place] // len(ranks) for place in places], np.int64)
@@ -262,7 +262,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
 
 
 def has_ids_as_labels(examples: Sequence[Example]) -> bool:
-    """Return whether most labels occur with only one text, as ids do."""
+    """Return whether most examples have a label that no other example has, as ids do."""
     counts = Counter(example.labels[0] for example in examples if example.units is None)
     return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
 

@@ -51,7 +51,7 @@ class TextReader:
         self._forms = TokenForms(embedder.bundle)
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
-        """Read a raw text, splitting it into units unless these are given."""
+        """Split a raw text into sentences, tokens and units, or keep the units that are given."""
         found = align_sentences(text, self._embedder.prepare, split=self._splits, longest=LONGEST_SENTENCE)
         lines = [line for line in found if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
@@ -75,14 +75,14 @@ class TextReader:
 
 
 def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
-    """Yield the sentences, as tokens, in the texts of all examples; a pair has two texts."""
+    """Yield every sentence in the texts of all examples, as a tuple of tokens; a pair has two texts."""
     return (sentence for each in texts for text in each for sentence in text.sentences)
 
 
 def find_owners(
     units: NDArray[np.int32], tokens: NDArray[np.int32], num_characters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each of n units, the token with its first character, or -1, and its position in that token."""
+    """Find each unit's token, by its first character, or -1, and its place in that token; both int64, shape (n,)."""
     token_of = np.full(num_characters, -1)
     lengths = tokens[:, 1] - tokens[:, 0]
     inside = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)
@@ -100,7 +100,7 @@ Texts = Mapping[str, Sequence[Sequence[UnitText]]]
 
 
 def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
-    """Return the texts of each example, with units and tokens, by name of the part."""
+    """Segment the texts of all examples, and return them by part; report sentences that are cut."""
     reader = TextReader(embedder, by_words=True)
     parts = dataset.parts()
     with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
@@ -166,7 +166,7 @@ class TextEncoder:
     characters: KnownCharacters | None  # the characters with their own vectors; None without this input
 
     def encode(self, text: UnitText) -> EncodedText:
-        """Return a text as numbers."""
+        """Look up the numbers that a network reads for each unit of a text."""
         nothing = np.zeros(len(text.owners), np.int64)
         elmo_rows = word2vec_rows = nothing
         characters = np.zeros((len(text.owners), 1), np.int64)
@@ -179,7 +179,7 @@ class TextEncoder:
         return EncodedText(elmo_rows, word2vec_rows, characters, text.places)
 
     def batch(self, texts: Sequence[EncodedText]) -> Batch:
-        """Return texts as a padded batch."""
+        """Pad texts to one batch, and look up their vectors."""
         shape = (len(texts), max(1, *map(len, texts)))
         mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
         elmo = word2vec = torch.zeros(0)

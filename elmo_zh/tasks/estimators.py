@@ -67,7 +67,7 @@ class _TaskEstimator(StringEstimator):
             model: Folder of the bundle, or name of an installed model.
             inputs: Inputs of the network: some of word2vec, elmo and characters; empty for the default of `task fit`.
             head: Network of a classifier: bilstm, or linear on the mean of the vectors.
-            encoder: LSTMs that read the inputs: single, a BiLSTM, or merged, two with a residual connection.
+            encoder: LSTMs that read the inputs: single (one BiLSTM) or merged (two with a residual connection).
             metric: Score that decides when a classifier stops: accuracy or macro_f1.
             hidden_dim: Size of each direction of the LSTMs.
             epochs: Maximum number of epochs.
@@ -154,7 +154,7 @@ class _TaskEstimator(StringEstimator):
 
         Args:
             path: The folder to write; it appears when it is complete.
-            force: Replace a trained task.
+            force: Replace an existing trained task.
 
         Raises:
             NotFittedError: If the estimator is not fitted.

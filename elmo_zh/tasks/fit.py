@@ -31,14 +31,14 @@ from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_train
 from elmo_zh.tasks.train_head import TrainedHead
 from elmo_zh.version import __version__
 
-# The refusal of `WorkFolder.open`, and what it would discard.
+# Why `WorkFolder.open` refuses to start over, and the pattern of the work that it would discard.
 OTHER_TRAINING = "an unfinished training with other data, another model or other settings"
 TRAININGS = "seed-*"
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """The result of a training: its folder, the content of task.json, the main score, and reasons to doubt it."""
+    """The result of a training: its folder, the content of task.json, the main score's name, and reasons for doubt."""
 
     output: Path
     description: TaskDescription
@@ -49,7 +49,7 @@ class FitReport:
 def fit_task(
     job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> FitReport:
-    """Train a task and write its folder; an interrupted call can be resumed."""
+    """Train a task and write its folder; the same call resumes an interrupted training."""
     reporter = reporter or SilentReporter()
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)
@@ -71,7 +71,7 @@ def fit_task(
 def with_inputs(
     settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter, *, fine_tunes: bool = False
 ) -> HeadSettings:
-    """Return the settings with the inputs that data and model allow, and with a mixture only where one can be made."""
+    """Fill in the inputs that data and model allow, and replace a mixture by a network where none can be made."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:
@@ -85,14 +85,14 @@ def with_inputs(
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
-    # Only classes are mixed, and no network whose biLM is trained with it.
+    # Mixtures are only for classes, and not for a network whose biLM is trained with it.
     is_alone = settings.kind == "tag" or settings.regression or fine_tunes
     head = "bilstm" if settings.head == "mixture" and is_alone else settings.head
     return replace(settings, inputs=inputs, head=head)
 
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
-    """Raise OptionError if the network cannot use ELMo where the settings put it."""
+    """Raise OptionError if the settings of the network contradict each other or its inputs."""
     if settings.head == "linear" and settings.encoder != "single":
         raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
     if settings.head == "linear" and settings.elmo_at != "input":
@@ -117,7 +117,7 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
 
 
 def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
-    """Write the best trained network to its folder."""
+    """Score the networks of all seeds, and write the best one, mixed with linear models if requested."""
     best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
     by_seed: dict[str, Any] = {}
     for number, (seed, each) in enumerate(zip(task.job.seeds(), trained, strict=True)):
@@ -151,7 +151,7 @@ def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead]) -> 
 
 
 def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield reasons not to use a network: labels that are ids, or scores reached without any network."""
+    """Yield reasons to doubt a network: labels that look like ids, or a score that needs no network."""
     settings, part = task.job.settings, task.scored_parts()[-1]
     examples, value = task.dataset.parts()[part], float(scores[part][task.metric])
     tested = counted(len(examples), f"{part} example")

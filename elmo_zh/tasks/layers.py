@@ -20,7 +20,7 @@ from elmo_zh.model.scalar_mix import ScalarMix
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The sizes of a network; characters include two for padding and unknown ones, and regression has one output."""
+    """The sizes of a network; `num_characters` counts padding and unknown, and regression has one output."""
 
     num_layers: int
     elmo_dim: int
@@ -29,12 +29,12 @@ class Sizes:
     num_outputs: int
 
 
-# Numbers of characters.
+# Character numbers.
 PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
 # Place of a unit in its token; the first is for a unit without a token, such as a space.
 NO_TOKEN, ALONE, FIRST, INSIDE, LAST = PLACES = range(5)
 _FORBIDDEN = -1e4
-# Instead of a sum of probabilities that is 0 in float64, so that it has a logarithm.
+# Replaces a sum of probabilities that underflows to 0 in float64, so that its logarithm is finite.
 _SMALLEST = 1e-300
 
 
@@ -57,12 +57,12 @@ class Dropout(nn.Module):
         self.fraction = fraction
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the values, in training with a fraction of them set to zero."""
+        """Return the values; in training, set a random fraction to zero and scale up the rest."""
         return drop(values, self.fraction) if self.training else values
 
 
 class CharacterEmbedding(nn.Module):
-    """The mean of the learned vectors of a unit's characters, and a vector for its position in its word."""
+    """Embeds a unit as the mean of its characters' learned vectors, joined with a vector for its place in its token."""
 
     def __init__(self, num_characters: int, dimension: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class CharacterEmbedding(nn.Module):
         self.dimension = dimension + dimension // 5
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return float32, shape (B, T, dimension)."""
+        """Return a vector for each unit, float32, shape (B, T, dimension)."""
         num_characters = (batch.characters != PADDING).sum(dim=2, keepdim=True).clamp(min=1)
         mean = self.characters(batch.characters).sum(dim=2) / num_characters
         return torch.cat([mean, self.places(batch.places)], dim=2)
@@ -97,7 +97,7 @@ class InputLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return float32, shape (B, T, dimension)."""
+        """Return the joined inputs of each unit, float32, shape (B, T, dimension)."""
         parts = [batch.word2vec] if self.has_word2vec else []
         if self.embedding is not None:
             parts.append(self.embedding(batch))
@@ -117,7 +117,7 @@ class OutputElmo(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
-        """Return float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
+        """Return the extended output, float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
         if self.mix is None:
             return hidden
         return torch.cat([hidden, self.dropout(self.mix(batch.elmo))], dim=2)
@@ -130,7 +130,7 @@ def _has_elmo(settings: HeadSettings, place: str) -> bool:
 class BiLSTM(nn.Module):
     """A bidirectional LSTM over texts of any length: a biLM layer without projection and clipping.
 
-    Padding has no influence and stays zero. Products have `training_precision` in training, and float32 in predictions.
+    Padding has no influence and stays zero. Matrix products use `training_precision` in training, else float32.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
@@ -153,7 +153,7 @@ class BiLSTM(nn.Module):
 class MergedBiLSTM(nn.Module):
     """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
 
-    A linear map brings the inputs to the length of the outputs, with both directions in one vector.
+    A linear map first brings the inputs to the length of the outputs.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int, dropout: float) -> None:
@@ -172,7 +172,7 @@ class MergedBiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set a network's LSTMs to the fastest or a given training precision; return its name, "" without LSTMs."""
+    """Set the training precision of a network's LSTMs, the fastest unless given; return its name, "" without LSTMs."""
     name = known
     for module in network.modules():
         if isinstance(module, BiLSTM):
@@ -185,7 +185,7 @@ def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") 
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
-    """Return the network that reads the inputs, as selected in the settings."""
+    """Build the LSTMs that read the inputs: one BiLSTM, or a merged pair if the settings say so."""
     if settings.encoder == "merged":
         return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
     return BiLSTM(input_dim, settings.hidden_dim)
@@ -226,7 +226,7 @@ class CRF(nn.Module):
         return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
 
     def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """Return the cost in nats, (B,), of tags, int64, (B, T), given emissions (B, T, K) and the mask."""
+        """Return the cost in nats, (B,), of tags, int64, (B, T), given emissions (B, T, K) and the mask (B, T)."""
         cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
         return cost * mask[:, 0]
 
@@ -288,7 +288,7 @@ class CRF(nn.Module):
         endings = torch.cat(list(_log_sums(ends, transitions.T, emissions.flip(0)[None], mask))).flip(0)
         units = torch.arange(len(tags))
         own = emissions[units, chosen]
-        # Score of the chosen tags up to each unit, without that of the first.
+        # Score of the chosen tags up to each unit, without the first unit's emission.
         path = torch.cat([own.new_zeros(1), (transitions[chosen[:-1], chosen[1:]] + own[1:]).cumsum(0)])
         first, last = torch.tensor([(start, end - 1) for start, end, _ in spans]).T
         within = path[last] - path[first] - own[last]  # the last tag is in the endings too
@@ -304,7 +304,7 @@ def _log_sums(starts: Tensor, transitions: Tensor, emissions: Tensor, mask: Tens
     (K,), transitions (K, K), emissions (B, T, K); padding repeats the sums of the last unit.
     """
     factors = transitions.exp()
-    # Not by their index: the gradient of each would then be as long as the text.
+    # Indexing would give each unit a gradient as long as the text.
     first, *others = emissions.unbind(1)
     sums = starts + first
     yield sums

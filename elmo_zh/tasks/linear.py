@@ -25,12 +25,12 @@ from elmo_zh.tasks.vector_cache import VectorCache
 
 # The inverse strength of the penalty.
 _STRENGTHS = (1.0, 10.0, 100.0)
-# What a linear model reads: runs of characters, or the pooled vectors of the tokens.
+# Kinds of features: character n-grams, or the pooled vectors of the tokens.
 CHARACTERS, WORD2VEC, ELMO = "characters", "word2vec", "elmo"
 LONGEST_GRAM = 3
 # Mean, standard deviation, maximum and minimum.
 POOLINGS = 4
-# Only so many weights are learned; more, of many runs of characters and many classes, would need gigabytes.
+# Limits the number of weights: many n-grams times many classes would need gigabytes.
 _MOST_WEIGHTS = 5_000_000
 _MOST_STEPS = 100
 _SMALLEST = 1e-6
@@ -50,7 +50,7 @@ def known_grams(texts: Iterable[str]) -> dict[str, int]:
 
 
 def gram_features(texts: Sequence[str], numbers: Mapping[str, int]) -> Features:
-    """Return one plus the log of each text's count of each numbered n-gram, as a sparse matrix."""
+    """Return 1 + log(count) for each numbered n-gram in each text, as a sparse float32 matrix, shape (N, D)."""
     rows = []
     for text in texts:
         counts = Counter(gram for gram in _grams(text.lower()) if gram in numbers)
@@ -84,16 +84,17 @@ class LinearModel:
     bias: Features
 
     def log_probabilities(self, features: Features) -> Floats:
-        """Return log probabilities of the classes, float64, shape (N, K)."""
+        """Return the log-probability of each class for each text, float64, shape (N, K)."""
         scaled = _scaled(features[:, self.columns], self.shift, self.scale)
         found: Floats = log_softmax((scaled @ self.weights + self.bias).astype(np.float64), axis=1)
         return found
 
 
 def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], Features, Features]:
-    """Return which features to use, with their shift and scale.
+    """Return the columns of the features to use, with their shift and scale.
 
-    Sparse features must occur in two texts, and are scaled by inverse document frequency; others are standardised.
+    Sparse features, the most frequent that occur in two texts, are scaled by inverse document frequency; others are
+    standardised.
     """
     if not issparse(features):
         scale = 1 / np.maximum(features.std(axis=0), _SMALLEST)
@@ -137,14 +138,14 @@ def fit_linear(
     fold_of: NDArray[np.int64],
     strengths: Sequence[float] = _STRENGTHS,
 ) -> FittedLinear:
-    """Fit a model on all texts and one per fold on the other folds, with the best penalty for the first fold.
+    """Fit a model on all texts, and one per fold on the other folds, with the penalty that suits the first fold best.
 
     Args:
         features: Shape (N, D).
         classes: Shape (N,).
         num_classes: K.
         fold_of: Number of the fold of each text, shape (N,).
-        strengths: Inverse strengths of the penalty to choose from, rising.
+        strengths: Inverse strengths of the penalty to choose from, in ascending order.
     """
     started = time.perf_counter()
     held_out = np.full((len(classes), num_classes), -np.log(num_classes))
@@ -195,8 +196,7 @@ def _fit_path(
 def _product(matrix: Features, right: Tensor) -> Tensor:
     """Return the product of features and float64 numbers, computed in float32 without NumPy's threads.
 
-    The threads of NumPy's BLAS wait for each other in every short product, which takes twenty times as long on a busy
-    machine.
+    NumPy's BLAS threads wait for each other in every short product, which takes twenty times as long on a busy machine.
     """
     if issparse(matrix):
         return torch.from_numpy(matrix @ right.float().numpy()).double()
@@ -214,7 +214,7 @@ def example_features(
 
     Args:
         name: Kind of features.
-        examples: One text each; or two, whose features are then compared, which takes twice the columns.
+        examples: The text of each example, or the two texts of a pair, which are compared in twice the columns.
         numbers: The character n-grams to read, with their numbers.
         cache: The ELMo vectors of the texts; None for other features.
         word2vec: The word2vec vectors of their tokens; None for other features.
@@ -240,14 +240,14 @@ def _text_features(
 
 
 def _compared(first: Features, second: Features) -> Features:
-    """Return the absolute differences followed by what both have in common, in the same form."""
+    """Return the absolute differences of two texts' features, followed by their minima (sparse) or products."""
     if issparse(first):
         return hstack([abs(first - second), first.minimum(second)], format="csr")
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def _pooled(vectors: NDArray[Any]) -> Features:
-    """Return `POOLINGS` numbers for each number of a text's vectors, as one row; zeros for a text without tokens."""
+    """Pool the vectors of a text's tokens into one row, `POOLINGS` times as long; zeros for a text without tokens."""
     found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
     pooled = (found.mean(axis=0), found.std(axis=0), found.max(axis=0), found.min(axis=0))
     return np.concatenate([each.ravel() for each in pooled])

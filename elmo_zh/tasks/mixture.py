@@ -42,21 +42,21 @@ from elmo_zh.tasks.linear import (
 from elmo_zh.tasks.predictions import Prediction, class_predictions
 from elmo_zh.tasks.vector_cache import VectorCache
 
-# The member that is no linear model.
+# The only member that is not a linear model.
 NETWORK = "bilstm"
 MEMBERS = (CHARACTERS, ELMO, WORD2VEC, NETWORK)
-# A member has to add so many standard errors, as outside a 95% interval.
+# A member's gain must exceed this many standard errors, so that its 95% interval excludes zero.
 _STANDARD_ERRORS = 1.96
 _SMALLEST = 1e-12
 _ARRAYS = ("shift", "scale", "weights", "bias")
-# Folds in which linear models are judged.
+# Number of folds in which linear models are judged.
 _NUM_FOLDS = 5
 # Weights are tenths.
 _STEPS = 10
 
 
 def mix(logs: Sequence[Floats], weights: Sequence[float]) -> Floats:
-    """Return the log probabilities of a mixture of classifiers, float64, shape (N, K)."""
+    """Return the log-probabilities of a mixture of classifiers, float64, shape (N, K)."""
     found: Floats = log_softmax(sum(weight * each for weight, each in zip(weights, logs, strict=True)), axis=1)
     return found
 
@@ -93,7 +93,7 @@ class LinearModels:
         seed: int,
     ) -> None:
         """Take all examples and their texts; `seed` determines the folds."""
-        # Examples have no equality of their own, so each is one of its own.
+        # Examples are looked up by identity: two with the same content may be in different parts.
         examples = chain.from_iterable(dataset.parts().values())
         self._rows = {id(example): row for row, example in enumerate(examples)}
         self._texts = list(chain.from_iterable(texts.values()))
@@ -123,7 +123,7 @@ class LinearModels:
         return class_predictions(mix(found, weights), labels), sum(each.seconds for each in fitted)
 
     def fit(self, name: str, train: Sequence[Example], classes: NDArray[np.int64]) -> FittedLinear:
-        """Return a model for some of the examples, fitting it unless that is done already."""
+        """Return a linear model for these training examples, fitting it on the first call."""
         key = (name, *(self._rows[id(example)] for example in train))
         if key not in self._fitted:
             folds = fold_numbers(train, _NUM_FOLDS, self._seed)
@@ -131,7 +131,7 @@ class LinearModels:
         return self._fitted[key]
 
     def features(self, name: str, examples: Sequence[Example]) -> Features:
-        """Return the features of some of the examples."""
+        """Return one kind of features for some of the examples, float32, shape (N, D)."""
         if name not in self._features:
             cache = self._cache() if name == ELMO else None
             grams = self.grams if name == CHARACTERS else {}
@@ -140,7 +140,7 @@ class LinearModels:
 
 
 def class_numbers(examples: Sequence[Example], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return each example's class number, int64, shape (N,)."""
+    """Return each example's class as a position in the labels, int64, shape (N,)."""
     numbers = {label: number for number, label in enumerate(labels)}
     return np.array([numbers[example.labels[0]] for example in examples], np.int64)
 
@@ -155,7 +155,7 @@ class LinearMember:
 
     @classmethod
     def of(cls, name: str, model: LinearModel, grams: Sequence[str], num_texts: int) -> "LinearMember":
-        """Return a model reduced to the n-grams it reads; `grams` has the n-grams of all `CHARACTERS` columns.
+        """Build a member that keeps only the n-grams that its model reads; `grams` lists all that there are.
 
         A pair has two columns for each n-gram, and both are kept if the model reads one of them.
         """
@@ -181,12 +181,12 @@ class LinearMember:
     def log_probabilities(
         self, examples: Sequence[Sequence[UnitText]], cache: VectorCache | None, word2vec: Word2Vec | None
     ) -> Floats:
-        """Return log probabilities of the classes, float64, shape (N, K)."""
+        """Return the log-probability of each class for each example, float64, shape (N, K)."""
         return self.model.log_probabilities(example_features(self.name, examples, self._numbers, cache, word2vec))
 
 
 def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
-    """Return the logarithms of a network's probabilities, float64, shape (N, K)."""
+    """Return the logarithms of a network's class probabilities, float64, shape (N, K)."""
     found: Floats = np.log(np.maximum(np.array(probabilities), _SMALLEST))
     return found
 
@@ -208,7 +208,7 @@ def choose_members(
     classes: NDArray[np.int64],
     score: Callable[[NDArray[np.int64], Floats], float],
 ) -> tuple[dict[str, float], list[Judged]]:
-    """Try classifiers one by one; keep those that make the true classes significantly more probable at no lower score.
+    """Try classifiers one by one; keep each that makes true classes significantly more probable at no lower score.
 
     Args:
         offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts, and
@@ -217,7 +217,7 @@ def choose_members(
         score: Rates log-probabilities against classes; higher is better.
 
     Returns:
-        The weights of the members kept, which sum to 1, and the figures of all in order.
+        The weights of the members kept, which sum to 1, and the figures of all classifiers in the order tried.
     """
     weights: dict[str, float] = {}
     judged: list[Judged] = []
@@ -244,14 +244,14 @@ def choose_members(
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Members chosen on held-out labels.
+    """The classifiers chosen on held-out labels, with their weights and predictions.
 
     Attributes:
         weights: The weight of each member kept.
         linear: The linear models among them.
         judged: The score and contribution of each member.
-        logs: Log-probabilities of the development and test examples, by part; for the development examples, linear
-            models were not fitted on them.
+        logs: The mixture's log-probabilities for the development and test examples, by part; the linear models behind
+            the former were not fitted on them.
     """
 
     weights: dict[str, float]
@@ -317,7 +317,7 @@ def fit_mixture(
 
 
 def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
-    """Write linear models to a safetensors file."""
+    """Write linear models, and the n-grams that they read, to a safetensors file."""
     tensors = {}
     for name, member in members.items():
         arrays = {each: getattr(member.model, each) for each in _ARRAYS}

@@ -38,7 +38,7 @@ class PredictedSpan:
 
     Attributes:
         start: Its first character in the text as given.
-        end: The character after its last one.
+        end: One past its last character.
         label: Its type.
         text: The characters.
         probability: Probability that it is a span of this type; None unless requested.
@@ -78,13 +78,13 @@ Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
 def class_prediction(labels: Sequence[str], probabilities: Sequence[float]) -> ClassPrediction:
-    """Return the prediction for the probabilities of the classes, in the order of the labels."""
+    """Turn the class probabilities of a text, in the order of the labels, into a prediction."""
     found = dict(zip(labels, probabilities, strict=True))
     return ClassPrediction(max(found, key=lambda label: found[label]), found)
 
 
 def class_predictions(logs: NDArray[np.float64], labels: Sequence[str]) -> list[Prediction]:
-    """Return the predictions for log-probabilities of the classes, shape (N, K)."""
+    """Turn log-probabilities of the classes, shape (N, K), into predictions."""
     return [class_prediction(labels, row) for row in np.exp(logs).tolist()]
 
 
@@ -104,7 +104,7 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
 def predict_majority(
     train: Sequence[Example], test: Sequence[Example], settings: HeadSettings, scheme: str
 ) -> list[Prediction]:
-    """Predict the most frequent training label for all; for numbers their mean, for spans no spans."""
+    """Predict the most frequent training label for every text; for numbers their mean, for spans no span at all."""
     if settings.regression:
         mean = float(np.mean([float(example.labels[0]) for example in train]))
         return [NumberPrediction(mean) for _ in test]
@@ -119,14 +119,14 @@ def predict_majority(
 
 
 def columns_of(form: PredictionForm, *, of_tags: bool, of_numbers: bool, num_texts: int) -> list[str]:
-    """Return the columns of a table of predictions."""
+    """Return the column names of a table of predictions, which depend on the kind of task."""
     if of_tags:
         return ["line", "start", "end", "label", *(["probability"] if form.probabilities else []), "text"]
     return [*(["value"] if of_numbers else ["label", "probability"]), *_named([""] * num_texts)]
 
 
 def rows_of(kind: str, number: int, texts: Sequence[str], prediction: Prediction) -> Iterator[dict[str, Any]]:
-    """Yield one prediction as a JSON object, or as a row per text, span or unit; texts are counted from 0."""
+    """Yield one prediction as a JSON object, or as one row per text, span or unit; `number` counts texts from 0."""
     if kind == "jsonl":
         yield {**_named(texts), **_values(prediction)}
     elif isinstance(prediction, TagPrediction):
@@ -179,7 +179,7 @@ def _spans(number: int, prediction: TagPrediction) -> Iterator[dict[str, Any]]:
 
 
 def conll_of(prediction: TagPrediction, scheme: str | None) -> str:
-    """Return the lines of a text in CoNLL, with spans marked in a scheme, by default the one of the training data."""
+    """Return a tagged text in CoNLL, with spans marked in the given scheme or else as in the training data."""
     tags = prediction.tags
     if scheme and prediction.marks_spans:
         tags = tags_of(spans_of(tags)[0], len(tags), scheme)

@@ -31,7 +31,7 @@ from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedTask:
-    """The data as numbers, with everything needed to train, score and write."""
+    """A dataset as numbers, with everything needed to train, score and describe networks."""
 
     job: FitJob
     dataset: Dataset
@@ -77,7 +77,7 @@ class PreparedTask:
         word2vec: Word2Vec | None,
         reporter: Reporter,
     ) -> "PreparedTask":
-        """Prepare texts that are already read, with the vectors to use as inputs, for training."""
+        """Number texts that are already segmented, and their labels, given the vectors to use as inputs."""
         settings = job.settings
         word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
         characters = None
@@ -108,17 +108,17 @@ class PreparedTask:
         )  # fmt: skip
 
     def head(self, seed: int) -> TaskHead:
-        """Return a network whose initial weights are drawn with a seed."""
+        """Build a network whose initial weights are drawn with a seed."""
         torch.manual_seed(seed)
         return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
 
     @property
     def metric(self) -> str:
-        """Name of the main score."""
+        """The name of the score that decides when to stop."""
         return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
 
     def train(self, seed: int, folder: Path) -> TrainedHead:
-        """Train a network with one seed."""
+        """Train a network with one seed, or resume its interrupted training in a folder."""
         if isinstance(self.encoder.cache, LiveVectors):
             self.encoder.cache.reset()
         trained = train_head(
@@ -152,7 +152,7 @@ class PreparedTask:
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
     def mix(self, head: TaskHead) -> Mixture:
-        """Return a mixture of linear models and a trained network, chosen on held-out labels."""
+        """Mix a trained network with linear models, with members and weights chosen on held-out labels."""
         parts = self.scored_parts()
         network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
         cache, word2vec = self.encoder.cache, self.encoder.word2vec
@@ -203,10 +203,10 @@ class PreparedTask:
         )
 
     def scored_parts(self) -> list[str]:
-        """Return the names of the parts to score, the one for the final score last."""
+        """Return the parts to score; the last one gives the final score."""
         return ["dev", "test"] if self.dataset.test else ["dev"]
 
     def scores(self, predictions: Sequence[Prediction], part: str) -> dict[str, Any]:
-        """Return the scores of predictions for one part of the data."""
+        """Score predictions for one part of the data against its labels."""
         examples = self.dataset.parts()[part]
         return score_predictions(examples, predictions, marks_spans=bool(self.dataset.scheme))

@@ -1,4 +1,4 @@
-"""Probe each layer of a model separately for parts of speech with a linear probe."""
+"""Measure how well a linear classifier predicts tags, such as parts of speech, from each layer of a model."""
 
 import copy
 import hashlib
@@ -45,13 +45,13 @@ class Probed:
 
     name: str
     layer: int | None
-    rows: Rows  # numbers of right answers and of all answers for each sentence or occurrence, float64, shape (N, 2)
+    rows: Rows  # counts of correct answers and of all answers per sentence or occurrence, float64, shape (N, 2)
     # Accuracy on the development examples, by which the layer is chosen; None if there are none
     dev_score: float | None = None
 
     @property
     def score(self) -> float:
-        """The accuracy of the layer."""
+        """The accuracy over all sentences or occurrences."""
         return score_rows(self.rows, metric="accuracy")
 
 
@@ -71,7 +71,7 @@ class ProbeReport:
         return max(layers, key=lambda each: each.score if each.dev_score is None else each.dev_score)
 
     def difference(self, probed: Probed) -> Difference:
-        """Return by how much a layer is more accurate than the baseline."""
+        """Return how much more accurate a layer is than the baseline, with a 95% interval."""
         return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
 
     def lines(self) -> list[str]:
@@ -83,7 +83,7 @@ class ProbeReport:
         return [*table(head, rows).split("\n"), "", f"The best layer is {self.best.layer}: --layers {self.best.layer}"]
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures."""
+        """Return the figures of all rows, and the facts about model and data."""
         rows = [
             {
                 "name": each.name,
@@ -97,7 +97,7 @@ class ProbeReport:
         return {"elmo_zh": __version__, "what": self.what, "best_layer": self.best.layer, "rows": rows, **self.facts}
 
     def write(self, output: Path) -> None:
-        """Write the report to its folder."""
+        """Write the report to a new folder, as Markdown and as JSON."""
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             lines = [f"# {output.name}", "", *self.lines(), ""]
@@ -117,7 +117,7 @@ class LabelledVectors:
 def fit_linear_probe(
     train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the test vectors' predicted classes, int64, shape (N,), and the accuracy on the development vectors."""
+    """Train a probe; return its predictions for the test vectors, int64, shape (N,), and its development accuracy."""
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
     # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum
@@ -143,7 +143,7 @@ def _train_epoch(
 ) -> None:
     probe.train()
     count = len(train.classes)
-    # Batches of nearly equal size, so that none is of one vector, which cannot be standardised.
+    # Batches of nearly equal size, so that none holds a single vector, which cannot be standardised.
     for rows in np.array_split(generator.permutation(count), -(-count // _BATCH)):
         optimizer.zero_grad()
         loss = functional.cross_entropy(probe(_floats(train.vectors[rows])), torch.from_numpy(train.classes[rows]))
@@ -202,7 +202,7 @@ def probe_tags(
 
 @contextmanager
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
-    """Reserve the output of a probe, and yield a work folder that is deleted at the end."""
+    """Reserve the output of a probe, and yield a work folder that is removed when the probe is done."""
     work = WorkFolder.of(output)
     with claimed_output(output, inputs, is_probe, force=force):
         yield work
@@ -232,7 +232,7 @@ def word2vec_beside(
 
 
 def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the facts about model and data that a probe reports."""
+    """Return the path and digest of the model and the size of each part, for the report of a probe."""
     bundle = embedder.bundle
     return {
         "model": {"path": str(bundle.path), "digest": bundle.digest},
@@ -293,7 +293,7 @@ class _TagProbe:
             yield from (text.text[start:end] for start, end in text.units)
 
     def _by_sentence(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the numbers of correct tags and of all tags in each test sentence."""
+        """Count the correct tags and all tags in each test sentence."""
         lengths = [len(example.labels) for example in self._dataset.test]
         right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
         return np.array([(each.sum(), len(each)) for each in right], np.float64)

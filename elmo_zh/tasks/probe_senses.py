@@ -1,4 +1,4 @@
-"""Probe each layer of a model separately for the senses of marked words, by nearest neighbour."""
+"""Measure how well each layer of a model separates the senses of marked words, by nearest neighbour."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ from elmo_zh.tasks.encode_texts import TextReader
 from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
 from elmo_zh.tasks.vector_cache import VectorCache
 
-# word2vec gives a word one vector in all senses, so the words around it are averaged: so many on either side.
+# word2vec gives a word one vector for all its senses, so this many words on either side are averaged instead.
 _WINDOW_WORDS = 5
 COLUMNS = ("file", "line", "start", "end", "word", "sense")
 _TARGET = "<target>"
@@ -42,17 +42,17 @@ class MarkedWord:
 
     word: str
     sense: str  # its sense here
-    text: str = ""  # the raw line that it is in; "" if the sentence is segmented
+    text: str = ""  # the raw line with the word; "" if the sentence is segmented
     start: int = 0  # its first character in the line
-    end: int = 0  # the one after its last
+    end: int = 0  # one past its last character
     tokens: tuple[str, ...] = ()  # the segmented sentence; empty if the line is raw
     position: int = 0  # the position of the word among the tokens, from 0
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words in a file, compressed or not; the files that a table names are in the folder `texts`.
+    """Read the marked words in a file, compressed or not; a table names files in the folder `texts`.
 
-    It is a tab-separated table with the columns `COLUMNS`, or JSON lines with context (the tokens, where <target> may
+    The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).
     """
     found: list[MarkedWord] = []
@@ -86,7 +86,7 @@ def _object(found: dict[str, Any]) -> MarkedWord:
     senses = [sense] if isinstance(sense, str) else sense
     if not word or not senses:
         raise ValueError("an empty word or sense")
-    # Tokens that are nothing but space are left out.
+    # Leave out tokens that are only white space.
     sides = context[:position], context[position + 1 :]
     before, after = ([str(token) for token in side if str(token).strip()] for side in sides)
     return MarkedWord(word=word, sense="|".join(map(str, senses)), tokens=(*before, word, *after), position=len(before))
@@ -185,7 +185,7 @@ def _raw_place(marked: MarkedWord, reader: TextReader, embedder: ElmoEmbedder) -
             text = sentence
             break
         start += len(sentence)
-    else:  # the word goes over the end of a sentence
+    else:  # the word crosses the end of a sentence
         start = 0
     line = embedder.prepare(text)
     inside = (line.offsets[:, 0] + start < marked.end) & (line.offsets[:, 1] + start > marked.start)
@@ -229,7 +229,7 @@ def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[n
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return, for each occurrence, the sense of the same word's most similar other one; vectors: shape (N, D)."""
+    """Return, for each occurrence, the sense of its word's most similar other occurrence; vectors: shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     of_word: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(marked):

@@ -22,13 +22,13 @@ from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Predict
 from elmo_zh.tasks.task_model import TaskModel
 
 Rows = NDArray[np.float64]
-# Draws of a score that is a ratio of sums, and of a rank correlation, which has to be sorted anew for each.
+# Bootstrap draws for a score that is a ratio of sums, and for a rank correlation, which sorts anew in each draw.
 _DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
 _CHUNK_NUMBERS = 2**22
 
 
 def confusion_matrix(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return how often each label (row) was predicted as each label (column), int64, shape (K, K), ignoring others."""
+    """Count how often each label (row) was predicted as each label (column), int64, shape (K, K); skip other labels."""
     numbers = {label: number for number, label in enumerate(labels)}
     found = np.zeros((len(labels), len(labels)), np.int64)
     for pair, count in Counter(zip(gold, predicted, strict=True)).items():
@@ -55,7 +55,7 @@ def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, An
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
     """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and each type's scores in `by_label`.
 
-    A span counts if its borders and its type are right. Tags may be of any scheme.
+    A span is correct if its borders and its type are. Tags may follow any scheme.
     """
     correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
@@ -115,7 +115,7 @@ def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
 def score_predictions(
     examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
 ) -> dict[str, Any]:
-    """Return the scores of predicted classes, numbers or spans, or of tags that do not mark spans."""
+    """Score predictions against labelled examples: classes, numbers, spans, or tags that do not mark spans."""
     first = predictions[0]
     if isinstance(first, TagPrediction):
         gold = [example.labels for example in examples]
@@ -153,7 +153,7 @@ def _type(tag: str) -> str:
 def score_examples(
     model: TaskModel, data: Path, reading: Reading, reporter: Reporter
 ) -> tuple[str, int, dict[str, Any]]:
-    """Return the main metric, the number of examples, and a trained task's scores on a labelled file."""
+    """Score a trained task on a labelled file; return its main metric, the number of examples and all scores."""
     description = model.description
     try:
         labelled = read_labelled(data, replace(reading, task_columns=description.columns))
@@ -249,7 +249,7 @@ def _tag_row(example: Example, prediction: TagPrediction, marks_spans: bool) -> 
 
 
 def score_rows(rows: Rows, *, metric: str) -> float:
-    """Return the score of all examples."""
+    """Compute a score from the contributions of all examples."""
     if metric == "spearman":
         return rank_correlation(rows[:, 0], rows[:, 1])
     return float(_ratios(_summands(rows[None], metric)[0].sum(axis=0)))
@@ -268,7 +268,7 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 
 
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
-    """Return the score in each draw, where an example drawn k times counts k times."""
+    """Return the difference between the scores in each draw; an example drawn k times counts k times."""
     num_examples = models[0].shape[1]
     chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))
     found = []
@@ -293,10 +293,10 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 
 
 def _summands(models: Rows, metric: str) -> Rows:
-    """Return what the examples of S trainings with rows (S, N, 2) add to the sums, float64, shape (S, N, K, 2).
+    """Return each example's share in the sums, float64, shape (S, N, K, 2), for S trainings with rows (S, N, 2).
 
-    For macro F1, each of K classes has 2 if it is predicted rightly, and 1 if it is the true class plus 1 if it is the
-    predicted one. Otherwise K is 1.
+    For macro F1, each of K classes gets 2 if it is predicted correctly; and 1 if it is the true class, plus 1 if it is
+    the predicted one. Otherwise K is 1.
     """
     if metric != "macro_f1":
         return models[:, :, None]

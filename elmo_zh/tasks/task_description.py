@@ -21,7 +21,7 @@ TASK_FORMAT, MIXTURE_FORMAT = 1, 3
 
 
 class TaskLayout:
-    """The files of a trained task."""
+    """The paths of the files in a trained task's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,13 +33,13 @@ class TaskLayout:
         self.model = path / "model"
         # The figures of each epoch, one JSON object a line, and their picture.
         self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
-        # Which label was taken for which; predicted numbers by the true ones.
+        # Pictures of the labels that were confused, and of predicted numbers against true ones.
         self.confusion, self.scatter = path / "confusion.png", path / "scatter.png"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:
-    """The content of task.json."""
+    """The content of task.json: everything needed to use a trained task, apart from weights."""
 
     settings: HeadSettings  # the choices for the network
     sizes: Sizes
@@ -49,13 +49,13 @@ class TaskDescription:
     alphabet: str  # the characters with vectors of their own
     mean: float  # mean of the numbers in training, for regression
     scale: float  # their standard deviation
-    # The bundle: where it was, its digest, the input for unknown words and the precision
-    # (`ElmoEmbedder.load`; unk and float32 if they are not there); if the biLM was trained too, the digest of the
-    # bundle in the folder, and of the one it started from as `started_from`.
+    # The bundle's path in training, its digest, `unknown` and `precision` of `ElmoEmbedder.load` (unk and float32 if
+    # missing). If the biLM was trained too, the digest is for the bundle in the task's folder, and `started_from` has
+    # the digest of the bundle it started from.
     model: Mapping[str, Any]
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
-    layer_weights: Mapping[str, list[float]]  # the factor of each layer of ELMo, where it goes in
+    layer_weights: Mapping[str, list[float]]  # the weight of each ELMo layer, by place: input, output
     members: Mapping[str, float] = field(default_factory=dict)  # weights in the mixture; empty for a network alone
     digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights; older tasks have none
 

@@ -32,7 +32,7 @@ class AttentionPool(nn.Module):
         self.score = nn.Sequential(nn.Linear(dimension, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1))
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Return float32, shape (B, dimension), zeros for a text without units."""
+        """Return a vector for each text, float32, shape (B, dimension), zeros for a text without units."""
         scores = self.score(vectors)[:, :, 0].masked_fill(~mask, -1e9)
         weights = scores.softmax(dim=1) * mask
         pooled: Tensor = (weights[:, :, None] * vectors).sum(dim=1)
@@ -120,7 +120,7 @@ class PairClassifier(nn.Module):
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, for each unit of a (B, T, D) and of b (B, U, D), the other text's mean, weighted by their products."""
+    """Return, for each unit of a (B, T, D) and b (B, U, D), the mean of the other text weighted by attention."""
     products = a @ b.transpose(1, 2)
     to_b = products.masked_fill(~mask_b[:, None, :], -1e9).softmax(dim=2) * mask_b[:, None, :]
     to_a = products.masked_fill(~mask_a[:, :, None], -1e9).softmax(dim=1) * mask_a[:, :, None]
@@ -130,7 +130,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 class Tagger(nn.Module):
     """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit -> CRF.
 
-    For characters, x is the character's vector, its place in the word, and the word's vectors by exact offsets.
+    For characters, x joins the character's vector, its place in its word, and the vectors of that word.
     """
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:

@@ -61,7 +61,7 @@ class TaskModel:
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the weights and the path of the bundle, which is loaded again."""
+        """Pickle the weights and the path of the bundle, which unpickling loads again."""
         return TaskModel, (self.description, self._head, self.embedder, self._word2vec, self._linear)
 
     @classmethod
@@ -70,11 +70,11 @@ class TaskModel:
 
         Args:
             path: The folder written by `task fit`.
-            model: The bundle, if it is no longer where it was when the task was trained.
+            model: The bundle, if it has moved since the task was trained.
             device: Device of the biLM: auto (a GPU if there is one), cpu or cuda.
 
         Raises:
-            TypeError: If it is not a path.
+            TypeError: If `path` is not a path.
             RunError: If the folder is not a trained task, or is damaged.
             BundleError: If the bundle is missing or differs from the one used in training, or if one is given although
                 the task has its own.
@@ -109,10 +109,10 @@ class TaskModel:
 
         Args:
             path: The folder to write; it appears when it is complete.
-            force: Replace a trained task.
+            force: Replace an existing trained task.
 
         Raises:
-            TypeError: If it is not a path.
+            TypeError: If `path` is not a path.
             OutputError: If the folder exists and `force` is not given, or it contains something else.
         """
         output = check_path(path, "save", "path", "a folder")
@@ -150,7 +150,7 @@ class TaskModel:
         return list(self.iter_predict(texts, probabilities=probabilities))
 
     def iter_predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> Iterator[Prediction]:
-        """Yield the same as `predict`, in order and in bounded memory: up to 2,000 texts are read ahead."""
+        """Yield the predictions of `predict` one by one, in bounded memory: up to 2,000 texts are read ahead."""
         if probabilities and self.description.settings.kind != "tag":
             raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
         checked = map(self._check, check_list(texts, "predict", "texts", "a list of texts"))
@@ -166,7 +166,7 @@ class TaskModel:
         return tuple(check_strings(given, "predict", "texts"))
 
     def predict_examples(self, examples: Sequence[Example]) -> list[Prediction]:
-        """Return predictions for labelled examples, using the units of the examples."""
+        """Predict labels for examples that are already labelled, keeping their units."""
         found: list[Prediction] = []
         for start in range(0, len(examples), _WINDOW_TEXTS):
             found += self._predict(
@@ -246,7 +246,7 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
             num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
     except (RuntimeError, ValueError, ZeroDivisionError) as error:
         raise RunError(f"{layout.description} does not describe a network ({str(error)[:100]!r}). {_REMEDY}") from None
-    # The sizes come from a file: memory is taken only for weights that are there.
+    # The sizes come from a file, so allocate memory only for weights that exist.
     if num_bytes > layout.head.stat().st_size:
         raise RunError(f"{layout.head} is too small for the network that task.json describes. {_REMEDY}")
     head = build()

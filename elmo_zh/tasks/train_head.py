@@ -28,10 +28,10 @@ from elmo_zh.tasks.layers import Batch, choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.vector_cache import LiveVectors
 
-# Batches are of texts of similar length, from so many batches of shuffled texts.
+# This many batches of shuffled texts are sorted by length, so each batch holds texts of similar length.
 _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
-# Units of a batch with padding: so that long texts need no more memory than short ones. A longer text is alone.
+# Maximum units in a batch, including padding, to bound memory. A longer text gets a batch of its own.
 _BATCH_UNITS = 8192
 Target = int | float | list[int]
 
@@ -135,7 +135,7 @@ def _train_epoch(
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Return all indexes once, in randomly ordered batches of texts of similar length."""
+    """Divide the indexes of all texts into batches of similar length, in random order."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []
@@ -148,17 +148,17 @@ def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.rand
 
 
 def _short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indexes of texts in batches that need little memory; a text without units counts as one unit."""
+    """Yield the indexes of texts in batches of bounded size; a text without units counts as one unit."""
     return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
 
 
 def batches_of(items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
-    """Return a batch of texts; for pairs, return both batches."""
+    """Return one batch with the items' texts; for pairs, one with the first texts and one with the second."""
     return [encoder.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
 
 
 def targets_of(items: Sequence[Item]) -> Tensor:
-    """Return classes, int64 (B,), numbers, float32 (B,), or tags, int64 (B, T), padded with 0."""
+    """Stack the targets: classes, int64 (B,); numbers, float32 (B,); or tags, int64 (B, T), padded with 0."""
     targets = [item.target for item in items]
     if not isinstance(targets[0], list):
         return torch.tensor(targets)
@@ -190,7 +190,7 @@ def target_function(
 def predict_items(
     head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
 ) -> list[Any]:
-    """Return each example's `TaskHead.predict` in order, or `predict_tags` if probabilities are requested."""
+    """Apply `TaskHead.predict` to all items, or `predict_tags` if probabilities are requested; keep their order."""
     head.eval()
     predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
@@ -238,7 +238,6 @@ class _State:
             WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
 
     def best_of(self, module: str) -> dict[str, Tensor]:
-        """Return one module's best weights."""
         start = f"{module}."
         return {name.removeprefix(start): value for name, value in self.best.items() if name.startswith(start)}
 

@@ -31,7 +31,7 @@ _VECTORS = "vectors.npy"
 
 
 class _SentenceRows:
-    """The first token's row for each sentence."""
+    """Finds the rows of a sentence's tokens, given the row of its first token."""
 
     first_rows: dict[Sentence, int]
 
@@ -43,7 +43,7 @@ class _SentenceRows:
 
 @dataclass(frozen=True, eq=False)
 class VectorCache(_SentenceRows):
-    """Vectors of sentences."""
+    """The vectors of distinct sentences, in memory or memory-mapped."""
 
     first_rows: dict[Sentence, int]  # row of the first token of each sentence
     # All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token
@@ -55,7 +55,7 @@ class VectorCache(_SentenceRows):
 
     @classmethod
     def in_memory(cls, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
-        """Compute the vectors of a few sentences."""
+        """Compute the vectors of a few sentences, without a file."""
         first_rows = number_rows(sentences)
         shape = (embedder.num_layers, embedder.dimension)
         vectors = [np.zeros((1, *shape), np.float16)]
@@ -67,7 +67,7 @@ class VectorCache(_SentenceRows):
     def on_disk(
         cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
     ) -> "VectorCache":
-        """Compute the distinct sentences' vectors; resume if the folder has some, from the same model and sentences."""
+        """Compute distinct sentences' vectors, or resume if the folder has some from the same model and sentences."""
         first_rows = number_rows(sentences)
         distinct = list(first_rows)
         num_tokens = sum(map(len, distinct))
@@ -106,7 +106,7 @@ def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> 
 
 
 def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
-    """Return the row of the first token of each distinct sentence, in order; row 0 is for units without a token."""
+    """Map each distinct sentence to the row of its first token; row 0 is for units without a token."""
     rows: dict[Sentence, int] = {}
     row = 1
     for tokens in sentences:
@@ -130,10 +130,10 @@ class LiveVectors(_SentenceRows):
     """
 
     def __init__(self, bundle: Bundle, sentences: Iterable[Sentence]) -> None:
-        """Copy a bundle's biLM, and number the tokens of all sentences."""
+        """Copy a bundle's biLM to the CPU, and number the tokens of all sentences."""
         self.bilm: BiLM = copy.deepcopy(bundle.bilm).cpu()
         if self.bilm.shape.characters is None:
-            # The optimiser and the clipping of gradients need dense ones.
+            # The optimiser and gradient clipping need dense gradients.
             self.bilm.token_table.has_sparse_gradient = False
         self._original = {name: value.clone() for name, value in self.bilm.state_dict().items()}
         self._lexicon = bundle.build_lexicon()
