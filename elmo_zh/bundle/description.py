@@ -1,4 +1,4 @@
-"""Describe the model that a command uses: a dictionary for programs, one line for people."""
+"""Describe the model that a command uses, in a dictionary for programs or in one line for people."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ OWN_PROGRAM = "elmo-zh"
 
 
 def describe_model(bundle: Bundle) -> dict[str, Any]:
-    """Return a description of the model: path, digest, program, run, corpus, number of training tokens, date."""
+    """Describe a model by path, digest, program, number of training tokens, run, corpus and date."""
     return {
         "path": str(bundle.path),
         "digest": bundle.digest,

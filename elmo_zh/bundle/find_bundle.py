@@ -19,14 +19,14 @@ from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
 
 DEFAULT_MODEL = LATEST / "model"
-# The installed model that is used if there is no other.
+# The name of the installed model that is used if there is no other.
 STARTER = "starter"
 _STARTER_PACKAGE = "elmo_zh_starter"
 # No bundle.json comes near this size.
 _LARGEST_INFO_BYTES = 2**24
-# Fraction of its training up to which a corpus is called small beside it.
+# A corpus is small beside the starter if it has less than this fraction of the tokens that the starter was trained on.
 _LITTLE_BESIDE_STARTER = 0.1
-# The other folders that elmo-zh makes: the file by which each is known, what it is, and the command that reads it.
+# Other folders that elmo-zh makes: the file that identifies each, its description, and the command that reads it.
 _OTHER_FOLDERS = (
     ("task.json", "a trained task", ("task", "predict", "FILE", "--task")),
     ("index.json", "an index", ("senses", "WORD", "--index")),
@@ -34,7 +34,7 @@ _OTHER_FOLDERS = (
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
-    """Return the folder of a bundle, given as a path or by the name of an installed model; a path comes first."""
+    """Return the folder of a bundle, given as a path or by the name of an installed model; a path takes precedence."""
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path
@@ -63,7 +63,7 @@ def find_installed(digest: str) -> Path | None:
 
 
 def shown_model(path: Path) -> str:
-    """Return an installed model's name, otherwise a model's path, relative to the current folder if it is inside it."""
+    """Return how users refer to a model: by its name if it is installed, otherwise by its path from here."""
     return installed_name(path) or str(path_from_here(path))
 
 
@@ -73,14 +73,14 @@ def installed_name(path: Path) -> str | None:
 
 
 def _iter_installed() -> Iterator[tuple[str, Path]]:
-    """Yield the name and folder of each installed model; a broken package is an error only if asked for by name."""
+    """Yield the name and folder of each installed model; a broken package raises an error only if it is named."""
     for name in MODELS.names():
         with suppress(BundleError):
             yield name, _load_installed(name)
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Return the folder of the model with a digest, found beside its `owner` or installed, or None."""
+    """Find the model with a digest beside its `owner`, among installed ones or at its old path; None if it is gone."""
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
     for folder in chain(beside, [find_installed(digest), path]):
@@ -91,7 +91,7 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 
 def starter_advice(config: Config, num_tokens: float) -> list[str]:
-    """Return advice to start from the installed starter if it was trained on far more text than the corpus has."""
+    """Advise starting from the installed starter if it was trained on far more text than the corpus has."""
     starter = dict(_iter_installed()).get(STARTER)
     if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
         return []
@@ -107,7 +107,7 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
 
 
 def default_bundle() -> Path:
-    """Return the folder of $ELMO_ZH_MODEL, or of the latest run's model, or of the installed starter model."""
+    """Return the folder of the model to use by default: $ELMO_ZH_MODEL, the newest run's, or the installed starter."""
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL
     if BundleLayout(path).info.is_file():
@@ -119,13 +119,13 @@ def default_bundle() -> Path:
 
 
 def explain_no_starter(path: Path) -> str:
-    """Return how to install the starter model if a path names it and it is not installed, otherwise nothing."""
+    """Explain how to install the starter if a path names it and it is not installed; otherwise return ""."""
     is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
     return f"{STARTER} is not installed. {starter_line()}" if is_starter and STARTER not in MODELS else ""
 
 
 def explain_no_bundle(path: Path) -> str:
-    """Return the message for a path that holds no bundle: what is there instead, and the next step."""
+    """Explain what is at a path that holds no bundle, and what to do next."""
     if not path.exists() and (advice := explain_no_starter(path)):
         return advice
     if is_run(path):
@@ -146,7 +146,7 @@ def explain_no_bundle(path: Path) -> str:
 
 
 def next_step_of_run(path: Path) -> str:
-    """Return the next step towards using the model of a run."""
+    """Explain how to get the model of a run: its path if there is one, otherwise the command to type."""
     run, typed = RunDir(path), shlex.quote(str(path))
     if BundleLayout(run.model).info.is_file():
         return f"Its model is {run.model}"
@@ -156,7 +156,7 @@ def next_step_of_run(path: Path) -> str:
 
 
 def _suggest_model(path: Path) -> str:
-    """Return the bundle that was probably meant, otherwise the existing bundles, otherwise how to train one."""
+    """Suggest the bundle that was probably meant, otherwise the existing bundles, otherwise to train one."""
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
     if names := get_close_matches(path.name, MODELS, 1):

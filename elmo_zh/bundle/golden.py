@@ -1,4 +1,4 @@
-"""The golden sentences of a bundle and their vectors; `read_golden` runs in the process for untrusted files."""
+"""Load the golden sentences of a bundle with their vectors; `read_golden` runs in the process for untrusted files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign import read_foreign
 from elmo_zh.hdf5.readers import Answer, holds_its_data, own_dataset
 
-# Far more than the three sentences of a bundle have; the bytes are those of all vectors together.
+# Far above the three sentences of a bundle. The bytes are for all vectors together.
 _MOST_SENTENCES, _MOST_TOKENS, _MOST_CHARACTERS = 100, 1000, 2**16
 _MOST_VECTOR_BYTES = 2**28
 

@@ -1,4 +1,4 @@
-"""The names of a bundle's files."""
+"""The names of a bundle's files, and the forms in which a model can be exported."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from elmo_zh.errors import OutputError
 from elmo_zh.run.files import require_no_input
 
 BUNDLE_FORMAT = 1
-# All files of a folder in the layout of another program.
+# All files that a folder in the layout of another program may contain.
 OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
 
 
@@ -42,7 +42,7 @@ class BundleForm:
     with_word2vec: bool = True
 
 
-# What `train` and `pipeline` export, and other commands read.
+# The form in which `train` and `pipeline` export their model.
 FLOAT32_BUNDLE = BundleForm()
 
 
@@ -62,7 +62,7 @@ class BundleLayout:
         self.alphabet = path / "alphabet.json"  # the ids of characters, if the model does not read bytes
         self.user_dictionary = path / "user_dictionary.txt"  # the segmenter's, if one was used
         self.info = path / "bundle.json"  # the description of the model, and the digests of the files above
-        # Without a digest; converted and older bundles lack them: corpus, run and date of the training; the model card.
+        # Without digests; converted and older bundles lack them: corpus, run and date of the training; the model card.
         self.history = path / "history.json"
         self.card = path / "model_card.md"
 

@@ -1,4 +1,4 @@
-"""options.json: the published names of the biLM's settings, which nothing else in this program uses."""
+"""Read and write options.json, the only place with the published names of the biLM's settings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +11,9 @@ from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
 
-# Readers of the format add 1 to each id and make a row of zeros for id 0, so their number is one higher.
+# Readers of the format add 1 to each id and make a row of zeros for id 0, so they expect one more character.
 _PUBLISHED_CHARACTERS = BYTES.size + 1
-# Some files hold the number of the training.
+# Some files still have the number from training, which is one lower.
 _KNOWN_CHARACTERS = (BYTES.size, _PUBLISHED_CHARACTERS)
 # Far above any biLM, and low enough that a file cannot keep us busy forever.
 _LARGEST = 10**9
@@ -71,7 +71,7 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 
 
 def load_options(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file."""
+    """Read options.json; raise BundleError if the file is missing or is not a JSON object."""
     if not path.is_file():
         raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
     try:
@@ -84,7 +84,7 @@ def load_options(path: Path) -> dict[str, Any]:
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
-    """Return the model shape that an options file describes; it has to match the number of vocabulary rows, if any."""
+    """Return the model shape that an options file describes; raise BundleError if it does not fit the vocabulary."""
     try:
         lstm = _section(options, "lstm")
         shape = BiLMShape(

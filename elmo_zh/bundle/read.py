@@ -30,7 +30,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """A training's run, first sources as the user named them and date (ISO 8601), in a file without a digest."""
+    """The run, the first sources as the user named them, and the date (ISO 8601) of a model's training."""
 
     run: str = ""
     corpus: Sequence[str] = ()
@@ -39,7 +39,7 @@ class History:
 
     @classmethod
     def of(cls, run: str, sources: Sequence[str], trained_at: str) -> "History":
-        """Return the history of a run, with its first sources sorted by name."""
+        """Return the history of a run, with the first few of its sources, sorted by name."""
         names = tuple(sorted(sources)[:_MOST_NAMES])
         return cls(run=run, corpus=names, num_sources=len(sources), trained_at=trained_at)
 
@@ -81,7 +81,7 @@ class Bundle:
         return self.softmax, self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
-        """Return the preparation that tokenises as in training and also keeps the words of a given dictionary whole."""
+        """Return the preparation that tokenises as in training, and keeps the words of a given dictionary whole."""
         if self.text is None:
             raise BundleError(
                 f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"
@@ -121,7 +121,7 @@ class Bundle:
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Read the bundle of a model of which only the folder and the digest were recorded."""
+    """Load a bundle again from its folder; raise BundleError if its digest is no longer the recorded one."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
         raise BundleError(f"{path} has changed since it was loaded: found digest {bundle.digest}, expected {digest}.")
@@ -129,7 +129,7 @@ def load_same_bundle(path: Path, digest: str) -> Bundle:
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a bundle into memory; BundleError if a file is missing or damaged, or two values contradict each other."""
+    """Load a bundle; raise BundleError if a file is missing or damaged, or if two values contradict each other."""
     note_input(path)
     layout = BundleLayout(path)
     info = _load_info(layout)
@@ -162,7 +162,7 @@ def load_bundle(path: Path) -> Bundle:
 
 
 def _parse_text_settings(recorded: dict[str, Any], source: str) -> TextConfig:
-    """Return the recorded settings, even if the segmenter is not installed, since only raw text needs it."""
+    """Parse the recorded settings, even if the segmenter is not installed: only raw text needs it."""
     segmenter = recorded.get("segmenter")
     known = {name: value for name, value in recorded.items() if name != "segmenter" or not isinstance(value, str)}
     text = parse_section(TextConfig(), known, "text", source)
@@ -188,7 +188,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
 
 
 def load_history(path: Path) -> History:
-    """Return the history from a file without a digest, which older and converted bundles lack."""
+    """Return the history from its file, which older and converted bundles lack and no digest protects."""
     if not path.is_file():
         return UNKNOWN_HISTORY
     try:
@@ -223,7 +223,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
 
 
 def _find_problem(info: Any) -> str:
-    """Return a description of any wrong type in bundle.json, or an empty string; add missing optional entries."""
+    """Describe the first missing or wrong value in bundle.json, or return ""; add missing optional entries."""
     if not isinstance(info, dict):
         return "it is not an object"
     info.update({name: info.get(name, {}) for name in ("training", "origin")})

@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle's model with a run that starts from it."""
+"""Compare the settings of a bundle and of a run that starts from it, and let the run adopt them."""
 
 import json
 import shlex
@@ -66,7 +66,7 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
 
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
-    """Return the settings of section model, replaced by the bundle's, and report the changes."""
+    """Return the settings of section model with the bundle's values, except those `named`; report the changes."""
     changes = _changes("model", config, model_settings(bundle), named)
     changed = replace(config, **changes)
     require_same_model(changed, bundle)
@@ -110,7 +110,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run prepares its text like the bundle, so that words match; warn if this is unknown."""
+    """Raise RunError unless a run prepares its text like the bundle, so that words match; warn if that is unknown."""
     if bundle.text is None:
         reporter.warn(
             f"{bundle.path} does not say how its training text was segmented. If the text of this run was segmented"

@@ -74,7 +74,7 @@ def _stack(state: State) -> tuple[Tensor, Tensor]:
 
 
 def save_warm_state(path: Path, bilm: BiLM) -> None:
-    """Write the warm state of a biLM to a file, if it has one."""
+    """Write the warm state of a biLM, which must have one, to a file."""
     assert bilm.warm_output is not None
     assert bilm.warm_cell is not None
     with create_hdf5(path) as file:

@@ -1,4 +1,4 @@
-"""weights.hdf5, read and written through one table of names; also the tensors of safetensors files."""
+"""Read and write weights.hdf5 through one table of names; also read safetensors files."""
 
 import math
 import os
@@ -23,7 +23,7 @@ from elmo_zh.run.disk_space import system_error_number
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset and the parameters stacked in it row by row; direction None means both."""
+    """One dataset, and the parameters stacked in it row by row: one direction of them, or all if that is None."""
 
     dataset: str
     shape: tuple[int, ...]
@@ -153,7 +153,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model of a weights file; `token_embeddings` is the file with `embedding` if the first one lacks it."""
+    """Build the model in a weights file; `token_embeddings` is the file with `embedding`, if it is a separate one."""
     wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
     file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members
@@ -202,11 +202,11 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file; OSError or SafetensorError if it cannot be read or is damaged."""
+    """Return the tensors of a safetensors file; raise OSError or SafetensorError if it is unreadable or damaged."""
     try:
         return load_file(path)
     except RuntimeError as error:
-        # torch maps the file, and raises errors of the disk in this form.
+        # torch maps the file, and reports errors of the disk as RuntimeError.
         number = system_error_number(error)
         if number is None:
             raise

@@ -86,10 +86,10 @@ class Word2Vec:
         known word gets no vector.
 
         Args:
-            words: Strings; those that have a row keep it.
+            words: Strings; words that already have a row keep it.
 
         Raises:
-            TypeError: If it is a single string, or an item is not a string.
+            TypeError: If `words` is a single string, or an item is not a string.
         """
         added = self._composed(check_tokens(words, "with_words", "words"))
         if not added:
@@ -101,10 +101,10 @@ class Word2Vec:
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
         """Return the vectors of only these words, with the same values as in `with_words`.
 
-        In its vocabulary the special tokens come first, then the words, each once, in their order.
+        Its vocabulary has the special tokens first, then each distinct word once, in the order given.
 
         Raises:
-            TypeError: If it is a single string, or an item is not a string.
+            TypeError: If `words` is a single string, or an item is not a string.
         """
         distinct = tuple(check_tokens(words if isinstance(words, str) else dict.fromkeys(words), "of_words", "words"))
         added = self._composed(distinct)
@@ -133,7 +133,7 @@ class Word2Vec:
         """Return each token's row in `table`; words outside the vocabulary get the row of <UNK>, which is all zeros.
 
         Raises:
-            TypeError: If it is a single string, or an item is not a string.
+            TypeError: If `tokens` is a single string, or an item is not a string.
         """
         return np.array(self.vocabulary.encode(check_tokens(tokens, "rows", "tokens")), np.int64)
 
@@ -165,7 +165,7 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 
 
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
-    """Return one row per token of the vocabulary, float16, shape (V, P), with out-of-range numbers clipped."""
+    """Return one row per token of the vocabulary, float16, shape (V, P), clipping numbers that are out of range."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
     most = np.finfo(np.float16).max
     table[vectors.rows] = vectors.vectors.clip(-most, most)
@@ -179,7 +179,7 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
-    """Read word2vec.hdf5."""
+    """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if a number is not finite."""
     file = ForeignFile.open(path, {_DATASET: (num_tokens, None)})
     shape = file.datasets.get(_DATASET, {}).get("shape")
     width = shape[1] if shape and len(shape) == 2 else 0

@@ -61,7 +61,7 @@ class BundleSource:
     word2vec: NDArray[np.float16] | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return the published options."""
+        """Return the content of options.json."""
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
 
 
@@ -101,7 +101,7 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
-    """Write a new folder in any form; float16 rounds the model in place, and a message says by how much."""
+    """Write a model into a new folder, in any form; float16 rounds the model in place and reports the change."""
     golden = None
     if form.dtype == "float16":
         exact = _compute_golden(source)
@@ -143,7 +143,7 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
 
 
 def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
-    """Write a bundle of a biLM that was trained further as part of another network; it no longer predicts words."""
+    """Write a bundle without softmax, for a biLM that was trained further as part of another network."""
     start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
     origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
     write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))

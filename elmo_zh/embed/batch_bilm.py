@@ -1,4 +1,4 @@
-"""A biLM that takes padded batches of ids, as does the biLM inside AllenNLP's `Elmo`."""
+"""A biLM that takes padded batches of ids, like the one inside AllenNLP's `Elmo`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,14 +24,14 @@ class BatchBiLM(nn.Module):
         cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
     """
 
-    _marks: Tensor  # What <S> and </S> are read as: their ids, or in character mode their spellings, (2, C)
+    _marks: Tensor  # The inputs for <S> and </S>: their ids, or in character mode their spellings, (2, C)
 
     def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
         super().__init__()
         self.bilm = bilm
         self.num_layers = bilm.shape.num_layers + 1
         if bilm.shape.characters is None:
-            # Every optimiser accepts dense gradients.
+            # Not every optimiser accepts sparse gradients.
             bilm.token_table.has_sparse_gradient = False
         elif bilm.shape.characters.word_dim:
             raise ValueError("this model needs words as well as their characters; use ElmoEmbedder")
@@ -56,7 +56,7 @@ class BatchBiLM(nn.Module):
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Return `activations`, a list of L + 1 tensors (B, T + 2, 2P), and `mask`, bool (B, T + 2).
 
-        `inputs` are ids plus 1, 0 where padded: of characters, (B, T, C), or in token mode of words, (B, T).
+        `inputs` are ids plus 1, 0 where padded: character ids, (B, T, C), or in token mode word ids, (B, T).
         `word_inputs`, (B, T), are rows of `vocab_to_cache` to use instead, 0 where padded.
         """
         needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
@@ -92,7 +92,7 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return the values and their mask, (B, T + 2)."""
+    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return the new values and mask, (B, T + 2)."""
     batch_size, num_tokens = mask.shape
     lengths = mask.sum(dim=1, keepdim=True)
     begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))

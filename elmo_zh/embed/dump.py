@@ -1,4 +1,4 @@
-"""Vectors of a whole file, computed in parts, so that an interrupted dump resumes where it stopped."""
+"""Compute the vectors of a whole file in parts, so that an interrupted dump resumes where it stopped."""
 
 import json
 import time
@@ -38,7 +38,7 @@ _REPORTED_WORDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings(Reduction):
-    """Settings that turn lines into vectors, whatever the output form."""
+    """The settings that determine the vectors, whatever form they are written in."""
 
     segmented: bool  # Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented
     dtype: str
@@ -47,7 +47,7 @@ class DumpSettings(Reduction):
     split_sentences: bool = False
 
     def check(self, embedder: ElmoEmbedder) -> None:
-        """Raise OptionError for settings that contradict each other or the model."""
+        """Raise OptionError or BundleError if settings contradict each other or the model."""
         check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
             raise OptionError(
@@ -60,12 +60,12 @@ class DumpSettings(Reduction):
 
 @dataclass(frozen=True, kw_only=True)
 class DumpReport:
-    """Report on a finished output."""
+    """The counts to report once an output is finished."""
 
     output: Path
     counts: TokenCounts
-    unknown_words: Mapping[str, int]  # The most frequent words that the model cannot tell apart, each with its count
-    extra: Mapping[str, int]  # Counts that only its format has
+    unknown_words: Mapping[str, int]  # The most frequent words outside the vocabulary, each with its count
+    extra: Mapping[str, int]  # Counts specific to the output format
 
 
 def dump_vectors(
@@ -79,7 +79,7 @@ def dump_vectors(
     hints: Hints | None = None,
     engine: Engine | None = None,
 ) -> DumpReport:
-    """Write the vectors of each line in a text, resuming unless `force`; `hints` is shared by all texts."""
+    """Write the vectors of every line of a text, resuming unless `force`; all texts can share one `hints`."""
     form = form or OutputForm()
     settings.check(embedder)
     check_form(form, layers=settings.layers, pool=settings.pool)
@@ -97,7 +97,7 @@ def dump_vectors(
 
 
 class _Dump:
-    """A dump in progress. Its work folder has the tokens of each part as `text-*` and its vectors as `part-*`."""
+    """A dump in progress. Its work folder keeps the tokens of each part in `text-*` and the vectors in `part-*`."""
 
     def __init__(
         self, embedder: ElmoEmbedder, job: Job, settings: DumpSettings, form: OutputForm, reporter: Reporter
@@ -108,7 +108,7 @@ class _Dump:
         self.tokens = TextTokens(self.folder)
 
     def open(self, *, force: bool) -> Stamp:
-        """Open the work folder, and return the stamp of the text whose digest is in its manifest."""
+        """Open the work folder, and return the stamp of the text, taken just before the digest in the manifest."""
         text = self._job.text
         stamp = Stamp.of(text.source)
         reading = {"reading": text.reading} if text.reading else {}
@@ -118,7 +118,7 @@ class _Dump:
         return stamp
 
     def run(self, stamp: Stamp, hints: Hints, engine: Engine) -> DumpReport:
-        """Write the output, using the finished parts in the work folder."""
+        """Write the output, reusing the finished parts in the work folder."""
         settings = self._settings
         counts = self.tokens.write(
             self._embedder,
@@ -152,7 +152,7 @@ class _Dump:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the root attributes of an output, leaving out usual values."""
+        """Return the root attributes of the output, with precision and `unknown` only if they are unusual."""
         settings = self._settings
         segmenter = "as given"
         if not settings.segmented:
@@ -202,7 +202,7 @@ class _Dump:
         )
 
     def _write_vectors(self, contents: Contents, engine: Engine) -> None:
-        """Compute the vectors of all parts that have none yet, each in its own file."""
+        """Compute the vectors of all parts that lack them, and write one file per part."""
         done = self.folder.finished_lines(reporter=self._reporter)
         num_done = sum(done.values())
         if done:
@@ -278,7 +278,7 @@ class LineVectors(ArrayWork):
 
 
 def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
-    """Count the unknown words in a text; if there are very many, return only the more frequent half."""
+    """Count the unknown words in a text; if there are too many to keep, the rarer half is dropped."""
     unknown = BoundedCounts[bytes]()
     for block in blocks:
         unknown.add(compress(block.tokens, block.unknown))

@@ -38,7 +38,7 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
 
         character_ids = batch_to_ids([["今天", "天气", "很", "好"], ["你好"]])  # (2, 4, 50)
 
-    They are for character-mode models; `Elmo.batch_to_ids` makes ids for either mode.
+    These ids are for character-mode models; `Elmo.batch_to_ids` makes ids for either mode.
 
     Args:
         batch: B sentences, each a list of words; the words `<S>` and `</S>` are the sentence marks.
@@ -156,7 +156,7 @@ class Elmo(nn.Module):
                 `scalar_mix_parameters`.
 
         Raises:
-            BundleError: If the folder is not a sound bundle.
+            BundleError: If the folder is not a valid bundle.
             TypeError: If the path is missing or is not a path.
             ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings: use ElmoEmbedder.
         """
@@ -168,10 +168,10 @@ class Elmo(nn.Module):
         return elmo
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the current, possibly fine-tuned biLM as a bundle that `from_bundle` and all commands can read.
+        """Write the current, possibly fine-tuned biLM as a bundle that `from_bundle` and the commands can read.
 
-        The scalar mixes are not in it: they belong to the downstream model and its `state_dict`. It has no softmax,
-        since a biLM that was trained with another network predicts no words.
+        The bundle has no scalar mixes, which belong to the downstream model and its `state_dict`. It has no softmax
+        either, since a biLM trained as part of another network no longer predicts words.
 
         Args:
             path: The folder, which appears only when it is complete.
@@ -180,8 +180,8 @@ class Elmo(nn.Module):
         Raises:
             TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
-            OutputError: If the folder exists and `force` is not given, or holds anything but a bundle.
-            BundleError: If the bundle that it was loaded from is gone or was replaced.
+            OutputError: If the folder exists and `force` is not given, or if it holds anything but a bundle.
+            BundleError: If the bundle that this model was loaded from is gone or has changed.
         """
         output = check_path(path, "save", "path", "a folder")
         if self._loaded is None:
@@ -194,7 +194,7 @@ class Elmo(nn.Module):
             write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
-        """Return the ids of segmented sentences in the form that `forward` takes, in the bundle's mode.
+        """Return the ids that `forward` takes for segmented sentences, according to the model's mode.
 
         Args:
             batch: B sentences, each a list of words.
@@ -204,7 +204,7 @@ class Elmo(nn.Module):
 
         Raises:
             TypeError: If a sentence is not a list of words, or a word is not a string.
-            ValueError: If it is a token-mode model that was loaded without its vocabulary.
+            ValueError: If this is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:
             shape = self._shape()
@@ -243,8 +243,8 @@ class Elmo(nn.Module):
 
         Raises:
             TypeError: If the inputs are not tensors of integers.
-            ValueError: If they are not ids of this model: made for the other mode or another number of character slots,
-                or out of range.
+            ValueError: If the ids were made for the other mode or another number of character slots, or are out of
+                range.
         """
         self._check_ids(inputs, word_inputs)
         shape = self._shape()
@@ -255,7 +255,7 @@ class Elmo(nn.Module):
         found = self._elmo_lstm(flat, flat_words)
         mask, keep = found["mask"], slice(None)
         if not self._keep_sentence_boundaries:
-            # A sentence has two more tokens than words: there is a word where the mask is True two places further on.
+            # With its marks a sentence is two tokens longer: a word is where the mask is True two places further on.
             mask, keep = mask[:, 2:], slice(1, -1)
         representations = []
         for mix in self.scalar_mixes():
@@ -303,7 +303,7 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
 
 
 def _check_rows(rows: Any, num_words: int) -> None:
-    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; the errors are as for ids."""
+    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; raise errors as for ids."""
     expected = "the index of each word in vocab_to_cache"
     _require_integers(rows, "word_inputs", expected)
     _require_range(rows, "word_inputs", num_words, expected)

@@ -43,7 +43,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.windows import iter_windows
 
-# To guess how many sentences a batch has.
+# Assumed length of a sentence, to guess how many fit into a batch.
 _USUAL_SENTENCE_TOKENS = 32
 
 
@@ -125,7 +125,8 @@ class ElmoEmbedder(SentenceTokens):
             user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
         Raises:
-            TypeError, BundleError: If the path is missing, or the folder is not a sound bundle.
+            TypeError: If the path is missing.
+            BundleError: If the folder is not a valid bundle.
             ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
         """
         bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
@@ -155,12 +156,12 @@ class ElmoEmbedder(SentenceTokens):
         return self._device.type
 
     def identity(self) -> dict[str, str]:
-        """Return what determines vectors apart from the text: the model, precision, `unknown` and user words."""
+        """Return everything but the text that vectors depend on: model, precision, `unknown`, user dictionary."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
 
     def precision_advice(self) -> str:
-        """Return why the precision is no faster than float32 on this machine; "" if it is faster, or is float32."""
+        """Explain why bfloat16 is no faster than float32 on this machine; return "" if it is faster or not in use."""
         num_rows = max(1, self.batch_tokens // _USUAL_SENTENCE_TOKENS)
         return advise_against(PRECISIONS[self.precision], self._device, self._bilm.shape, num_rows)
 
@@ -235,7 +236,7 @@ class ElmoEmbedder(SentenceTokens):
         return self.compute_vectors(checked)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
-        """Return the same as `embed_tokens`, without its checks and its warning."""
+        """Compute the vectors of segmented sentences as `embed_tokens` does, but without checks and warnings."""
         with self._lock:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
@@ -270,13 +271,13 @@ class ElmoEmbedder(SentenceTokens):
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
         """Yield sentences with their vectors, in order and in bounded memory.
 
-        It reads ahead until it has 2,000 sentences or 20,000 tokens, and computes them together.
+        Reads ahead until there are 2,000 sentences or 20,000 tokens, and computes them together.
 
         Args:
             sentences: Raw sentences as strings, segmented ones as lists of tokens.
 
         Yields:
-            An `EmbeddedSentence` for each.
+            An `EmbeddedSentence` for each sentence.
 
         Raises:
             TypeError: If a single string is given, or anything but strings and lists of tokens.
@@ -294,7 +295,7 @@ class ElmoEmbedder(SentenceTokens):
             yield from self._embed_lines(lines)
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:
-        """Yield each sentence as tokens, and whether it was already given as tokens."""
+        """Yield the tokens of each sentence, and whether it was already segmented."""
         for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
             sentence = check_sentence(given, call, f"sentences[{place}]")
             if isinstance(sentence, str):
@@ -332,8 +333,8 @@ class ElmoEmbedder(SentenceTokens):
         """Return substitutes for a token in a segmented sentence, using predictions in both directions.
 
         Args:
-            tokens: The tokens.
-            position: The place of one of them, from 0.
+            tokens: The tokens of the sentence.
+            position: The place of the token to replace, from 0.
             top: How many of the most probable candidates to return.
             ranking: pattern ranks words by how well they go with the token there, joined to it by a conjunction, and by
                 the cosine of their rows in the softmax; the token itself is left out. slot ranks words by how well they
@@ -345,7 +346,7 @@ class ElmoEmbedder(SentenceTokens):
 
         Raises:
             TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
-            ValueError: If top is negative, or the ranking is not one of the two.
+            ValueError: If top is negative, or the ranking is neither pattern nor slot.
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
@@ -355,7 +356,7 @@ class ElmoEmbedder(SentenceTokens):
     def substitutes_many(
         self, places: Sequence[Place], top: int = 20, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return the `substitutes` of each pair of tokens and a position; faster than one by one.
+        """Return the `substitutes` for many pairs of a sentence and a position, which is faster than one by one.
 
         embedder.substitutes_many([(["我", "吃", "苹果"], 2), (["今天", "很", "热"], 1)], top=5)
         """

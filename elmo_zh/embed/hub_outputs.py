@@ -1,4 +1,4 @@
-"""The outputs of TensorFlow Hub's ELMo modules."""
+"""Build the outputs of TensorFlow Hub's ELMo modules from the layers of a model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def hub_outputs(
         dimension: 2P.
         sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may be
             padded with anything (signature "tokens").
-        sequence_len: How many words of each list count; default: all.
+        sequence_len: Number of words to use from the start of each list; default: all.
         layer_weights: Weights of the L + 1 layers in `elmo`; default: equal weights that sum to 1.
 
     Returns:

@@ -12,7 +12,7 @@ from elmo_zh.errors import OutputError
 
 @dataclass(frozen=True)
 class Job:
-    """One text to embed."""
+    """One text to embed, and the path of its output."""
 
     text: InputText
     output: Path
@@ -26,7 +26,7 @@ def is_single(arguments: Sequence[str]) -> bool:
 def plan_jobs(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Job]:
-    """Return the jobs for files, folders, globs or -, as typed; without `output`, outputs go beside their texts."""
+    """Plan a job for each text, from the arguments as typed; without `output`, outputs go beside their texts."""
     if is_single(arguments):
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
@@ -48,7 +48,7 @@ def plan_jobs(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return a source's path in the output folder: its path below the argument that named it."""
+    """Return a source's path in the output folder, which keeps its path below the folder that was typed."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

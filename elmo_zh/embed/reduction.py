@@ -27,7 +27,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce a line's activations (L + 1, n, 2P); one layer or a mix gives (n, 2P), and pooling drops n."""
+        """Reduce a line's activations (L + 1, n, 2P): one layer or a mix gives (n, 2P), and pooling drops axis n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 
@@ -67,7 +67,7 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
 def _is_finite(number: float) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # a whole number above all of float64
+    except OverflowError:  # an integer that is too large for a float
         return False
 
 
@@ -96,8 +96,8 @@ def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> N
     """Return the layer weights with which a linear model best predicts the labels, float32, shape (L + 1,).
 
     The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, otherwise
-    classes. The layers are scaled to one size first, so that none counts more because its numbers are larger. The mix
-    and a linear model on top are trained together on all vectors at once, always from the same start.
+    classes. The layers are first scaled to the same size, so that none counts more because its numbers are larger. The
+    mix and a linear model on top are trained together on all vectors at once, always from the same start.
     """
     if labels.shape != (len(vectors),):
         raise ValueError(f"labels have shape {labels.shape}, expected ({len(vectors)},)")
@@ -119,7 +119,6 @@ def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> N
 
 
 def _targets(labels: NDArray[Any]) -> tuple[Tensor, int]:
-    """Return the linear model's targets and the number of its outputs."""
     if labels.dtype.kind == "f":
         return torch.from_numpy((labels - labels.mean()) / max(float(labels.std()), 1e-6)).float(), 1
     classes, numbers = np.unique(labels, return_inverse=True)

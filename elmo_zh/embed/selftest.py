@@ -1,4 +1,4 @@
-"""Checks that a bundle works correctly on this machine."""
+"""Check that a bundle works correctly on this machine."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS
 # For vectors that are computed twice: far above rounding errors, far below the effect of any fault.
 _TOLERANCE = 1e-5
 _NUM_WORDS, _NUM_NEIGHBOURS = 8, 5
-# Neighbours are searched among this many of the most frequent words.
+# Neighbours are searched for among this many of the most frequent words.
 _CANDIDATES = 20_000
 
 
@@ -33,7 +33,7 @@ class Check:
     """One check and its result."""
 
     name: str
-    passed: bool | None  # Whether it is so; None if this model cannot be checked for it
+    passed: bool | None  # Whether the check passed; None if it does not apply to this model
     found: str  # What was found, or why nothing could be checked
 
 
@@ -47,7 +47,7 @@ class Neighbours:
 
 
 def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
-    """Run all checks on a bundle, except on file digests, which loading checks."""
+    """Run all checks on a bundle; its file digests were already checked when it was loaded."""
     embedder = ElmoEmbedder(bundle, device, unknown="unk")
     golden = load_golden(BundleLayout(bundle.path).golden)
     sentences = golden.sentences
@@ -179,7 +179,7 @@ def _nearest(table: Tensor, row: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """The deviation of one layer's vectors at one precision from float32, over all tokens."""
+    """How far the vectors of one layer at one precision deviate from float32, over all tokens."""
 
     precision: str
     layer: int
@@ -190,7 +190,7 @@ class Deviation:
 
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
-    """Return the deviations for every precision except float32, on segmented sentences, on the processor."""
+    """Compare the vectors of segmented sentences at every other precision with float32, on the CPU."""
     found = {
         name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
         for name in PRECISIONS

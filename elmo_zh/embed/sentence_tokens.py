@@ -1,4 +1,4 @@
-"""Tokens as a model reads them: from raw text, with their offsets, and whether they are known."""
+"""Turn text into tokens as a model reads them, with their offsets and whether the model knows them."""
 
 import os
 import threading
@@ -50,13 +50,13 @@ class SentenceTokens:
 
         Args:
             line: One sentence.
-            segmented: Split it at U+0020; otherwise it is normalised and segmented as in the model's training.
+            segmented: Split the line at U+0020; otherwise it is normalised and segmented as in the model's training.
             keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:
             BundleError: If the bundle's segmenter is not installed or unknown.
             TypeError: If the line is not a string, or `keep` is not a list of spans.
-            ValueError: If spans are empty, overlap or reach beyond the line, or the line is segmented.
+            ValueError: If spans are empty, overlap, reach beyond the line, or are given for a segmented line.
         """
         check_string(line, "prepare", "line")
         check_spans(keep, "prepare", "keep")
@@ -91,5 +91,5 @@ class SentenceTokens:
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 
     def count_cut(self, tokens: Sequence[str]) -> int:
-        """Return how many tokens have more characters than there are slots; 0 in token mode."""
+        """Return how many tokens are too long for the character slots; 0 in token mode."""
         return sum(self._lexicon.is_cut(token) for token in tokens)

@@ -65,7 +65,7 @@ class SentenceVectors:
 
     @with_half_of_the_threads()
     def read(self, sentences: Sequence[Sequence[str]], dtype: str = "float32") -> list[Vectors]:
-        """Return the vectors of segmented sentences, each in `dtype`, shape (L + 1, n, 2P); n = 0 for an empty one."""
+        """Return the vectors of each segmented sentence in `dtype`, shape (L + 1, n, 2P); n is 0 if it is empty."""
         shape = self._bilm.shape
         vectors = [np.zeros((shape.num_layers + 1, 0, 2 * shape.projection_dim), dtype) for _ in sentences]
         places: dict[tuple[str, ...], list[int]] = {}
@@ -81,7 +81,7 @@ class SentenceVectors:
             for index in batch:
                 end = start + len(distinct[index])
                 for place in places[distinct[index]]:
-                    # A copy, so that none keeps its whole batch in memory, or changes with an equal sentence.
+                    # A copy, so that no array keeps its whole batch in memory or shares memory with an equal sentence.
                     vectors[place] = layers[:, start:end].numpy().astype(dtype)
                 start = end
         return vectors
@@ -104,7 +104,7 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 
 
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
-    """Return the state in arrays from `state_to_arrays`; raise ValueError unless names and shapes fit `state`."""
+    """Rebuild a state from the arrays of `state_to_arrays`; raise ValueError unless names and shapes fit `state`."""
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
     found = {name: np.shape(array) for name, array in arrays.items()}
     for name in dict.fromkeys((*expected, *found)):
@@ -119,7 +119,7 @@ def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
 
 
 def build_batch_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:
-    """Return the function that runs the LSTM layers on a batch."""
+    """Return a function that runs the LSTM layers on a batch of sentences, by the fastest way on the device."""
     if device.type != "cpu":
         return partial(_read_on_gpu, bilm, precision, device)
     reader = SentenceReader(bilm, precision)
@@ -151,7 +151,7 @@ _MOST_KEPT_WORDS = 50_000
 
 
 class TokenLayerVectors:
-    """Computes the token layer's vectors, first of <S> and </S>, then of words.
+    """Computes the token layer's vectors, first for <S> and </S>, then for words.
 
     In token mode the input for a word outside the vocabulary is the vector of <UNK>. With `unknown` = backoff it is
     composed from the vectors of the known words in it (`Composition`), if it has any. For int8, the products of a
@@ -163,8 +163,8 @@ class TokenLayerVectors:
         self._backs_off = unknown == "backoff" and bilm.shape.characters is None
         self._composition: Composition | None = None
         self._marks = self._encode(lexicon.without_other_words(), [BEGIN_ID, END_ID])
-        # Row of each word that the character CNN has computed already. The table is uninitialised memory, so that only
-        # rows in use take up space.
+        # Row of each word that the character CNN has already computed. The table is uninitialised memory, so only rows
+        # in use take up space.
         self._kept: dict[str, int] = {}
         self._table = self._marks[:0]
 
@@ -174,7 +174,7 @@ class TokenLayerVectors:
         return torch.cat([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the vectors of all words, and each sentence, with its boundary markers, as row numbers in them."""
+        """Return the vectors of all distinct words, and each sentence, with <S> and </S>, as numbers of these rows."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

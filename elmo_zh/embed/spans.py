@@ -26,7 +26,7 @@ def align_to_characters(
             token without characters is not used.
         num_characters: Length of the line in characters (code points).
         method: spread: each character gets the vector of its token; first: only the first character of a token does. A
-            character of several tokens gets their mean.
+            character shared by several tokens gets their mean.
 
     Returns:
         float32, shape (num_characters, d) or (L + 1, num_characters, d), zeros for a character without a token.

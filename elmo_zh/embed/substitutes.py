@@ -2,12 +2,12 @@
 
 slot: words that could stand there. Each LM predicts from its own side without reading the word: p_f(v | left) and
 p_b(v | right). If left and right were independent given v, p(v | left, right) would be proportional to p_f p_b / p(v),
-where p(v) is the frequency of v. They are not, so p is raised to a power that was measured on held-out text.
+where p(v) is the frequency of v. They are not, so p(v) is raised to a power that was chosen on held-out text.
 
 pattern: words with a similar meaning there. Both LMs read the word as well, and a conjunction after it (for the
 backward LM, before it), and predict the word coordinated with it: p_f(v | left word and) and p_b(v | and word right).
 These are the symmetric patterns of Amrami and Goldberg (2018), "Word Sense Induction with Neural biLM and Symmetric
-Patterns". Several conjunctions, and with less weight the slot itself, are joined by their geometric mean, and the
+Patterns". Several conjunctions, and with less weight the slot itself, are combined by their geometric mean, and the
 cosine of the words' rows in the softmax is added, as Arefyev et al. (2020), "Always Keep your Target in Mind", do with
 embeddings.
 
@@ -35,14 +35,14 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The conjunctions of the patterns; those outside the vocabulary are left out.
 PATTERNS = ("和", "、", "或", "而", "并")
-# Share of the slot; the patterns have the rest.
+# Weight of the slot; the patterns share the rest.
 SLOT_SHARE = 0.2
-# The power of the prior by ranking. For slot, median and mean reciprocal rank of the true word are best near it.
+# The power of the prior by ranking. For slot, median and mean reciprocal rank of the true word are best near 0.5.
 PRIOR_POWERS = {"pattern": 0.4, "slot": 0.5}
-# A cosine of 1 counts as much as so many nats.
+# The nats that a cosine of 1 is worth.
 COSINE_NATS = 8.0
 _BATCH_TOKENS = 2048
-# Scores in one tensor, places times words of the vocabulary; several such tensors of float32 are held at once.
+# Most scores (places times rows of the vocabulary) in one float32 tensor; several such tensors are held at once.
 _MAX_SCORES = 2**22
 
 
@@ -90,8 +90,8 @@ class Substitutes:
 class SubstituteFinder:
     """Finds substitutes with a model, whose softmax is moved to the biLM's device.
 
-    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern such a word has a row in
-    the softmax too if it is composed (backoff) and has known words in it; otherwise no cosine is added.
+    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern, backoff also
+    composes its softmax row if it has known words in it; otherwise no cosine is added.
 
     Raises BundleError if the bundle has no softmax or no vocabulary.
     """
@@ -110,7 +110,7 @@ class SubstituteFinder:
     def find(
         self, places: Sequence[Place], top: int, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return the best substitutes for each place; punctuation can always replace punctuation."""
+        """Return the `top` substitutes for each place; punctuation can always replace punctuation."""
         check_places(places)
         found: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
@@ -142,7 +142,7 @@ class SubstituteFinder:
     def _read(self, places: Sequence[Place]) -> tuple[Tensor, State]:
         """Return each LM's top output before it reads the word, (2, N, P), and its state after reading it."""
         vectors, sentences = self._word_vectors.number([tuple(tokens) for tokens, _ in places])
-        # The part that the forward LM reads of each sentence, then the part that the backward LM reads.
+        # The part of each sentence that the forward LM reads, then the part that the backward LM reads.
         parts = [ids[: position + 2] for ids, (_, position) in zip(sentences, places, strict=True)]
         parts += [ids[position + 1 :] for ids, (_, position) in zip(sentences, places, strict=True)]
         P, N = self._softmax.weight.shape[1], len(places)
@@ -179,7 +179,7 @@ class SubstituteFinder:
         return cosines.index_select(0, torch.tensor([numbers[word] for word in words], device=self._device))
 
     def _row(self, word: str, centre: Tensor) -> Tensor:
-        """Return a word's softmax row; without one, return the mean row, which is similar to no other."""
+        """Return a word's softmax row, composed if need be; failing that, the mean row, whose cosines are all 0."""
         [row] = self._vocabulary.encode([word])
         if row != UNKNOWN_ID:
             return self._softmax.weight[row]
@@ -190,7 +190,7 @@ class SubstituteFinder:
         return self._composition.row(parts).to(centre)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> Tensor:
-        """Return which rows are not candidates, bool, shape (N, V): punctuation for words and, by pattern, the word."""
+        """Mark rows that are not candidates, bool, shape (N, V): punctuation for words and, by pattern, the word."""
         replaces_word = torch.tensor([is_word(word) and not with_punctuation for word in words], device=self._device)
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":
@@ -220,7 +220,7 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     if not count:
         return np.empty(0, np.int64)
     falling = -scores
-    # Only these are sorted: all rows that are as good as the last one to return.
+    # Sort only the rows that score at least as high as the last one to return.
     rows = np.flatnonzero(falling <= np.partition(falling, count - 1)[count - 1])
     return np.asarray(rows[np.argsort(falling[rows], kind="stable")[:count]])
 
@@ -232,7 +232,7 @@ def zipf_log_prior(num_tokens: int) -> Tensor:
 
 
 def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
-    """Add both directions' log probabilities, (N, V), less a penalty; special tokens get -inf."""
+    """Add both directions' log probabilities, (N, V), subtract a penalty and normalise; special tokens get -inf."""
     scores = forward + backward - penalty
     scores[:, : len(SPECIALS)] = -torch.inf
     return scores.log_softmax(dim=-1)

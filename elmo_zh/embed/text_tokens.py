@@ -22,20 +22,20 @@ from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
-# A part ends after so many lines or tokens: little is lost by an interruption, and memory stays bounded.
+# A part ends at this many lines or tokens: an interruption loses little, and memory stays bounded.
 PART_LINES = WINDOW_ITEMS
 PART_TOKENS = WINDOW_TOKENS
-# A line counts as long if it has so many characters and so many sentences.
+# A line counts as long if it has at least this many characters and this many sentences.
 _LONG_CHARACTERS = 100
 _LONG_SENTENCES = 4
-# The vectors of one line are in memory together.
+# Most bytes for the vectors of one line, which are in memory together.
 _MOST_LINE_BYTES = 2**31
-# The record of how many lines there are, and of the members of an archive, once all lines have their tokens.
+# Name of the record of the number of lines and the members of an archive, written when all lines have their tokens.
 _ALL = "tokens"
 
 
 class _Row(NamedTuple):
-    """One sentence text to embed."""
+    """A line, sentence or piece to embed, and where it comes from."""
 
     text: str
     line: int  # Number of its line in the text, from 0
@@ -48,7 +48,7 @@ def _iter_rows(text: InputText, *, split: bool, segmented: bool, longest: int, r
     """Yield the lines of a text or, with `split`, their sentences, in pieces; a line without sentences is one row."""
     for number, record in enumerate(text.records(reporter)):
         cut = iter_pieces(record.line, split=split, longest=longest, segmented=segmented)
-        # White space between sentences is no sentence.
+        # White space between sentences is not a sentence.
         rows = [
             _Row(piece, number, start, record.columns, rest) for start, piece, rest in cut if not split or piece.strip()
         ]
@@ -60,7 +60,7 @@ def _reads_sentences(bundle: Bundle) -> bool:
 
 
 def require_sentences(bundle: Bundle) -> None:
-    """Raise BundleError if the model was trained on whole lines, or if this is unknown."""
+    """Raise BundleError unless the model is known to have been trained on sentences."""
     if not _reads_sentences(bundle):
         known = "it does not say how its text was split" if bundle.text is None else "it was trained on whole lines"
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
@@ -77,7 +77,7 @@ class TokenCounts:
     cut_tokens: int = 0  # Tokens longer than the character slots
     backed_off_tokens: int = 0  # Unknown tokens that were read as their parts (--unknown backoff)
     long_lines: int = 0  # Raw lines that consist of several sentences, for a model that reads single ones
-    cut_lines: int = 0  # Pieces of sentences that were cut because of their length, but the first
+    cut_lines: int = 0  # Pieces of sentences cut for their length, not counting the first piece
 
     def add(self, other: "TokenCounts") -> None:
         """Add the counts of another text."""
@@ -85,13 +85,13 @@ class TokenCounts:
             setattr(self, name, getattr(self, name) + value)
 
     def reported(self) -> dict[str, int]:
-        """Return the counts in the form in which commands report them."""
+        """Return the counts that commands report, by name."""
         return {name: count for name, count in asdict(self).items() if name not in ("long_lines", "cut_lines")}
 
 
 @dataclass(frozen=True)
 class TextTokens:
-    """A text's tokens in a work folder: a part `text-*.npz` for every few thousand, then the record `tokens`."""
+    """A text's tokens in a work folder: a part `text-*.npz` for every few thousand tokens, then the record `tokens`."""
 
     folder: WorkFolder
 
@@ -153,8 +153,6 @@ class TextTokens:
 
 
 class _PreparedRow(NamedTuple):
-    """The tokens of a row and their offsets in its line."""
-
     tokens: list[str]
     offsets: np.ndarray
     row: _Row
@@ -197,7 +195,7 @@ def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBloc
 def _iter_prepared(
     embedder: ElmoEmbedder, text: InputText, rows: Iterable[_Row], *, segmented: bool, may_split: bool
 ) -> Iterator[_PreparedRow]:
-    """Yield the rows as tokens; raise CorpusError for a row that cannot be embedded."""
+    """Tokenise the rows; raise CorpusError for a row that cannot be embedded."""
     for row in rows:
         line = embedder.prepare(row.text, segmented=segmented)
         num_bytes = len(line.tokens) * embedder.num_layers * embedder.dimension * 4
@@ -217,7 +215,7 @@ def _iter_prepared(
 
 
 def _is_long(line: str) -> bool:
-    """Return whether a line is so much longer than the training sentences that it must contain several."""
+    """Return whether a line is long and has several sentences, unlike the sentences that a model is trained on."""
     return len(line) >= _LONG_CHARACTERS and sum(1 for text in split_sentences(line) if text.strip()) >= _LONG_SENTENCES
 
 
@@ -234,7 +232,7 @@ def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
 
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
-    """Advise, once, to split lines that are much longer than the sentences the model was trained on."""
+    """Give a hint, once each, if lines were cut and if long lines should be split into sentences."""
     if counts.cut_lines:
         hints.give("cut lines", describe_cuts(text.name, counts.cut_lines))
     if counts.long_lines:

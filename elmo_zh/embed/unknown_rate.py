@@ -14,14 +14,14 @@ from elmo_zh.text.han import HAN, simplified_forms, traditional_forms
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID, Vocabulary
 
-# "Far above" are odds of this many times those in training, and at least this fraction of the tokens.
+# "Far above" means odds this many times as high as in training, and at least this fraction of the tokens.
 _ODDS_RATIO = 2.5
 _LEAST_FRACTION = 0.1
-# What is assumed of a model whose rate in training is not known.
+# Assumed for a model whose rate in training is unknown.
 _USUAL_RATE = 0.1
-# A rate must be above the limit by this many standard deviations, and of this many tokens: a few words prove nothing.
+# A rate must exceed the limit by this many standard deviations, on at least this many tokens: few words prove nothing.
 _CERTAINTY, _LEAST_TOKENS = 2, 10
-# Characters of a token that is rather a text which nobody segmented.
+# A token with more characters than this is probably text that was not segmented.
 _LONG_TOKEN = 8
 _SHOWN_WORDS, _SHOWN_CHARACTERS = 3, 12
 
@@ -32,7 +32,7 @@ _WITHOUT_CHINESE = 0.95
 
 
 class UnknownWordsWarning(UserWarning):
-    """Far more words are unknown to the model than in its training, so their vectors mean little."""
+    """Too many words are unknown to the model, so their vectors mean little."""
 
 
 def describe_unknown_rate(
@@ -44,7 +44,7 @@ def describe_unknown_rate(
     segmented: bool,
     read_as: str = "unk",
 ) -> str | None:
-    """Return one line, with the likely reason, if far more words are unknown than in the model's training."""
+    """Explain in one line, with the likely reason, that far more words are unknown than in training; else None."""
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
         return None
@@ -67,7 +67,7 @@ def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float | None) -> bool:
-    """Return whether the rate of unknown tokens is certainly far above `training_rate` (None: a usual rate)."""
+    """Return whether the rate of unknown tokens is clearly far above `training_rate` (None: a usual rate)."""
     if num_tokens < _LEAST_TOKENS:
         return False
     usual = _USUAL_RATE if training_rate is None else training_rate
@@ -140,7 +140,7 @@ def _show(words: Mapping[str, int]) -> str:
 
 
 class UnknownWatch:
-    """Gives a Python warning once if far more words are unknown than in the model's training."""
+    """Gives a Python warning, only once, if far more words are unknown than in the model's training."""
 
     def __init__(self, bundle: Bundle, read_as: str) -> None:
         self._bundle, self._read_as = bundle, read_as
@@ -148,7 +148,7 @@ class UnknownWatch:
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
     def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
-        """Count more sentences, each a list of tokens, and give the warning if it is due."""
+        """Count the unknown words of more sentences, each a list of tokens, and give the warning if it is due."""
         if self._is_over or self._bundle.vocabulary is None:
             return
         tokens = list(chain.from_iterable(sentences))
@@ -178,16 +178,16 @@ def level_outside() -> int:
 
 
 _PUNCTUATION = "!\"#$%&'()*+,-/:;<=>?@[\\]^_`{|}~"
-# Corpora of segmented Chinese often have ASCII punctuation; the Chinese full stop is another sign than the wide dot.
+# Segmented Chinese corpora often have ASCII punctuation. The Chinese full stop is not the wide form of the dot.
 _WIDE = {ord(sign): ord(sign) + 0xFEE0 for sign in _PUNCTUATION} | {ord("."): ord("。")}
 _OTHER_WIDTH = _WIDE | {wide: narrow for narrow, wide in _WIDE.items()}
-# A warning needs this fraction of the tokens and this many.
+# A warning needs at least this fraction of the tokens, and at least this many.
 _LEAST_MISSED_FRACTION, _LEAST_MISSED_TOKENS = 0.01, 5
 _SHOWN_FORMS = 3
 
 
 class TokenForms:
-    """Finds the form in which a token-mode model knows a token."""
+    """Finds the form of a token that a model knows: normalised, or with punctuation of the other width."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._vocabulary = None if bundle.bilm.shape.characters is not None else bundle.vocabulary
@@ -196,7 +196,7 @@ class TokenForms:
         self._is_warned = False
 
     def known_form(self, token: str) -> str:
-        """Return the token in the form that the model knows, or unchanged if it knows none."""
+        """Return the form of a token that the model knows, or the normalised token if it knows none."""
         if token not in self._known:
             self._known[token] = self._find(token)
         return self._known[token]
@@ -209,7 +209,7 @@ class TokenForms:
         return next((form for form in forms if form in self._vocabulary), normalised)
 
     def warn_of_others(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Warn once if more than a few tokens are unknown only in the form in which they were given."""
+        """Warn, only once, if more than a few tokens would be known in another form than the given one."""
         if self._vocabulary is None or self._is_warned:
             return
         counts = Counter(token for tokens in sentences for token in tokens)

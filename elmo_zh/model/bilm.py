@@ -21,7 +21,7 @@ from elmo_zh.model.token_encoder import TokenInputs, TokenTable
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMShape:
-    """The architecture of a biLM; a clip of 0 means no clipping, and without `characters` it is in token mode."""
+    """The architecture of a biLM. A clip of 0 disables clipping; in token mode, `characters` is None."""
 
     num_tokens: int
     cell_dim: int
@@ -69,7 +69,7 @@ class BiLM(nn.Module):
         return self.token_table if self.shape.characters is None else self.character_cnn
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights."""
+        """Draw all weights at random, from the token layer up."""
         self.token_layer.initialise(generator)
         for layer in self.lstm_layers():
             layer.initialise(generator)
@@ -88,7 +88,7 @@ class BiLM(nn.Module):
         ]
 
     def set_warm_state(self, output: Tensor, cell: Tensor) -> None:
-        """Make sentences start from these values, of shapes (L, 2, P) and (L, 2, D)."""
+        """Start every sentence from this output, shape (L, 2, P), and this cell state, shape (L, 2, D)."""
         like = self.lstm_layers()[0].bias
         self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
@@ -108,8 +108,8 @@ class BiLM(nn.Module):
         """Run both LMs over streams of tokens, given ids of shape (2, T, B) in each LM's reading order.
 
         `keep` is 0 where a sentence starts from zero state, otherwise 1, float32, shape (T, B, 1); None keeps all.
-        `lengths` are the numbers of real steps, int64, shape (B,); None counts all. Return the outputs of the token
-        layer and each LSTM layer, each (2, T, B, P), and the state after the last step.
+        `lengths` has the number of real steps of each stream, int64, shape (B,); None counts all. Return the outputs of
+        the token layer and each LSTM layer, each (2, T, B, P), and the state after the last real step.
         """
         return self.run_layers(self.encode_tokens(inputs, precision), state, keep, dropout, lengths, precision)
 
@@ -129,10 +129,10 @@ class BiLM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[list[Tensor], State]:
-        """Do the same as `forward`, but start from token vectors of shape (2, T, B, P).
+        """Run both LMs as `forward` does, but from token vectors of shape (2, T, B, P).
 
-        A skip connection adds each layer's input, after dropout, to its output, except in the first layer; the state
-        carried on does not include it.
+        In all layers but the first, a skip connection adds the layer's input, after dropout, to its output. The carried
+        state is the output before that addition.
         """
         hidden = token_vectors
         activations, new_state = [hidden], []
@@ -149,9 +149,9 @@ class BiLM(nn.Module):
     def layer_activations(self, inputs: TokenInputs, mask: Tensor) -> Tensor:
         """Return every layer's output for a padded batch of whole sentences, float32, shape (L + 1, B, T, 2P).
 
-        Ids, shape (B, T), have <S> and </S> in place, and tokens where the mask is True. The token layer comes first,
-        written twice so that all layers have one width; then the LSTM layers from the bottom up, forward LM first in
-        the last axis. Padding is zero. A sentence's vectors do not depend on the batch.
+        The ids, shape (B, T), include <S> and </S>, and the mask is True where there is a token. The token layer comes
+        first, written twice so that all layers have one width; then the LSTM layers from the bottom up, forward LM
+        first on the last axis. Padded positions are zero. A sentence's vectors do not depend on the batch.
         """
         token_vectors, state = self.encode_tokens(inputs), self.start_state(len(mask))
         return self.read_sentences(token_vectors, mask, state)[0]
@@ -159,7 +159,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return the same as `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
+        """Compute `layer_activations` from token vectors (B, T, P); also return the state after each sentence."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
@@ -173,7 +173,7 @@ class BiLM(nn.Module):
 
 
 def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
-    """Return a layer's outputs, plus its inputs if it has a skip connection, as all layers but the first do."""
+    """Add a layer's inputs to its outputs if the model has skip connections; the first layer has none."""
     return outputs + inputs if layer > 0 and shape.skip_connections else outputs
 
 
@@ -191,9 +191,10 @@ def reversal(mask: Tensor) -> Tensor:
 
 
 def drop(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with a fraction of them set to zero and the rest scaled up to keep the mean.
+    """Set a random fraction of the values to zero, and scale up the rest to keep the mean.
 
-    On a processor torch draws masks number by number; here 16 bits of a fast generator, seeded from torch's, decide.
+    On a CPU, torch draws a mask one number at a time. Here 16 bits per value decide, from a fast generator seeded by
+    torch's.
     """
     if fraction == 0:
         return values

@@ -17,7 +17,7 @@ from elmo_zh.model.kernels.products import affine, multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.token_encoder import TokenInputs
 
-# Words computed at a time: memory stays bounded, and words of similar length share the slots that they need.
+# Words computed together. Small chunks bound the memory, and need few slots if their words are short.
 _CHUNK_WORDS = 512
 
 
@@ -42,7 +42,7 @@ class CharacterShape:
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows, which is not needed if the filters already have the output width."""
+        """Return whether a projection follows: always with word embeddings, otherwise if N is not the output width."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 
@@ -58,7 +58,7 @@ class Highway(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights with standard deviation 1/sqrt(N), and a bias that initially passes most of x, as in bilm-tf."""
+        """Draw weights with standard deviation 1/sqrt(N), as in bilm-tf; the bias of -2 initially passes most of x."""
         for weight in (self.carry_weight, self.transform_weight):
             weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
         self.carry_bias.fill_(-2.0)
@@ -72,7 +72,7 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Computes token vectors from spellings, once per distinct word; there is no projection if N = P."""
+    """Computes token vectors from spellings, once per distinct word."""
 
     def __init__(self, shape: CharacterShape, output_dim: int, num_tokens: int) -> None:
         super().__init__()
@@ -114,12 +114,12 @@ class CharacterCNN(nn.Module):
         return [layer for layer in self.highways if isinstance(layer, Highway)]
 
     def forward(self, inputs: TokenInputs, precision: Precision = FLOAT32) -> Tensor:
-        """Return the vectors of tokens, float32, shape (..., P)."""
+        """Return the vector of each token, float32, shape (..., P), encoding each spelling only once."""
         assert inputs.spellings is not None, "character mode needs spellings"
         return functional.embedding(inputs.ids, self.encode(inputs.spellings, inputs.words, precision))
 
     def encode(self, character_ids: Tensor, words: Tensor | None = None, precision: Precision = FLOAT32) -> Tensor:
-        """Return one vector for each word, float32, shape (W, P)."""
+        """Return one vector per word, float32, shape (W, P), for spellings of shape (W, C)."""
         dtype = precision.product_dtype(self.embedding)
 
         def encode_rows(rows: slice) -> Tensor:
@@ -150,7 +150,7 @@ class CharacterCNN(nn.Module):
         longest_window = max(width for width, _ in self.shape.filters)
         responses = []
         for chunk in torch.split(order, _CHUNK_WORDS):
-            # Windows of nothing but padding all respond alike, so one of them is enough.
+            # Windows that contain only padding all respond alike, so one of them is enough.
             needed = min(self.shape.num_slots, int(lengths[chunk[-1]]) + longest_window)
             responses.append(self._respond_to_chunk(character_ids[chunk, :needed], dtype))
         return torch.cat(responses)[order.argsort()]

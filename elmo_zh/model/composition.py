@@ -15,19 +15,19 @@ from torch.nn import functional
 
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
-# The map is learned from so many words. The most frequent ones, at most a third of the vocabulary, are left out: they
-# are least like words outside the vocabulary.
+# Number of words that the map is learned from. The most frequent words, at most a third of the vocabulary, are left
+# out: they are least like words outside the vocabulary.
 _WORDS_TO_LEARN_FROM = 20_000
 _MOST_LEFT_OUT = 10_000
 # Penalty of the ridge regression, as a share of the mean square of its inputs.
 _PENALTY = 0.1
 _SHARE_OF_MEAN = 0.3
-# The last bits of a solver depend on the number of threads. Rounded, the map does not.
+# The last bits of a solver's result depend on the number of threads; rounding removes them.
 _DECIMALS = 6
 
 
 def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
-    """Return the rows of the known words inside each word (`Vocabulary.find_subwords`), omitting words with none."""
+    """Map each word to the rows of the known words in it (`Vocabulary.find_subwords`), omitting words without any."""
     found = {word: known.encode(known.find_subwords(word)) for word in words}
     return {word: parts for word, parts in found.items() if parts}
 
@@ -38,14 +38,14 @@ class Composition:
 
     table: Tensor  # The rows of the vocabulary, float32, shape (V, P)
     centre: Tensor  # Their mean, float64, shape (P,)
-    # What the mean of the parts' rows, less the centre, is multiplied by, float64, shape (P, P); None if there is no
-    # word to learn from. A word's row is then the mean of its parts'.
+    # Maps the mean of the parts' rows to a word's row, both less the centre: float64, shape (P, P). None if there was
+    # no word to learn from; a word's row is then the mean of its parts' rows.
     matrix: Tensor | None
 
     @classmethod
     @torch.no_grad()
     def learn(cls, table: Tensor, vocabulary: Vocabulary) -> "Composition":
-        """Learn the map from a table that has a row for each token in the vocabulary, shape (V, P)."""
+        """Learn the map from a table with one row per token of the vocabulary, shape (V, P)."""
         words = vocabulary.tokens[len(SPECIALS) :]
         first = min(len(words) // 3, _MOST_LEFT_OUT)
         parts = parts_of(vocabulary, words[first : first + _WORDS_TO_LEARN_FROM])
@@ -62,7 +62,7 @@ class Composition:
         return cls(table, centre, solution.round(decimals=_DECIMALS) + _SHARE_OF_MEAN * unit)
 
     def row(self, parts: Sequence[int]) -> Tensor:
-        """Return a word's row, given the rows of the known words in it (at least one); float32, shape (P,)."""
+        """Compose a word's row, float32, shape (P,), from the row numbers of the known words in it (at least one)."""
         mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
         if self.matrix is None:
             return mean.float()

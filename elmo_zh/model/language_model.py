@@ -18,7 +18,7 @@ from elmo_zh.vocabulary.lexicon import BYTES
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """The model that is trained and exported."""
+    """A biLM and its softmax, which are trained and exported together."""
 
     bilm: BiLM
     softmax: Softmax
@@ -36,7 +36,7 @@ class LanguageModel:
         return self.bilm.shape.characters is None and self.softmax.weight is self.bilm.token_table.weight
 
     def initialise(self, seed: int) -> torch.Generator:
-        """Draw all weights; return the generator for further use."""
+        """Draw all weights from the seed; return the generator for further draws."""
         generator = torch.Generator().manual_seed(seed)
         self.bilm.initialise(generator)
         if self.is_tied:
@@ -71,12 +71,12 @@ class LanguageModel:
             own.copy_(tensors[name])
 
     def describe(self, vocabulary_digest: str) -> dict[str, Any]:
-        """Return the values that a checkpoint must have in common with this model to be loaded into it."""
+        """Return the settings and the digest that a checkpoint must share with this model to be loaded into it."""
         shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
     def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
-        """Raise RunError, with both values, unless a checkpoint belongs to this model and vocabulary."""
+        """Raise RunError, naming the first difference, if a checkpoint belongs to another model or vocabulary."""
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
                 raise RunError(
@@ -85,7 +85,8 @@ class LanguageModel:
                 )
 
 
-# The settings of section model that decide the shape: those with the same name there, and those of the characters.
+# The settings of section model that determine the shape: under the same name in `BiLMShape`, or renamed in
+# `CharacterShape`.
 SHAPE_SETTINGS = (
     "cell_dim", "projection_dim", "num_layers", "cell_clip", "projection_clip", "skip_connections",
 )  # fmt: skip

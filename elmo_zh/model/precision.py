@@ -17,7 +17,7 @@ class Precision:
 
     name: str  # Its name in settings, commands and records
     dtype: torch.dtype  # dtype that the factors of products are rounded to; float32 keeps the dtype of the weights
-    # Whether inference on a processor multiplies 8-bit whole numbers instead (`kernels.products`); it is for that only.
+    # Whether products are of 8-bit integers instead (`kernels.products`), for inference on a CPU only.
     is_quantised: bool = False
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
@@ -28,7 +28,7 @@ class Precision:
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
     def bytes_per_number(self, device: torch.device) -> int:
-        """Return how many bytes each number takes while a device computes products."""
+        """Return the number of bytes that each number takes in the products of a device."""
         return computed_dtype(self.dtype, device).itemsize
 
     def runs_on(self, device: torch.device) -> bool:
@@ -48,7 +48,7 @@ _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has bfloat16 instructions for products, which may be slower than float32 ones."""
+    """Return whether a device has instructions for bfloat16 products, which may still be slower than float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return _processor_multiplies_bfloat16()
@@ -63,10 +63,10 @@ def _processor_multiplies_bfloat16() -> bool:
 
 
 def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """Return the dtype in which a device actually multiplies numbers of a dtype.
+    """Return the dtype that a device really uses to multiply numbers of the given dtype.
 
-    For bfloat16 on a processor without instructions for it, this is float32: torch emulates them three times slower,
-    and then a row of the product depends on its neighbouring rows.
+    A CPU without bfloat16 instructions uses float32 instead: torch's emulation is three times slower, and makes each
+    row of a product depend on its neighbours.
     """
     if dtype == torch.bfloat16 and device.type == "cpu" and not has_bfloat16(device):
         return torch.float32
@@ -74,7 +74,7 @@ def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for another name, or cuda without a GPU."""
+    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError if it is unknown or there is no GPU."""
     name = str(name)
     if name not in DEVICES:
         raise ElmoZhError(f"device {name}: expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")

@@ -1,6 +1,6 @@
 """Choose the faster training precision by timing products of the run's own shapes.
 
-Having bfloat16 instructions does not make a processor fast at them: on some they reach half the rate of float32.
+A CPU that has bfloat16 instructions is not always fast at them: on some they reach half the rate of float32.
 """
 
 import functools
@@ -19,19 +19,19 @@ from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision, has_bfloat16
 # bfloat16 is less exact, so it has to be clearly faster.
 WORTHWHILE_SPEEDUP = 1.15
 _MOST_SECONDS, _ROUNDS = 0.35, 5
-# Floating point operations of one product. Products of more columns have the same rate.
+# Most floating-point operations in one timed product. More columns would not change the rate.
 _MOST_FLOPS = 5e8
 
 
 @dataclass(frozen=True)
 class PrecisionChoice:
-    """A precision, and the speed of bfloat16 products relative to float32, or None if not measured."""
+    """The chosen precision, and how many times as fast bfloat16 is as float32, or None if not measured."""
 
     precision: Precision
     speedup: float | None = None
 
     def describe(self) -> str:
-        """Return the choice as a line to show to users."""
+        """Describe the choice and its reason in one line, for users."""
         if self.speedup is None:
             return f"{self.precision.name}: there are no instructions for bfloat16 here"
         if self.precision is FLOAT32:
@@ -52,7 +52,7 @@ def choose_precision(device: torch.device, num_rows: int, width: int, num_column
 
 
 def advise_against(precision: Precision, device: torch.device, shape: BiLMShape, num_rows: int) -> str:
-    """Explain why an inference precision is no faster than float32 on a device; return "" if it is faster."""
+    """Explain why bfloat16 inference is no faster than float32 on a device; return "" if it is faster or not in use."""
     if precision is not BFLOAT16:
         return ""
     choice = choose_precision(device, num_rows, 2 * shape.projection_dim, 4 * shape.cell_dim)
@@ -80,7 +80,7 @@ def _products(
 
 @with_half_of_the_threads()
 def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Precision, float]:
-    """Return the shortest time of each function, run in turns so that other programs slow them all down alike."""
+    """Return each function's shortest time. They run in turns, so that other programs slow all of them down alike."""
     started_at = time.perf_counter()
     seconds = dict.fromkeys(work, float("inf"))
     for compute in work.values():

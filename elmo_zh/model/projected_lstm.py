@@ -16,7 +16,7 @@ _INFERENCE_STEPS = 256
 
 
 class ProjectedLSTM(nn.Module):
-    """One layer in both directions; the bias excludes the forget gate's 1, and P = D needs no projection."""
+    """One LSTM layer in both directions. The bias excludes the forget gate's 1; if P = D there is no projection."""
 
     def __init__(
         self, input_dim: int, cell_dim: int, projection_dim: int, cell_clip: float, projection_clip: float
@@ -63,7 +63,6 @@ class ProjectedLSTM(nn.Module):
         real steps of each stream, at least 1, shape (B,); None counts all.
         """
         read = inputs.to(precision.product_dtype(self.bias))
-        # Without a gradient only some steps are computed at a time, and memory stays bounded.
         num_steps = inputs.shape[1]
         at_a_time = num_steps if torch.is_grad_enabled() or torch.compiler.is_compiling() else _INFERENCE_STEPS
         all_outputs, last = [], state
@@ -82,7 +81,7 @@ class ProjectedLSTM(nn.Module):
 
 
 def _state_at(steps: Tensor, outputs: Tensor, cells: Tensor, otherwise: LSTMState) -> LSTMState:
-    """Return each stream's state after one of these steps, or `otherwise` if its step is not among them."""
+    """Return each stream's state after its own step, or `otherwise` if that step is outside this block of steps."""
     here = (steps >= 0) & (steps < outputs.shape[1])
     streams = torch.arange(len(steps), device=steps.device)
     steps = steps.clamp(0, outputs.shape[1] - 1)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-# Adam moves a weight by about its learning rate a step: at a task's usual 0.001 the weights hardly change in training.
+# Adam moves a weight by about its learning rate per step. At a task's usual 0.001, the weights would hardly change.
 MIX_LEARNING_RATE = 0.01
 
 
@@ -19,8 +19,8 @@ class ScalarMix(nn.Module):
     numbers. Parameters are named as in AllenNLP, so its saved scalar mixes load here.
 
     Attributes:
-        scalar_parameters: w, one number for each layer, each of shape (1,).
-        gamma: Shape (1,).
+        scalar_parameters: w, one parameter of shape (1,) per layer.
+        gamma: The factor of the whole sum, shape (1,).
         do_layer_norm: Whether layers are normalised first.
     """
 
@@ -49,7 +49,7 @@ class ScalarMix(nn.Module):
     def forward(
         self, tensors: Sequence[Tensor] | Sequence[NDArray[Any]] | NDArray[Any], mask: Tensor | None = None
     ) -> Tensor:
-        """Return the mix of layers.
+        """Return the weighted sum of the layers.
 
         Args:
             tensors: One for each layer, all of one shape (..., T, dimension); or NumPy arrays of any float type, such
@@ -57,7 +57,7 @@ class ScalarMix(nn.Module):
             mask: True where there is a token, shape (..., T); needed for layer normalisation, otherwise ignored.
 
         Returns:
-            The shape of one layer.
+            The mix, in the shape of one layer.
 
         Raises:
             ValueError: If the number of layers is not `mixture_size`, or a mask is needed and missing.
@@ -84,8 +84,8 @@ class ScalarMix(nn.Module):
     def l2_penalty(self) -> Tensor:
         """Return the sum of w squared, as a scalar.
 
-        The paper adds lambda times this to the task's loss: it draws the mix towards the plain average of the layers.
-        A lambda of 1 makes it almost the average; 0.001 lets the weights vary.
+        The paper adds lambda times this sum to the task's loss, which draws the mix towards the plain average of the
+        layers. With a lambda of 1 the mix is almost that average; 0.001 lets the weights vary.
         """
         return torch.cat(list(self.scalar_parameters)).square().sum()
 
@@ -116,7 +116,7 @@ def mix_parameter_groups(
 
 
 def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:
-    """Subtract the mean and divide by the deviation of all unmasked numbers; the mask has shape (..., T, 1)."""
+    """Shift and scale all unmasked numbers to mean 0 and variance 1; the mask has shape (..., T, 1)."""
     masked = tensor * mask
     count = (mask.sum() * tensor.shape[-1]).clamp(min=1)
     mean = masked.sum() / count

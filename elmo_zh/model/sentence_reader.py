@@ -23,7 +23,7 @@ from elmo_zh.model.precision import Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.run.reporter import report_steps
 
-# Longer sentences are read in blocks of so many steps, after which a signal takes effect and progress is shown.
+# Longer sentences are read in blocks of this many steps. Between blocks, signals take effect and progress is shown.
 BLOCK_STEPS = 2048
 
 
@@ -34,7 +34,7 @@ class PackedSentences:
     counts: list[int]  # Number of sentences that have a token at each step
     # The word that each row reads, for the forward LM and for the backward LM, int64, shape (2, N).
     words: NDArray[np.int64]
-    # The row of each token but the marks, sentence by sentence, for both LMs, int64, shape (2, M).
+    # The row of each token except the markers, sentence by sentence, for both LMs, int64, shape (2, M).
     places: NDArray[np.int64]
 
     @classmethod
@@ -57,7 +57,6 @@ class SentenceReader:
     """A biLM's LSTM layers prepared for inference; later changes to the biLM have no effect on it."""
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
-        """Prepare the weights."""
         self._shape = bilm.shape
         self._layers = [
             [_prepare(layer, direction, precision) for direction in range(2)] for layer in bilm.lstm_layers()
@@ -67,7 +66,7 @@ class SentenceReader:
     def read(self, word_vectors: Tensor, sentences: PackedSentences, state: State) -> tuple[Tensor, State]:
         """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
-        Layers are as in `BiLM.layer_activations`. Sentences consist of rows of `word_vectors`, float32, shape (W, P).
+        The layers are as in `BiLM.layer_activations`. Sentences refer to rows of `word_vectors`, float32, shape (W, P).
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)
@@ -76,7 +75,7 @@ class SentenceReader:
 
         def run(counts: list[int], first: int, last: int, direction: int) -> None:
             half, rows = layers[:, :, direction * P : (direction + 1) * P], places[direction]
-            # The tokens, but the marks, whose rows are in this block.
+            # The tokens (not the boundary markers) that have their rows in this block.
             tokens = slice(None) if len(blocks) == 1 else ((rows >= first) & (rows < last)).nonzero()[:, 0]
             rows = rows[tokens] - first
             hidden = word_vectors.index_select(0, torch.from_numpy(sentences.words[direction, first:last]))
@@ -100,7 +99,7 @@ class SentenceReader:
 
 
 def _step_blocks(counts: list[int]) -> Iterator[tuple[list[int], int, int]]:
-    """Yield blocks of steps: the counts, the first row, and the row after the last."""
+    """Yield the counts of each block of steps, its first row, and the row after its last."""
     first = 0
     for start in range(0, len(counts), BLOCK_STEPS):
         block = counts[start : start + BLOCK_STEPS]

@@ -13,10 +13,10 @@ from elmo_zh.model.kernels.next_token_loss import FullLoss, SampledLoss
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.precision import FLOAT32, Precision
 
-# Probabilities that training keeps at a time for a product over them (64 MB of float32), whatever the vocabulary.
+# Most probabilities that training holds at a time (64 MB of float32), however large the vocabulary is.
 MAX_TRAINING_SCORES = 16_000_000
-# Scores that evaluation holds at a time, and the minimum of predictions that it scores together: a product of fewer
-# rows over a large vocabulary takes four times as long for each.
+# Most scores that evaluation holds at a time, and fewest predictions that it scores together: with fewer rows, a
+# product over a large vocabulary takes four times as long per row.
 MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 
@@ -35,7 +35,7 @@ class Negatives:
 class LogUniformSampler:
     """Draws distinct rows k with probability proportional to log((k + 2) / (k + 1)); rows must be sorted by count.
 
-    As TensorFlow's log_uniform_candidate_sampler with unique=True; a row's expected count is 1 - (1 - p)^draws.
+    Works like TensorFlow's log_uniform_candidate_sampler with unique=True; a row's expected count is 1 - (1 - p)^draws.
     """
 
     def __init__(self, num_tokens: int, num_negatives: int) -> None:
@@ -45,7 +45,7 @@ class LogUniformSampler:
         self._probabilities = np.log1p(1 / (rows + 1)) / math.log(num_tokens + 1)
 
     def draw(self, generator: np.random.Generator) -> Negatives:
-        """Draw S distinct rows."""
+        """Draw `num_negatives` distinct rows, together with the expected count of every row."""
         drawn = np.zeros(0, np.int64)
         first = np.zeros(0, np.int64)
         while len(first) < self.num_negatives:
@@ -58,7 +58,7 @@ class LogUniformSampler:
         return Negatives(torch.from_numpy(drawn[first]), self.log_expected(num_draws))
 
     def log_expected(self, num_draws: int) -> Tensor:
-        """Return the log of how often each row is expected in `num_draws` draws, float32, shape (V,)."""
+        """Return the log of each row's expected count in `num_draws` draws, float32, shape (V,)."""
         expected: NDArray[np.float64] = -np.expm1(num_draws * np.log1p(-self._probabilities))
         return torch.from_numpy(np.log(expected).astype(np.float32))
 
@@ -101,7 +101,7 @@ class Softmax(nn.Module):
 
     @property
     def rows_at_a_time(self) -> int:
-        """How many predictions evaluation scores together, which bounds the memory for scores."""
+        """The number of predictions that evaluation scores together, limited so that the scores fit in memory."""
         return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
 
     @torch.no_grad()
@@ -109,7 +109,7 @@ class Softmax(nn.Module):
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         is_packed = can_pack(self.bias, self.weight.dtype)
         weight = pack(self.weight.T, is_packed)
-        # One tensor for all costs: small ones allocated between the scores would keep the allocator from reusing these.
+        # One tensor for all costs: small ones between the scores would keep the allocator from reusing their memory.
         costs = hidden.new_empty(len(hidden))
         for rows, goals, cost in zip(
             *(torch.split(each, self.rows_at_a_time) for each in (hidden, targets, costs)), strict=True

@@ -37,13 +37,13 @@ class TokenTable(nn.Module):
         self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
 
     def forward(self, inputs: TokenInputs) -> Tensor:
-        """Return vectors, float32, shape (..., P)."""
+        """Look up the row of each id, float32, shape (..., P)."""
         return functional.embedding(inputs.ids, self.weight, sparse=self.has_sparse_gradient)
 
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw other rows with their mean and deviation."""
+    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw the others with the same mean and deviation."""
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
     table[rows] = vectors

@@ -1,1 +1,1 @@
-"""Train the biLM, and measure it."""
+"""Train the biLM, and measure how well it predicts held-out text."""

@@ -38,7 +38,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabula
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
-    """Return the step that is meant by "best" (lowest held-out perplexity), "last" or a step number."""
+    """Return the step of a checkpoint given as "best" (lowest held-out perplexity), "last" or a step number."""
     steps = checkpoints.steps()
     if not steps:
         raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
@@ -132,7 +132,7 @@ def _epoch_tokens(counts: Sequence[int]) -> int:
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
-    """Return a checkpoint's counts and held-out figures, the latter on all held-out text if it was scored."""
+    """Return a checkpoint's counts and its held-out figures: on all held-out text if scored, else on the sample."""
     figures: dict[str, Any] = {
         "step": state["step"],
         "tokens": state["tokens"],
@@ -150,7 +150,7 @@ _MOST_SOURCES = 50
 
 
 def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return a run's model card, with the YAML header that model hubs read; RUN/about.md can add to both."""
+    """Return a run's model card, with a YAML header for model hubs and the additions in RUN/about.md."""
     records = {
         name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
     }
@@ -173,7 +173,7 @@ _HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embe
 
 
 def _about(run: RunDir) -> tuple[str, str]:
-    """Return RUN/about.md as the lines of its own header, between lines of ---, and its text."""
+    """Split RUN/about.md into its header, which stands between two lines of ---, and its text."""
     if not run.about.exists():
         missing = (
             f"(Write purpose, sources and licences of the text into {run.about.name} in the run, and export again.)"

@@ -21,7 +21,7 @@ from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
-# What training and export read of every state.
+# The values that training and export need from every state.
 _NEEDED = (
     "step", "tokens", "interrupted", "model", "streams", "num_rollbacks", "learning_rate_scale", "elapsed_seconds",
 )  # fmt: skip
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 def _on_rank_0(
     method: Callable[Concatenate["CheckpointFolder", Arguments], Result],
 ) -> Callable[Concatenate["CheckpointFolder", Arguments], Result]:
-    """Run a method on rank 0 only and return its result on all ranks, which must call it in the same order."""
+    """Run a method only on rank 0, but return its result on all ranks, which must all call it in the same order."""
 
     @functools.wraps(method)
     def run(folder: "CheckpointFolder", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -118,7 +118,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def state(self, step: int) -> dict[str, Any]:
-        """Return a checkpoint's JSON values."""
+        """Return the values in a checkpoint's state.json; raise RunError if it is damaged."""
         path = self._path(step) / "state.json"
         try:
             state: dict[str, Any] = read_json(path)
@@ -137,11 +137,11 @@ class CheckpointFolder:
 
     @_on_rank_0
     def update_state(self, step: int, values: Mapping[str, Any]) -> None:
-        """Add values to the JSON values of a checkpoint."""
+        """Add values to a checkpoint's state.json, replacing any that have the same name."""
         write_json(self._path(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
-        """Return a checkpoint read by rank 0, with or without the tensors that only further training needs."""
+        """Load a checkpoint on rank 0 and send it to all ranks, with or without the tensors for further training."""
         loaded: list[Checkpoint] = []
 
         def read() -> dict[str, Any]:

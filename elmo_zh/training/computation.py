@@ -1,6 +1,6 @@
-"""How training computes on a machine: the memory it needs, and its precision, kernel and threads.
+"""Predict the memory that training needs on a machine, and choose its precision, kernel and threads.
 
-These are chosen once and kept when a run resumes: other choices round differently, and so lead to other weights.
+The choices are kept when a run resumes: others would round differently and so lead to different weights.
 """
 
 import os
@@ -22,14 +22,14 @@ from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MI
 from elmo_zh.scoring.exact import BATCH_TOKENS
 from elmo_zh.training.evaluation import MAX_TRAIN_TOKENS
 
-# Python and torch, including their code, and what torch allocates when optimisers are created.
+# Memory for Python and torch, including their code, and what torch allocates when optimisers are created.
 _PROCESS_BYTES = 350_000_000
 _FLOAT = 4
 # The allocator keeps freed memory, into which later tensors do not always fit.
 _FRAGMENTATION = 1.25
 # A Python string of a few characters and its entry in a list.
 _OTHER_WORD_BYTES = 90
-# Bigrams as 64-bit keys, their sorted copy and their counts.
+# For the baselines: bigrams as 64-bit keys, their sorted copy and their counts.
 _BASELINE_BYTES_PER_TOKEN = 53
 
 
@@ -110,7 +110,7 @@ class Computation:
     precision: str  # Precision of matrix products: float32 or bfloat16
     kernel: str  # Products of the time loops: onednn (packed matrices) or torch
     num_threads: int  # Number of processor threads of each process
-    torch_version: str  # Version of torch
+    torch_version: str
 
     @property
     def product_precision(self) -> Precision:
@@ -123,11 +123,11 @@ class Computation:
         return self.product_precision.bytes_per_number(torch.device(self.device))
 
     def describe(self) -> dict[str, Any]:
-        """Return the values to store in records, as JSON."""
+        """Return the choices as JSON values for records."""
         return asdict(self)
 
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
-        """Describe the changes since an earlier description, for users."""
+        """Describe for users, one by one, the changes since an earlier description."""
         return [
             f"{name} changed from {previous[name]} to {value}"
             for name, value in self.describe().items()
@@ -176,5 +176,5 @@ def _set_up_gpu(is_deterministic: bool) -> None:
         # cuBLAS reads this when it is first used: https://docs.nvidia.com/cuda/cublas/#results-reproducibility
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        # Filling is a waste: all uninitialised memory here is written before it is read.
+        # Filling would be wasted: all uninitialised memory here is written before it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

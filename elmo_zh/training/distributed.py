@@ -1,7 +1,7 @@
 """The process group: the ranks that train one model together, and the collective operations between them.
 
-Ranks are connected by gloo between processors and NCCL between GPUs. All have to call each method of `ProcessGroup`
-except `slice_of`, in the same order.
+Ranks are connected by gloo between CPUs and by NCCL between GPUs. All ranks must make the same collective calls in the
+same order; only `slice_of` needs no other rank.
 """
 
 import atexit
@@ -51,7 +51,7 @@ Value = TypeVar("Value")
 class ProcessGroup:
     """The `size` ranks of a training run, counted from 0; only rank 0 prints and writes files.
 
-    Several ranks have joined torch's default process group. One rank needs none: its operations return at once.
+    Several ranks communicate through torch's default process group, which they have joined. A single rank needs none.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -89,7 +89,7 @@ class ProcessGroup:
         return torch.device("cuda", self._local_rank)
 
     def start_training(self, description: Any) -> None:
-        """Send the waiting ranks, from rank 0, a description of the training that is about to start."""
+        """Let rank 0 send the waiting ranks a description of the training that is about to start."""
         self._has_started = True
         self.broadcast_value({"training": description})
 
@@ -109,7 +109,7 @@ class ProcessGroup:
                     self.broadcast_value({"status": status})
 
     def wait_for_start(self) -> Any:
-        """Return the description with which rank 0 starts training, or exit with its status if it starts none."""
+        """Wait until rank 0 starts training and return its description; exit with its status if it ends first."""
         message = self.broadcast_value(None)
         if "training" not in message:
             raise SystemExit(message["status"])
@@ -133,7 +133,7 @@ class ProcessGroup:
         return result
 
     def broadcast_value(self, value: Any) -> Any:
-        """Return rank 0's value, which has to fit in JSON, on every rank."""
+        """Return rank 0's value on every rank; it must be a JSON value."""
         if self.size == 1:
             return value
         data = bytearray(json.dumps(value).encode())
@@ -145,11 +145,11 @@ class ProcessGroup:
 
     def all_gather_numbers(self, *numbers: float) -> list[tuple[float, ...]]:
         """Return the numbers of all ranks, by rank."""
-        # On the processor even when training is on a GPU, so that this waits for nothing but the numbers.
+        # On the CPU, even when training on a GPU, so that this waits for nothing but the numbers.
         return [tuple(row.tolist()) for row in self.all_gather(torch.tensor(numbers, dtype=torch.float64))]
 
     def all_gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return the tensors of all ranks, by rank; they have the same shape."""
+        """Return the tensors of all ranks, by rank; they must have the same shape."""
         if self.size == 1:
             return [tensor]
         tensor = tensor.contiguous()
@@ -163,7 +163,7 @@ class ProcessGroup:
             distributed.all_reduce(tensor)
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by those on rank 0."""
+        """Overwrite tensors on every rank with the values that rank 0 has."""
         for tensor in tensors if self.size > 1 else ():
             distributed.broadcast(tensor, 0)
 
@@ -212,7 +212,7 @@ def _connection_errors_as(message: str) -> Iterator[None]:
         if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
             raise
         first_sentence = " ".join(str(error).split()).split(". ")[0].rstrip(".")
-        # Without the position in gloo's source that it starts with.
+        # gloo starts a message with a position in its source code.
         detail = re.sub(r"^\[\S+] ", "", first_sentence)[:200]
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         raise RunError(message.format(detail=detail, address=address)) from None

@@ -26,7 +26,7 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
 
 
 def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
-    """Return the counts for the selected held-out sentences."""
+    """Return the counts that turn the cost of selected held-out sentences into figures such as perplexity."""
     heldout = store.heldout
     sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
@@ -54,14 +54,14 @@ def evaluate_heldout(
     return Figures.build(measure_text(store, chosen), *total_cost(costs))
 
 
-# Runs of so many equal tokens are rarely chance.
+# Two texts rarely share a run of this many tokens by chance.
 RUN_TOKENS = 8
 _RUN_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SENTENCES_READ = 50_000
 
 
 def share_of_copies(store: IdStore) -> float:
-    """Return the share of held-out sentences of eight tokens or more that have a run of eight in common with the text.
+    """Return the share of held-out sentences, of eight tokens or more, that have eight in a row from the training text.
 
     Runs are compared by 64-bit hashes. All training text is read once; memory grows with the held-out text only.
     """
@@ -93,7 +93,7 @@ _BASELINES = ("unigram", "bigram")
 
 
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
-    """Return the costs in nats of the held-out text under a unigram and a Kneser-Ney bigram model, mean of directions.
+    """Return the cost of the held-out text, in nats per direction, for a unigram and a Kneser-Ney bigram model.
 
     Counts come from a random sample of at most MAX_TRAIN_TOKENS training tokens.
     """
@@ -123,7 +123,7 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
 def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
     """Return all pairs of adjacent vocabulary rows in `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
     ids, lengths = sentences.read(chosen)
-    # Each sentence takes n + 2 positions: fill all with <S>, then overwrite those of the words and of </S>.
+    # Each sentence takes n + 2 positions: fill all with <S>, then overwrite the positions of the words and of </S>.
     begins = np.concatenate([[0], np.cumsum(lengths + 2)])
     marked = np.full(begins[-1], BEGIN_ID, np.int64)
     marked[begins[1:] - 1] = END_ID
@@ -172,5 +172,5 @@ class KneserNeyBigram:
 
 def _discount(counts: NDArray[Any]) -> float:
     once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-    # Without events seen once the estimate would be 0, which would leave no probability for unseen ones.
+    # If nothing was seen exactly once, the estimate would be 0 and leave no probability for unseen events.
     return once / (once + 2 * twice) if once else 0.5

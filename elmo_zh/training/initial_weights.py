@@ -44,7 +44,7 @@ from elmo_zh.word2vec.vectors import WordVectors
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
     """Initialise all weights at random from the seed, then copy word vectors to the rows of their words.
 
-    They go into the token table or, in character mode, into the softmax; the other rows are drawn by `fill_rows`.
+    The vectors go into the token table or, in character mode, into the softmax; `fill_rows` draws the other rows.
     """
     generator = model.initialise(seed)
     if vectors is not None and len(vectors.rows):
@@ -67,8 +67,8 @@ def unigram_bias(counts: Sequence[int]) -> Tensor:
 def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     """Return vectors minus their mean, each scaled to a root mean square of `scale`; shape (n, P).
 
-    word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax
-    these predict worse than chance, and Adagrad hardly changes the length of a rare word's row.
+    word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax,
+    such vectors predict worse than chance, and Adagrad hardly changes the length of a rare word's row.
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
@@ -115,13 +115,13 @@ class RowMoves:
         return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
 
 
-# Predictions of each direction that the expected shares are measured on, and the seed of their choice.
+# Predictions in each direction on which expected shares are measured, and the seed that selects the sentences.
 _SAMPLE_PREDICTIONS, _SAMPLE_SEED = 2000, 20_180_215
 
 
 @torch.no_grad()
 def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new: Tensor) -> None:
-    """Add to the softmax bias the log of each row's share of the text over the share that the model expects.
+    """Add to the softmax bias the log ratio of each row's share of the text to the share that the model expects.
 
     Follows the fast marginal adaptation of Kneser, Peters and Klakow (1997), with an exponent of 1. The model's
     expectation is its mean prediction on a sample of the text. Shares of known words follow Witten and Bell (1991):
@@ -129,7 +129,7 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
     from a small text by chance keep some probability. For a new word only its count is used, because the model's
     expectation for it is meaningless. `counts`, float64, and `is_new` have one entry for each row.
     """
-    # Not zero, so that its log is finite.
+    # Never zero, so that the log is finite.
     expected = expected_shares(model, store).clamp(min=torch.finfo(torch.float64).tiny)
     counts = counts.clone()
     # Each direction predicts only one of the two marks of a sentence.
@@ -157,7 +157,7 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
 
 
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
-    """Return random training sentences with enough predictions, always the same ones for the same text."""
+    """Draw enough training sentences for the sample, always the same ones from the same text."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(store.train))
     found: list[np.ndarray[Any, Any]] = []
     missing = _SAMPLE_PREDICTIONS
@@ -195,12 +195,12 @@ class Start:
     # vocabulary.
     path: Path
     # Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by origin;
-    # figures of all held-out text once they have been computed.
+    # figures on all held-out text, once computed.
     info: dict[str, Any]
 
     @property
     def word2vec(self) -> Path:
-        """The file of word2vec vectors, if the bundle has one."""
+        """The path of the word2vec vectors; the file exists only if the bundle has them."""
         return self.path / "word2vec.hdf5"
 
     def fill(self, model: LanguageModel) -> None:
@@ -208,7 +208,7 @@ class Start:
         model.load_named_tensors(load_tensors(self.path / "model.safetensors"))
 
     def report(self, reporter: Reporter) -> None:
-        """Report where the weights came from."""
+        """Report which bundle the weights come from, and how many words keep their rows."""
         info = self.info
         rows = info["rows"]
         reporter.note(
@@ -232,7 +232,7 @@ class Start:
         trainer.append_figures(Figures(**self.info["heldout"]), "full", step=0)
 
     def counts(self) -> dict[str, Any]:
-        """Return the counts for the stage record."""
+        """Return the origin of the weights, and their held-out figures if measured, for the stage record."""
         counts = {"started_from": {"digest": self.info["digest"], **self.info["rows"]}}
         return counts | ({"heldout_before": self.info["heldout"]} if "heldout" in self.info else {})
 

@@ -1,6 +1,6 @@
-"""The environment variables by which torchrun, or another launcher, tells a process its rank.
+"""Read the environment variables in which torchrun, or another launcher, gives a process its rank.
 
-Does not import torch, so that a command that trains in one process finds that out immediately.
+This module does not import torch, so a command quickly finds out whether it trains in one process.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Launch:
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
-    """Return the rank that the environment gives this process; without any, it is the only rank."""
+    """Return the rank that the environment gives this process; if it gives none, this is the only process."""
     given = [name for name in _RANK_VARIABLES if environment.get(name)]
     if not given or environment.get("WORLD_SIZE") == "1":
         return Launch()
@@ -45,7 +45,7 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
 
 
 def refuse_launch(environment: Mapping[str, str]) -> None:
-    """Raise RunError if several processes were started for a command that runs in only one."""
+    """Raise RunError if several processes were started for the pipeline, which runs in only one."""
     if (size := read_launch(environment).size) > 1:
         raise RunError(
             f"The pipeline was started in {size} processes, but only the train command supports several. Run the stages"

@@ -1,4 +1,4 @@
-"""One training step, and everything that changes in it."""
+"""One training step, and everything that it changes."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ class Learner:
         self._state = self.model.bilm.zero_state(len(own_streams))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore the values that `tensors` and `save_position` saved in a checkpoint."""
+        """Restore weights, optimisers, carried states and the position in the streams from a checkpoint."""
         self.start_over()
         self.model.load_named_tensors(checkpoint.model)
         self._optimizers.load_state_tensors(
@@ -83,7 +83,7 @@ class Learner:
             carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, own])
 
     def save_position(self) -> Mapping[str, Any]:
-        """Return the position in the streams as JSON values."""
+        """Return the position in the streams, as JSON values for a checkpoint."""
         return self._streams.save_position()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -101,7 +101,7 @@ class Learner:
     ) -> tuple[float, float]:
         """Train one step, counted from 0; return the loss, averaged over ranks, and the gradient norm before clipping.
 
-        If one of them is not finite, raise NotFiniteError; only the position of the streams has changed then.
+        If either is not finite, raise NotFiniteError, with only the position in the streams changed.
         """
         config = self._config
         batch = self._streams.next_batch()

@@ -1,4 +1,4 @@
-"""metrics.jsonl: the figures from training steps and held-out evaluations."""
+"""Write and read metrics.jsonl, which has the figures from training steps and held-out evaluations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MetricsFile:
         self.path, self._is_used = path, is_used
 
     def append(self, **figures: Any) -> None:
-        """Write one line."""
+        """Append one line with these figures."""
         if not self._is_used:
             return
         make_folder(self.path.parent)
@@ -80,10 +80,10 @@ _NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
 
 
 class MetricsWithEvents(MetricsFile):
-    """A `MetricsFile` that also writes TensorBoard event files, with one curve over the tokens trained per figure."""
+    """A `MetricsFile` that also writes TensorBoard event files, with one curve per figure over the tokens trained."""
 
     def __init__(self, path: Path, folder: Path) -> None:
-        """Check that TensorBoard is installed."""
+        """Raise RunError if TensorBoard is not installed."""
         super().__init__(path)
         self._folder = folder
         self._open: SummaryWriter | None = None
@@ -94,7 +94,7 @@ class MetricsWithEvents(MetricsFile):
             )
 
     def append(self, **figures: Any) -> None:
-        """Write one line, and its figures as TensorBoard events."""
+        """Append one line, and write its figures as TensorBoard events."""
         super().append(**figures)
         if "tokens" not in figures:
             return

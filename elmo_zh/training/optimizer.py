@@ -50,7 +50,7 @@ def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
 
 
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
-    """Return the settings; if they leave dropout open, choose it by the number of epochs.
+    """Return the settings with a dropout, chosen by the number of epochs if they leave it open.
 
     Text that is read once cannot be memorised. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to
     MOST_DROPOUT (docs/log.md, 2026-11-23).
@@ -66,8 +66,8 @@ def step_tokens(config: TrainConfig) -> int:
     return config.batch_size * config.unroll_steps
 
 
-# Without this setting torch warns once that it does not check the indices of sparse gradients. No check is needed:
-# ours come from torch's own lookups.
+# Without this setting, torch warns once that it does not check the indices of sparse gradients. They need no check,
+# since they come from torch's own lookups.
 torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
 
 
@@ -166,7 +166,7 @@ _EPSILON = 1e-10
 
 
 class RowAdagrad(torch.optim.Optimizer):
-    """Adagrad (Duchi, Hazan and Singer 2011) that sums the mean square of each row's gradient.
+    """Adagrad (Duchi, Hazan and Singer 2011) with one sum per row: of the mean squares of the row's gradients.
 
     The entries of a row belong to one word and have gradients of similar size, so one sum per row learns as well as one
     per entry. Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.

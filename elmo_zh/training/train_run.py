@@ -1,4 +1,4 @@
-"""The work of the train stage: from the token id store to checkpoints, with all checks and reports around training."""
+"""The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import os
 from collections.abc import Mapping
@@ -43,12 +43,12 @@ from elmo_zh.word2vec.vectors import load_word_vectors
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    run: RunDir  # The run folder
-    config: Config  # The run's settings
-    vocabulary: Vocabulary  # The run's vocabulary
+    run: RunDir
+    config: Config
+    vocabulary: Vocabulary
     store: IdStore  # The run's training and held-out sentences
     reporter: Reporter  # Receives notes, warnings and progress; silent on ranks other than 0
-    group: ProcessGroup  # The process group
+    group: ProcessGroup
 
 
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
@@ -69,9 +69,9 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     memory_bytes = _predict_memory(context, computation.product_bytes)
     group.on_rank_0(lambda: _require_memory(memory_bytes, device))
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
-    # Called only now, so that the memory for counting bigrams is returned to the system.
+    # Called only now, so that the memory for counting bigrams has been returned to the system.
     keep_freed_memory()
-    starts: list[Start] = []  # only of rank 0, which sends its weights to the others
+    starts: list[Start] = []  # empty except on rank 0, which sends its weights to the others
     if config.train.init:
         group.on_rank_0(lambda: starts.append(prepare_start(run, config, vocabulary, store, reporter)))
     start = starts[0] if starts else None
@@ -106,7 +106,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
 
 
 def _require_documents(context: _Context) -> None:
-    """Raise RunError if there are fewer documents than streams, since several streams would read the same document."""
+    """Raise RunError if documents are shuffled and there are so few that several streams would read the same one."""
     num_documents, config = context.store.train.num_documents, context.config.train
     if config.shuffle == "documents" and num_documents < config.batch_size:
         raise RunError(
@@ -117,7 +117,7 @@ def _require_documents(context: _Context) -> None:
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
-    """Raise RunError if word2vec.txt was made for another vocabulary, which matters only when training starts."""
+    """Raise RunError if word2vec.txt was made for another vocabulary; this matters only when training starts."""
     made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
     if made_for and made_for != file_digest(run.vocab):
         raise RunError(
@@ -160,7 +160,7 @@ def _open_metrics(context: _Context) -> MetricsFile:
 
 
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
-    """Decide how to compute; settings left open keep the values they had before an interruption."""
+    """Choose how to compute; settings left open keep the values they had before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     config = context.config
@@ -168,7 +168,7 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     def choose() -> dict[str, Any]:
         return choose_computation(config.train, config.model, device, previous, context.reporter.note).describe()
 
-    # Rank 0 measures for all, which may have other processors.
+    # Rank 0 measures for all ranks, even if they have different processors.
     chosen = context.group.on_rank_0(choose)
     known = {**previous, "precision": chosen["precision"]}
     computation = choose_computation(config.train, config.model, device, known)
@@ -216,7 +216,7 @@ def _build_trainer(
 
 
 def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | None) -> None:
-    """Report what the first step starts from: a bundle, or word vectors, which must match the vocabulary."""
+    """Report and score the bundle that training starts from, or check that word vectors match the vocabulary."""
     if start:
         start.report(context.reporter)
         start.measure(trainer, context.store, context.reporter)
@@ -225,7 +225,6 @@ def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | 
 
 
 def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:
-    """Report, before the first step, how much text and how many steps there are, and the memory and time needed."""
     store, group, config = context.store, context.group, context.config.train
     num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
     tokens = num_steps * step_tokens(config)
@@ -260,7 +259,7 @@ def _describe_resumption(step: int, num_steps: int) -> str:
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
-    """Return the step of the best checkpoint and its figures on all held-out text, or None if there are no figures."""
+    """Score the best checkpoint on all held-out text; return its step and figures, or None without held-out text."""
     checkpoints, store = trainer.checkpoints, context.store
     best = checkpoints.best_step()
     if best is None:

@@ -40,26 +40,26 @@ class _Position:
 
 @dataclass(kw_only=True, eq=False)
 class Trainer:
-    """Trains a language model on an id store; each rank of a process group has its own, and all do the same."""
+    """Trains a language model on an id store; each rank of a process group has its own, and all take the same steps."""
 
-    model: LanguageModel  # Model to train
+    model: LanguageModel
     store: IdStore  # Training and held-out sentences
     vocabulary_digest: str  # Digest of the vocabulary that the model and the store belong to
-    config: TrainConfig  # Training settings
+    config: TrainConfig
     checkpoints: CheckpointFolder  # Folder to save checkpoints in, and to resume from
     metrics: MetricsFile  # File of the training and held-out figures
-    device: torch.device  # Device to train on
+    device: torch.device
     computation: Computation  # Precision, kernel and threads, as `choose_computation` returned them
     reporter: Reporter  # Receives notes, warnings and progress
     initialise: Callable[[LanguageModel], None]  # Fills a model with the weights that training starts from
-    group: ProcessGroup = SINGLE_PROCESS  # Process group; a single process by default
+    group: ProcessGroup = SINGLE_PROCESS
 
     def __post_init__(self) -> None:
         self.schedule = Schedule.build(self.config, self.store.train.num_predictions)
         self._stop_signals = StopSignals(self.group)
         self._sample = sample_sentences(self.store.heldout, self.config.evaluate_sample_tokens)
         self._position = _Position()
-        # Since the last training line in metrics.jsonl; the seconds without evaluations and checkpoints.
+        # Counted since the last training line in metrics.jsonl; the seconds exclude evaluations and checkpoints.
         self._unlogged_steps, self._unlogged_seconds = 0, 0.0
         # The time at which training would have started if it had never been interrupted.
         self._clock = time.monotonic()
@@ -70,19 +70,19 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Number of steps trained so far."""
+        """The number of steps trained so far."""
         return self._position.step
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds spent training up to the last checkpoint, including evaluations and checkpoints."""
+        """The seconds spent training up to the last step, including evaluations and checkpoints."""
         return self._position.elapsed_seconds
 
     def resume(self) -> bool:
-        """Resume from the last checkpoint, if there is one, and return whether there was."""
+        """Resume from the last checkpoint; return whether there was one."""
         steps = self.checkpoints.steps()
         if not steps:
-            # An attempt that was killed before its first checkpoint may have left lines.
+            # Training that was killed before its first checkpoint may have left lines.
             self.metrics.remove()
             return False
         state = self._restore(steps[-1])
@@ -100,7 +100,7 @@ class Trainer:
         return state
 
     def measure_step_seconds(self) -> float:
-        """Return how long a step takes: the shortest of three trial steps, which are then undone."""
+        """Return the time of the shortest of three trial steps, which are then undone."""
         shortest = math.inf
         for step in range(3):
             started_at = time.monotonic()
@@ -251,7 +251,7 @@ class Trainer:
 
 
 class StopSignals:
-    """Signals that should stop training between two steps."""
+    """The signals that stop training, but only between two steps."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
@@ -262,8 +262,9 @@ class StopSignals:
     def deferred(self) -> Iterator[None]:
         """Collect SIGINT, SIGTERM and SIGHUP (a closed terminal) instead of interrupting a step.
 
-        With one rank a second signal interrupts immediately; with several, torchrun repeats what the terminal has
-        already sent. Outside the main thread, where Python allows no signal handlers, nothing is collected.
+        With one rank, a second signal interrupts immediately. With several it does not, since torchrun repeats signals
+        that the terminal has already sent. Outside the main thread, where Python allows no signal handlers, nothing is
+        collected.
         """
         self._received = []
         if threading.current_thread() is not threading.main_thread():
@@ -289,13 +290,13 @@ class StopSignals:
                 signal.signal(number, previous[number])
 
     def average_loss(self, loss: float) -> float:
-        """Return the mean of all ranks' losses; the same operation also passes a signal at any rank to all ranks."""
+        """Return the mean loss of all ranks; the same operation lets all ranks know of a signal received by any."""
         gathered = self._group.all_gather_numbers(loss, self._received[0] if self._received else 0)
         self._agreed_signal = int(max(number for _, number in gathered))
         return sum(each for each, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
-        """Return the signal to stop at, or 0; with several ranks, only one that all ranks know of."""
+        """Return the signal that asks training to stop, or 0; with several ranks, only one that all ranks know of."""
         if self._group.size > 1:
             return self._agreed_signal
         return self._received[0] if self._received else 0

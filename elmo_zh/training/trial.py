@@ -23,12 +23,12 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 SENTENCE_TOKENS = 20
-# The random text is enough for this many steps, and is read repeatedly.
+# The random text lasts for this many steps, then starts again.
 _TEXT_STEPS = 8
 
 
 def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return random vocabulary rows, distributed like the words of a text by the Zipf-Mandelbrot law."""
+    """Return random vocabulary rows, distributed like the words of a text (Zipf-Mandelbrot law)."""
     frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
     return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
 
@@ -64,18 +64,18 @@ def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
     )
 
 
-# In place of a configuration whose step makes more products, the default configuration is tried, which makes fewer.
+# If a step needs more products than this, the default configuration, which needs fewer, is tried instead.
 _MOST_PRODUCTS = 1e11
-# As many steps as fit into the time, but at least two: the first one compiles kernels.
+# The trial takes as many steps as fit into the time, but at least two, since the first one compiles kernels.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
 
 def forecast_training(
     configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the cost of training with each configuration: the first is tried, the others are extrapolated from it.
+    """Forecast the cost of training with each configuration: try the first, and extrapolate to the others.
 
-    `predictions` counts tokens and ends of sentences to train on, `frequent_words` the candidates for the vocabulary.
+    `predictions` counts the tokens and sentence ends to train on, `frequent_words` the candidates for the vocabulary.
     """
     keep_freed_memory()
     threads = torch.get_num_threads()

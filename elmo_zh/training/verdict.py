@@ -1,6 +1,6 @@
 """The verdict on a finished training, in plain words: how good the model is, what limits it, and what helps most.
 
-It needs figures only, so that it can be stored in the stage record and shown again without the model.
+The verdict needs only figures, so it can be stored in the stage record and shown again without the model.
 """
 
 import shlex
@@ -25,15 +25,16 @@ from elmo_zh.training.evaluation import RUN_TOKENS, measure_baselines, measure_t
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
-# Changes of the held-out perplexity that are more than noise: in the second half of training, and above the lowest.
+# Held-out perplexity changes by more than noise if it falls by this share in the second half of training, or ends this
+# share above its lowest value.
 _FALL, _RISE = 0.03, 0.02
-# A fraction of held-out sentences with runs of the training text above which perplexity flatters, and a perplexity
-# that only text of few patterns has.
+# Perplexity flatters if more than this fraction of the held-out sentences share runs with the training text. Only text
+# that repeats a few patterns has a perplexity below this one.
 _MANY_COPIES, _PATTERN_PERPLEXITY = 0.3, 10.0
 _MANY_UNKNOWN = 0.05
-# Perplexity of a training that has diverged, in vocabulary sizes.
+# Training has diverged if the perplexity is above this many times the vocabulary size.
 _DIVERGED = 10
-# Tokens of training text below which more text helps more than anything else.
+# With fewer tokens of training text, more text helps more than anything else.
 _LITTLE_TEXT = 1_000_000
 # Stands for the command that trains a model; the options of `pipeline` follow.
 _TRAIN = "{train} "
@@ -58,14 +59,14 @@ class Trend(Enum):
 class TrainingFigures:
     """The figures on which the verdict is based."""
 
-    train_tokens: int  # Number of tokens of the training text
-    perplexity: float | None  # Perplexity of all held-out text, or None if no text is held out
-    baselines: Mapping[str, float]  # Perplexity of the same text under the unigram and the bigram model, by name
-    curve: Sequence[tuple[int, float]]  # Tokens trained, and perplexity of the held-out sample after them, in order
+    train_tokens: int  # Number of tokens in the training text
+    perplexity: float | None  # Perplexity on all held-out text, or None if no text is held out
+    baselines: Mapping[str, float]  # Perplexity of the unigram and the bigram model on the same text, by name
+    curve: Sequence[tuple[int, float]]  # Tokens trained, and perplexity on the held-out sample after them, in order
     unknown_rate: float  # Fraction of the held-out tokens that are outside the vocabulary
     num_rows: int  # Number of vocabulary rows
     started_from_model: bool  # Whether training started from another model
-    share_of_copies: float = 0.0  # Fraction of the held-out sentences with a run of tokens of the training text
+    share_of_copies: float = 0.0  # Fraction of held-out sentences that share a run of tokens with the training text
     near_copies_trained: int = 0  # Paragraphs that were not held out because they have near copies
     near_copies_heldout: int = 0  # Held-out paragraphs with near copies in the training text
     config: Config  # The run's settings
@@ -77,7 +78,7 @@ class TrainingFigures:
 
     @property
     def has_many_unknown(self) -> bool:
-        """Whether unknown words limit the model; in character mode they do not, since it can read them."""
+        """Whether unknown words limit the model; in character mode they do not, since the model can read them."""
         return self.config.model.mode == "token" and self.unknown_rate > _MANY_UNKNOWN
 
     @property
@@ -92,7 +93,7 @@ class TrainingFigures:
 
     @property
     def flattery(self) -> str:
-        """Why the perplexity says little about new text, or "" if nothing suggests that."""
+        """The reason why the perplexity says little about new text, or "" if none is known."""
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
@@ -111,7 +112,7 @@ class TrainingFigures:
         return ""
 
     def trend(self) -> tuple[Trend, float]:
-        """Return the trend, with how far the perplexity fell or the number of tokens at which it was lowest."""
+        """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest."""
         points = [(tokens, perplexity) for tokens, perplexity in self.curve if tokens]
         if len(points) < 2:
             return Trend.UNKNOWN, 0.0
@@ -126,7 +127,7 @@ class TrainingFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on a training, with advice."""
+    """The verdict on a finished training: findings, and advice with a command."""
 
     findings: Sequence[str]  # Sentences on how good the model is and what limits it
     advice: str  # What helps most
@@ -134,7 +135,7 @@ class Verdict:
 
 
 def judge(figures: TrainingFigures) -> Verdict:
-    """Judge a training and return the verdict."""
+    """Judge a finished training by its figures."""
     trend, _ = figures.trend()
     advice, command = _choose_advice(figures, trend)
     return Verdict(findings=tuple(_find(figures)), advice=advice, command=command)
@@ -237,7 +238,7 @@ def _new_run(settings: Mapping[str, float]) -> str:
 
 
 def describe_verdict(verdict: Mapping[str, Any], run: Path) -> list[str]:
-    """Return the lines that show a verdict, given as stored in a stage record."""
+    """Return the lines that show users a verdict, as stored in a stage record."""
     command = verdict["command"].replace("{program}", program()).replace("{run}", shlex.quote(str(run)))
     if command.startswith(_TRAIN):
         command = train_command(*shlex.split(command.removeprefix(_TRAIN)))
@@ -265,7 +266,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
-    """Report on the training, its cost, and how well the model predicts compared with the baselines."""
+    """Report the cost of training, and how well the model predicts compared with the baselines."""
     reporter.note(
         f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
@@ -294,7 +295,7 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
 
 
 def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
-    """Draw training.png of a run."""
+    """Draw the curves of a run's training as training.png."""
     model, num_rows = config.model, len(load_vocabulary(run.vocab))
     kind = "token mode" if model.mode == "token" else "character mode"
     details = [

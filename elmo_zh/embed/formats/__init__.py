@@ -30,12 +30,12 @@ class TextBlock:
     # First character of each token in its line, and the one after its last, int32, shape (N, 2); None for text that was
     # already segmented.
     character_offsets: NDArray[np.int32] | None
-    # Number of the line that each line is a sentence of, from 0, int64, shape (lines,); None if lines were not split.
+    # Number, from 0, of the line that each sentence comes from, int64, shape (lines,); None if lines were not split.
     source_lines: NDArray[np.int64] | None
     texts: list[bytes]
-    # First character of each line in the line that it is a sentence of, int32, shape (lines,); None as above.
+    # First character of each sentence in that line, int32, shape (lines,); None as above.
     starts: NDArray[np.int32] | None = None
-    columns: list[bytes] = field(default_factory=list)  # The other columns of each line's record, a JSON object
+    columns: list[bytes] = field(default_factory=list)  # The other columns of each line's record, as a JSON object
 
     @property
     def num_lines(self) -> int:
@@ -102,7 +102,7 @@ class Contents:
     dtype: str  # dtype of the vectors, float32 or float16
     is_pooled: bool  # Whether there is one vector for each line
     has_offsets: bool  # Whether there are character offsets
-    has_source_lines: bool = False  # Whether lines are sentences of the text's lines, whose numbers are kept
+    has_source_lines: bool = False  # Whether each line is a sentence, stored with the number of its line
 
     @property
     def num_rows(self) -> int:
@@ -201,5 +201,5 @@ def require_matching_suffix(output: Path, form: OutputForm) -> None:
 
 
 def output_suffix(form: OutputForm) -> str:
-    """Return the suffix for outputs in a given form."""
+    """Return the suffix for outputs in a given form, such as .jsonl."""
     return choose_writer(form).SUFFIX

@@ -1,4 +1,7 @@
-"""HDF5 with one dataset per line, or per sentence with its line in `line`; likewise in groups tokens and offsets."""
+"""HDF5 with one dataset per line: vectors in the root, tokens and offsets in groups of those names.
+
+If lines were split, there is one dataset per sentence, and `line` has the line of each sentence.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -53,7 +56,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
         if contents.has_source_lines:
             file.create_dataset("line", data=np.concatenate([*source_lines, np.zeros(0, np.int64)]))
         if form.sentence_index:
-            # AllenNLP's dataset: a JSON object from sentence to line; of equal sentences it keeps the last.
+            # AllenNLP's dataset: a JSON object from sentence to line; for equal sentences it keeps the last line.
             content = [json.dumps(index, ensure_ascii=False)]
             file.create_dataset("sentence_to_index", data=content, dtype=h5py.string_dtype())
     return {}

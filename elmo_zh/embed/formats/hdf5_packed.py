@@ -1,10 +1,10 @@
 """HDF5 with the vectors of all lines in one dataset, and a table of where each line starts.
 
 `vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
-line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2) of raw text;
-`line` int64 (lines,) if lines were split: the line of the text that each sentence comes from;
-`text` (lines,): the raw line, or sentence, in which HDF5 needs U+FFFD in place of a NUL character.
-With pooling, the table applies to the tokens only, and `vectors` has one row for each line.
+line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2), raw text
+only; `line` int64 (lines,), the line that each sentence comes from, if lines were split; `text` (lines,), the raw line
+or sentence, with U+FFFD in place of NUL, which HDF5 cannot store. With pooling, the table applies to the tokens only,
+and `vectors` has one row for each line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from elmo_zh.hdf5.create import create_hdf5
 
 SUFFIX = ".hdf5"
 
-# HDF5 stores a string of variable length with this much around it, and an entry in the dataset.
+# Size in HDF5 of a token, and of a text without its characters, including the entry in the dataset.
 _TOKEN_BYTES = 50
 _TEXT_BYTES = 32
 # Measured size of a token in the raw text.
@@ -39,7 +39,7 @@ def estimate_bytes(contents: Contents) -> int:
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file."""
+    """Write the file, copying each block into the datasets that all blocks share."""
     with create_hdf5(path) as file:
         file.create_dataset("vectors", contents.shape, contents.dtype, **_storage(contents, form.compression))
         _create_text(file, contents)

@@ -32,7 +32,7 @@ def is_output(path: Path) -> bool:
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
-    """Write the file."""
+    """Write the file, one JSON object per line of the text."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for block in blocks:
             for line, own in block.iter_lines():

@@ -23,7 +23,7 @@ SUFFIX = ".parquet"
 _FIRST_BYTES = b"PAR1"
 # Measured sizes, compressed: a token with its text in a row per line, and what a row per token adds.
 _TOKEN_BYTES, _TOKEN_ROW_BYTES = 16, 12
-# Lines repeated in rows of tokens are numbers in a dictionary, which must never become too large to be one.
+# Rows of tokens refer to their lines by numbers in a dictionary, which Parquet gives up if it exceeds this limit.
 _DICTIONARY_BYTES = 2**30
 
 
@@ -109,7 +109,6 @@ def _empty_block(contents: Contents) -> LineBlock:
 
 
 def _line_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
-    """Return one row per line."""
     import pyarrow as pa
 
     offsets = pa.array(block.line_offsets.astype(np.int32))
@@ -127,7 +126,7 @@ def _line_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
 
 
 def _token_columns(block: LineBlock, contents: Contents) -> dict[str, Any]:
-    """Return one row per token; the text of a line is stored once per block."""
+    """Return the columns of a table with one row per token; each line's text is stored once."""
     import pyarrow as pa
 
     line_of_token = np.repeat(np.arange(block.num_lines, dtype=np.int32), np.diff(block.line_offsets))
@@ -152,7 +151,7 @@ def _line_numbers(block: LineBlock) -> NDArray[np.int64]:
 
 
 def _layers(block: LineBlock, contents: Contents) -> dict[str, NDArray[Any]]:
-    """Return each layer's vectors by the name of their column, shape (R, 2P)."""
+    """Return the vectors of each layer, shape (R, 2P), by column name."""
     layers = [block.vectors] if contents.num_layers is None else list(block.vectors)
     return dict(zip(_vector_columns(contents), layers, strict=True))
 

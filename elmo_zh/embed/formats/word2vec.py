@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".vec"
-# News has 10,400 distinct words in 77,000 tokens, news and histories 230,000 in 8.3 million.
+# Fitted to news (10,400 distinct words in 77,000 tokens) and to news with histories (230,000 in 8.3 million).
 _HEAPS_FACTOR, _HEAPS_EXPONENT = 13.0, 0.6
-# A number in digits and the space before it; a word and the line's end.
+# Bytes of a number in digits with the space before it, and of a word with the end of its line.
 _NUMBER_BYTES, _WORD_BYTES = 12, 10
 
 
@@ -51,7 +51,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 class _Means:
-    """Sum and number of the vectors of each word, one row per word, in order of first occurrence."""
+    """Sums and counts the vectors of each word, one row per word, in order of first occurrence."""
 
     def __init__(self, dimension: int) -> None:
         self._rows: dict[bytes, int] = {}
@@ -72,7 +72,7 @@ class _Means:
         self._counts[distinct] += counts
 
     def words(self) -> list[str]:
-        """Return the word of each row."""
+        """Return the words in the order of their rows."""
         return [word.decode() for word in self._rows]
 
     def by_frequency(self) -> list[int]:

@@ -37,7 +37,7 @@ class LSTMState(NamedTuple):
     cell: Tensor  # The cell state c, shape (2, B, D)
 
     def first(self, num_streams: int) -> "LSTMState":
-        """Return the state of only the first streams."""
+        """Return the state of the first `num_streams` streams."""
         return LSTMState(self.output[:, :num_streams], self.cell[:, :num_streams])
 
 
@@ -98,7 +98,7 @@ def step_backward(
 
 
 class PreparedWeights(NamedTuple):
-    """A layer's weights in the form the training loops use, first for the forward run, then for the backward run."""
+    """A layer's weights as a training loop takes them; the backward loop takes transposed matrices."""
 
     # For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
     matrix: Tensor
@@ -108,7 +108,7 @@ class PreparedWeights(NamedTuple):
 
 
 class SentenceStarts(NamedTuple):
-    """Where sentences start from a zero state."""
+    """The steps at which sentences start from a zero state."""
 
     keep: Tensor | None  # 0 where a sentence starts, else 1, shape (T, B, 1). None keeps all.
     may_start: list[bool]  # For each step, whether `keep` may hold a 0
@@ -125,7 +125,7 @@ class Trace(NamedTuple):
 
 
 class StepGradients(NamedTuple):
-    """The gradients that the loop computes itself."""
+    """The gradients that the backward loop fills in, step by step."""
 
     inputs: Tensor  # Shape (T, B, I), in the dtype of products
     bias: Tensor  # Shape (4D,)
@@ -191,7 +191,7 @@ def loop_backward(
         before = trace.cells.select(-3, step - 1) if step > 0 else first_cell
         if starts.may_start[step] and keep is not None:
             before = before * keep[step]
-        # Written in the dtype of the state: in place where products have the same.
+        # Computed in the dtype of the state: in place if products have the same.
         d_z_state = d_z_here if d_z.dtype == gates.dtype else in_state_dtype
         d_cell = step_backward(
             d_given.to(gates.dtype), d_cell, gates.select(-3, step), trace.cells.select(-3, step),
@@ -210,7 +210,7 @@ def loop_backward(
 
 
 class InferenceWeights(NamedTuple):
-    """One direction of a layer, prepared for inference."""
+    """The weights of one direction of a layer, prepared for inference."""
 
     # For input and previous output together, (I + P, 4D), with a bias that holds the forget gate's 1.
     gates: InferenceProduct

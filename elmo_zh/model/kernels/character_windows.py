@@ -2,7 +2,7 @@
 
 The response to a window of characters x_0 x_1 .. is a sum of one row per character: r(x) = sum over k of T_k[x_k],
 with T_k = E K_k from the embedding E and the kernel K, whose rows past a filter's width are zero. So only the few
-distinct characters are multiplied, and windows look up the resulting rows. The largest response is a recursion,
+distinct characters are multiplied, and windows look up the resulting rows. The largest response follows by recursion,
 
     m(x) = max(r(x), m(x without its first character)),    m(nothing) = -infinity,
 
@@ -11,7 +11,7 @@ distinct ending is computed once. The gradient of m(x) goes to r(x) if that is l
 T_k[c] gets the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
 results depend neither on threads nor on the rest of the batch.
 
-This is for processors. On a GPU `model.character_cnn` multiplies all windows: more work in fewer and larger steps.
+This is for CPUs. On a GPU, `model.character_cnn` multiplies all windows: more work, in fewer and larger steps.
 
 Shape letters: W words, C character slots, c width of a character's embedding, N filters of all widths, A distinct
 characters, E distinct endings, K width of the widest filter.
@@ -69,7 +69,7 @@ class Endings:
     characters: Tensor  # The distinct characters of the words, ascending, int64, shape (A,)
     # The first characters of each ending, as indexes of `characters`, A after its end, int64, shape (E, K).
     windows: Tensor
-    shorter: Tensor  # The ending without its first character, int64, shape (E,); for the empty one itself
+    shorter: Tensor  # The ending without its first character, int64, shape (E,); the empty one refers to itself
     bounds: list[int]  # First ending of each length, from length 1, and the number of endings
     words: Tensor  # The ending that is the whole word, int64, shape (W,)
 
@@ -79,7 +79,7 @@ class Endings:
 
 
 def find_endings(character_ids: Tensor, padding: int, widest: int) -> Endings:
-    """Return the endings of words, with only one for windows of nothing but padding, which all respond alike."""
+    """Find the distinct endings of words, with one window of only padding, since all such windows respond alike."""
     occurrences = torch.bincount(character_ids.flatten())
     characters, place = occurrences.nonzero()[:, 0], (occurrences > 0).cumsum(dim=0) - 1
     end = len(characters)

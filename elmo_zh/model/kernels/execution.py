@@ -1,4 +1,4 @@
-"""Run kernels on a CPU: two tasks, or two halves of some rows, each on half of the cores."""
+"""Run kernels side by side on a CPU: two tasks, or two halves of some rows, each on half of the cores."""
 
 import os
 import threading
@@ -30,7 +30,7 @@ _share = _Share()
 def with_half_of_the_threads() -> Iterator[None]:
     """Limit this thread to half of torch's threads; only `side_by_side` uses the other half as well.
 
-    On all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
+    With all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
     milliseconds, if another program occupies its core. On two cores, half of the threads are no slower.
     """
     threads = _share.both or torch.get_num_threads()  # within another call of this function nothing changes
@@ -59,7 +59,7 @@ def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
     """
     threads, is_inference = _share.both or torch.get_num_threads(), torch.is_inference_mode_enabled()
 
-    # torch's settings belong to a thread; they do not reach the helper's.
+    # torch's settings belong to each thread, so they are repeated in the helper thread.
     def compute(half: int) -> Result:
         with _computing_with(max(1, threads // 2), both=0), torch.inference_mode(is_inference), torch.no_grad():
             return work(half)
@@ -83,7 +83,7 @@ def _get_helper() -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Set up a forked process for computing; it lacks the threads that hold locks or that GNU OpenMP waits for."""
+    """Make a forked process compute on one thread: it lacks the threads that hold locks or work for GNU OpenMP."""
     global _helper
     _helper = None
     forget_compilation_lock()
@@ -101,8 +101,8 @@ def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence
     """Return function(all rows), computing each half of the rows on half of the cores, forward and backward.
 
     The rows are always divided, so that results depend neither on the number of threads nor on which thread computes
-    what. `function` returns the results of a slice of the rows, each from its row alone. Only `parameters` receive its
-    gradient.
+    what. `function` computes the results of a slice of the rows, each from its own row alone. Only `parameters`
+    receive a gradient.
     """
     if num_rows < 2:
         return function(slice(0, num_rows))

@@ -15,9 +15,9 @@ from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
 from elmo_zh.model.kernels.torch_internals import scripted
 
-# Scores in a row chunk of one core, few enough to stay in its cache; on a GPU, in its memory.
+# Most scores in a row chunk: few enough to stay in the cache of one core or, on a GPU, in its memory.
 _CHUNK_SCORES = {"cpu": 2**18, "cuda": 2**26}
-# Rows in a chunk at least: a product of fewer loses more than the cache saves.
+# Fewest rows in a chunk: with fewer, a product loses more time than the cache saves.
 MIN_CHUNK_ROWS = 64
 
 
@@ -45,7 +45,7 @@ class Targets(NamedTuple):
     hit_columns: Tensor  # The column of that negative, int64, shape (H,)
 
     def of_rows(self, start: int, stop: int) -> "Targets":
-        """Return the targets of some predictions, with `hit_rows` counted from the first of them."""
+        """Return the targets of predictions `start` to `stop`, with `hit_rows` counted from `start`."""
         here = (self.hit_rows >= start) & (self.hit_rows < stop)
         columns, scores = self.columns[start:stop], self.scores[start:stop]
         return Targets(columns, scores, self.hit_rows[here] - start, self.hit_columns[here])
@@ -125,7 +125,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Compute everything that depends on every score, in row chunks that fit the cache; TorchScript-compatible."""
+    """Fill in `results`, in row chunks with scores that fit the cache; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))
@@ -209,7 +209,7 @@ def _find_hits(of_target: Tensor, of_negative: Tensor, num_touched: int) -> tupl
 
 
 class FullLoss(torch.autograd.Function):
-    """Mean cost over the whole vocabulary."""
+    """Mean exact loss over the whole vocabulary (see `Softmax.full_loss`), with dense gradients."""
 
     @staticmethod
     def forward(

@@ -1,6 +1,6 @@
-"""Products of many rows with one matrix, prepared once for use at every time step, or used as is.
+"""Products of many rows with one matrix, which is prepared once for use at every time step, or used as is.
 
-On a processor, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
+On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
 step (`kernels.torch_internals`). Without instructions for bfloat16, such numbers are multiplied as float32
 (`precision.computed_dtype`). Inference also has int8, by dynamic quantisation: each matrix column has a scale,
 determined once, and each input row its own, so that neighbouring rows have no effect. Sums are integers and exact;
@@ -25,19 +25,19 @@ from elmo_zh.model.precision import Precision, computed_dtype
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
-    """Return whether products in a dtype can be packed on the device and with the dtype of a state (or bias)."""
+    """Return whether packed products in `dtype` work on the device of a state (or bias), and with its own dtype."""
     is_known = state.dtype == torch.float32 and dtype in (torch.float32, torch.bfloat16)
     return state.device.type == "cpu" and is_known and packing_works(computed_dtype(dtype, state.device))
 
 
 def pack(matrix: Tensor, is_packed: bool) -> Tensor:
-    """Return a matrix, shape (I, O) or, if it is not packed, (2, I, O), in the form `multiply` takes."""
+    """Prepare a matrix, shape (I, O) or, if it is not packed, (2, I, O), for `multiply`."""
     matrix = matrix.to(computed_dtype(matrix.dtype, matrix.device))
     return packed(matrix) if is_packed else matrix
 
 
 def unpacked(matrix: Tensor) -> Tensor:
-    """Return a matrix, shape (I, O), ready for a single `multiply`, for which packing costs more than it saves."""
+    """Prepare a matrix, shape (I, O), for a single `multiply`, where packing would cost more than it saves."""
     return matrix.to(computed_dtype(matrix.dtype, matrix.device)).mT
 
 
@@ -56,7 +56,7 @@ def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool)
 
 
 def multiply_once(left: Tensor, right: Tensor) -> Tensor:
-    """Return left x right by torch's ordinary product, for a single product of two large tensors of the same dtype."""
+    """Return left x right with torch's own product, which suits a single product of two large tensors of one dtype."""
     dtype = computed_dtype(left.dtype, left.device)
     return torch.matmul(left.to(dtype), right.to(dtype))
 
@@ -110,14 +110,14 @@ class InferenceProduct(NamedTuple):
     """A matrix prepared for inference."""
 
     matrix: Tensor  # As `multiply`, or the quantised product, takes it; shape (I, O)
-    bias: Tensor | None  # One number a column, float32, shape (O,), or None
-    scales: Tensor | None  # One number a column, float32, shape (O,); int8 only
+    bias: Tensor | None  # One number per column, float32, shape (O,), or None
+    scales: Tensor | None  # One number per column, float32, shape (O,); int8 only
     is_packed: bool  # Whether the matrix is in the library's own layout
     rows_dtype: torch.dtype  # dtype of the rows that it is multiplied with
 
 
 def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:
-    """Prepare a matrix for inference."""
+    """Prepare a matrix, shape (I, O), and its bias for `inference_product`, quantising it for int8."""
     matrix = matrix.detach()
     bias = None if bias is None else bias.detach()
     dtype = precision.dtype
@@ -132,7 +132,7 @@ def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Prec
 
 
 def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return integers from -127 to 127, int8, shape (I, O), and each column's scale, shape (O,)."""
+    """Quantise a matrix to integers from -127 to 127, int8, shape (I, O), and a scale per column, shape (O,)."""
     scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / LARGEST_INT8
     return (matrix / scales).round().to(torch.int8), scales
 

@@ -2,7 +2,7 @@
 
 With z = [x, h_before] W + b, split into i, j, f, o: c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)), m =
 sigmoid(o) tanh(c), h = clip(m W_p). Writing the gradient by hand lets each weight's gradient be one product over all
-steps. On a processor the two directions run side by side, each on its own cores with packed matrices; elsewhere every
+steps. On a CPU the two directions run side by side, each on its own cores with packed matrices; elsewhere every
 operation computes both. Products run in one dtype (float32 or bfloat16), cells, gates and sums in the dtype of the
 bias.
 """
@@ -45,20 +45,20 @@ class Call(NamedTuple):
 
     @property
     def weights(self) -> LayerWeights:
-        """The layer's weights."""
+        """The weights of the layer, as one tuple."""
         return LayerWeights(self.input_weight, self.recurrent_weight, self.bias, self.projection)
 
     @property
     def clips(self) -> Clips:
-        """Both clips."""
+        """The limits of the cell state and of the output."""
         return Clips(self.cell_clip, self.output_clip)
 
 
 def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
-    """Return outputs (2, T, B, P), in the inputs' dtype, and cell states (2, T, B, D), without a gradient."""
+    """Return outputs (2, T, B, P), in the inputs' dtype, and cell states (2, T, B, D), which have no gradient."""
     if torch.compiler.is_compiling():
-        # The operator is for torch.compile, which takes it as a whole; calling it otherwise makes torch import its
-        # compiler, more than a second.
+        # torch.compile takes the operator as a whole. Calling it at other times would make torch import its compiler,
+        # which takes more than a second.
         trace = Trace(*_recurrence_operator(*call))
     elif torch.is_grad_enabled():
         trace = Trace(*_Recurrence.apply(*call))  # type: ignore[no-untyped-call]
@@ -196,7 +196,7 @@ def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = F
 
 
 def _find_starts(keep: Tensor | None, num_steps: int) -> SentenceStarts:
-    """Return where sentences start; on a GPU, not at which steps, since the CPU would have to wait for the answer."""
+    """Return where sentences start. On a GPU any step may be a start: to find out which, the CPU would have to wait."""
     if keep is None:
         return SentenceStarts(None, [False] * num_steps)
     if keep.device.type != "cpu":
@@ -213,7 +213,7 @@ class _Recurrence(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         _save_for_backward(ctx, inputs, output)
         ctx.mark_non_differentiable(*output[1:])
-        # Otherwise torch allocates zeros as long as the trace, as the gradients of what has none.
+        # Otherwise torch would allocate zeros, as large as the trace, as the gradients of outputs that have none.
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -230,11 +230,11 @@ def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
     ctx.clips = call.clips
 
 
-# Those of state, starts and clips.
+# For state, starts and clips.
 _NO_GRADIENTS = (None,) * (len(Call._fields) - 1 - len(LayerWeights._fields))
 
-# The same for torch.compile: operators that it takes as a whole. They cannot return None, so the gradient of a
-# projection that does not exist is empty.
+# The same for torch.compile: operators that it takes as a whole. They cannot return None, so the gradient of a missing
+# projection is empty.
 
 _WEIGHTS = "Tensor input_weight, Tensor recurrent_weight, Tensor bias, Tensor? projection"
 _CLIPS, _FIVE_TENSORS = "float cell_clip, float output_clip", "(Tensor, Tensor, Tensor, Tensor, Tensor)"

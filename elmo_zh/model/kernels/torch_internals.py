@@ -1,7 +1,7 @@
 """The private and deprecated parts of torch that the kernels use, and why they use them.
 
 Measured with torch 2.13 (docs/log.md, 2026-11-24). `make bench` shows the rates of packed and of torch's own products.
-Measure again when constraints.txt has another torch, and remove whatever a public call does as fast.
+Measure again when constraints.txt has another torch, and remove whatever a public call can do as fast.
 
 - `mkldnn._reorder_linear_weight` and `mkldnn._linear_pointwise`, which torch's compiler calls: oneDNN's own layout of a
   matrix. A product of few rows takes a third of the time of the public `torch.utils.mkldnn.to_mkldnn`, which computes
@@ -13,9 +13,9 @@ Measure again when constraints.txt has another torch, and remove whatever a publ
   Python's lock, so that two directions on two threads do not keep each other waiting: up to an eighth of a training
   step. Its successor, torch.compile, needs a C++ compiler on the user's machine.
 
-Functions here are compatible with TorchScript. Where an operator is missing or gives other results, a RuntimeWarning
-says once that computing is slower, and public calls take its place. Where only the processor
-lacks it, they do so silently.
+The functions on tensors are compatible with TorchScript. If an operator is missing or gives other results, a
+RuntimeWarning says once that computing is slower, and public calls take its place. If only the processor lacks it, they
+do so silently.
 """
 
 import functools
@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 MEASURED_WITH = "2.13"
-# oneDNN is fast with unsigned rows only: they are stored 128 higher.
+# oneDNN is fast only with unsigned rows, so 128 is added to them.
 ZERO_POINT, LARGEST_INT8 = 128, 127
 
 
