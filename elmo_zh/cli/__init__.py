@@ -118,7 +118,7 @@ for _section in SECTIONS.values():
 
 
 def _end_children() -> None:
-    """Kill worker processes still running because an interruption came while they were being stopped."""
+    """Kill worker processes that still run because another interruption came while they were being stopped."""
     from multiprocessing import active_children
 
     for child in active_children():
@@ -139,11 +139,11 @@ def _show(error: click.UsageError) -> None:
 def main() -> None:
     """Run the command line and exit with its status."""
     let_idle_threads_sleep()
-    # At the end Python looks for garbage among all that torch has made, which takes half as long as importing it.
+    # On exit, Python would search all that torch has created for garbage, which takes half as long as importing torch.
     atexit.register(gc.freeze)
-    # It is None if it was closed before the program started.
+    # sys.stderr is None if it was closed before the program started.
     sys.stderr = cast(TextIO, SteadyStream(sys.stderr or Path(os.devnull).open("w", encoding="utf-8")))  # noqa: SIM115
-    # Names of files may hold bytes that are not UTF-8: they are printed as escapes, as on stderr.
+    # Names of files may contain bytes that are not UTF-8; print them as escapes, as on stderr.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))

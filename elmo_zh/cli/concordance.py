@@ -24,7 +24,7 @@ files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """The texts that a command reads: their tokens, the index they come from, and which lines count."""
+    """The texts that a command reads: their tokens, the index they come from, and the lines that count."""
 
     table: "TokenTable"
     index: "ContextIndex | None"
@@ -79,7 +79,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
-    """Add the options of a command that reads texts or an index, listed after its own."""
+    """Add the options for reading texts or an index, which the help of a command lists after its own."""
     options = (takes(TextChoice, "texts"), input_options, shared_options("user_dictionary"), common_options)
     return with_options(function, options)
 
@@ -138,7 +138,7 @@ def concordance(
 
 
 def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
-    """Raise CorpusError if nothing matches."""
+    """Raise CorpusError if nothing matches, with advice on how to search again."""
     if not len(found):
         among = f" in the lines where {texts.where}" if texts.where else ""
         advice = "Try fewer characters, or * for any."

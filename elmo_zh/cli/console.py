@@ -12,14 +12,14 @@ from tqdm import tqdm
 from elmo_zh.language import translate
 from elmo_zh.run.reporter import Progress, steps_watched
 
-# No line before the first 15 seconds are over; the rate is the mean since the start.
+# No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
-# The place of a message, which is translated by itself, after the word that it begins with.
+# Stands for a message in a template such as "Warning: ...", so that the message is translated on its own.
 MARK = "\0"
 
 
 def one_line(message: str) -> str:
-    """Return a message with control characters, line breaks and lone surrogates in names escaped."""
+    """Escape control characters, line breaks and lone surrogates in a message; they come from names of files."""
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
@@ -114,6 +114,6 @@ class _Lines(tqdm):  # type: ignore[misc]
     monitor_interval = 0
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:  # noqa: ARG002
-        """Print a line; with "", which clears a bar, nothing."""
+        """Print a line; print nothing for "", with which tqdm clears a bar."""
         if msg is None:
             click.echo(str(self), err=True)

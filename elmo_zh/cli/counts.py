@@ -16,7 +16,7 @@ from elmo_zh.language import translate
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
-# Columns of text in tables.
+# Columns with text, which tables align to the left.
 _LEFT = ("usage", "word", "part")
 
 

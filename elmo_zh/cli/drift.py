@@ -138,7 +138,7 @@ def _report(
 
 
 def _texts_of(index: "ContextIndex") -> list[dict[str, Any]]:
-    """Return the digest of each text and how it was read, such as its field, but not its name."""
+    """Return each text's digest and the settings it was read with, such as its field, but not its name."""
     return [{name: value for name, value in text.items() if name != "name"} for text in index.info["texts"]]
 
 
@@ -189,7 +189,7 @@ def _finish(
 
 
 def _rounded(value: Any) -> Any:
-    """Return the figures of a word and of its steps, rounded to six decimals."""
+    """Round the figures of a word and of its steps to six decimals."""
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}
     if isinstance(value, tuple):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """Options of the command that are not settings in section embed."""
+    """The options of `embed` that are not settings in section embed."""
 
     output: Path | None = option(
         None,
@@ -59,7 +59,7 @@ class EmbedOptions:
     )
 
     def form(self, config: EmbedConfig) -> "OutputForm":
-        """Return the form in which to write the vectors."""
+        """Combine options and settings into the form of the output."""
         from elmo_zh.embed.formats import OutputForm
 
         return OutputForm(
@@ -71,7 +71,7 @@ class EmbedOptions:
         )
 
     def settings(self, common: Common, config: EmbedConfig, num_layers: int) -> "DumpSettings":
-        """Return the settings that turn lines into vectors."""
+        """Combine options and settings into the ones that turn lines into vectors."""
         from elmo_zh.embed.dump import DumpSettings
         from elmo_zh.embed.reduction import load_mix_weights
 

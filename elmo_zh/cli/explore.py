@@ -74,7 +74,7 @@ def explore(
     with ExitStack() as stack:
         stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
         server = stack.enter_context(_server(common, port).serving()) if output is None else None
-        # Before the first thing that takes long, and once; errors that come sooner open no browser.
+        # Announce the page once, before the first step that takes long; errors before that open no browser.
         opens = not (no_browser or common.as_json)
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
         index, embedder = _load(common, index_path, announce)
@@ -111,7 +111,7 @@ def _load(
             raise click.UsageError("A run has a model of its own. Leave out RUN or --model.")
         subject = Subject.find(path or common.model)
         embedder = load_embedder(common, subject.model)
-        # With --output, --force is about the page.
+        # With --output, --force overwrites the page, not the index.
         force = common.force and announce is not None
         return load_own_index(subject, embedder, force=force, reporter=common.console, before=announce), embedder
     index = ContextIndex.load(path)
@@ -134,7 +134,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
-    """Return the choice with the words of its file added; warn of words that the index lacks."""
+    """Add the words of the list in `choice` to its words; warn about words that the index lacks."""
     from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.errors import ElmoZhError
     from elmo_zh.explore.points import by_count

@@ -149,7 +149,7 @@ def neighbours(
 
 
 def _report_reading(common: Common, embedder: "ElmoEmbedder", asked: "TokenInSentence") -> None:
-    """Report how the sentence is segmented if that differs from the given tokens, and whether the word is unknown."""
+    """Report how the sentence was cut if the word was not a token of it, and warn if the word is unknown."""
     if cut := asked.describe_cut():
         common.console.note(cut)
     warn_of_unknown(common, embedder, asked.word)

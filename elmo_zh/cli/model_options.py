@@ -25,7 +25,7 @@ class IndexPath(click.Path):
         super().__init__(path_type=Path)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
-        """Return how to make an index, which click adds to its message about the missing value."""
+        """Return advice on making an index, which click adds to its message about the missing value."""
         return f"Make an index with: {program()} index TEXT --output INDEX"
 
 
@@ -37,7 +37,7 @@ index_option = click.option(
     help="Folder that the command index wrote. Default: the index that explore made of the model's own text.",
 )
 
-# The settings that a command takes which reads texts with a model; the model brings those for segmenting with it.
+# The settings for reading files that have an effect if a model is given; the model itself says how to segment.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
 _REASONS = {
     "text.bad_bytes": "it leaves out no line, and a line that cannot be decoded is an error",
@@ -81,7 +81,7 @@ def model_path(given: Path | None) -> Path:
 
 
 def index_or_own(common: Common, given: Path | None) -> Path:
-    """Return the folder of the given index, otherwise of the one made by `explore`; raise UsageError without either."""
+    """Return the folder of the given index or of the one made by `explore`; raise UsageError if there is neither."""
     if given is not None:
         return given
     found = own_index_path(common.model)
@@ -126,7 +126,7 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
 
 
 def load_model(common: Common, path: Path, results: str) -> "Bundle":
-    """Load a model, report which one it is, and warn if its `results` ("vectors are") suffer from its zero state."""
+    """Load a model, report which one it is, and warn if its `results` ("vectors are") suffer from zero state."""
     from elmo_zh.bundle.description import model_line
     from elmo_zh.bundle.read import load_bundle
 
@@ -149,7 +149,7 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the given or the default model, say which it is, and warn of anything that makes it worse or slower."""
+    """Load the given or the default model, say which it is, and warn about settings that make it worse or slower."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()
@@ -172,7 +172,7 @@ def load_embedder(
 
 
 def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None:
-    """Warn if the queried word is outside the vocabulary, and say how it will be read."""
+    """Warn if a word is outside the vocabulary, and say how the model reads it."""
     from elmo_zh.embed.text_tokens import known_parts
 
     if embedder.find_unknown([word])[0]:

@@ -1,4 +1,4 @@
-"""The commands about model bundles: info, selftest and convert."""
+"""The commands for model bundles: info, selftest and convert."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -129,7 +129,7 @@ def _known_text(common: Common) -> "KnownText":
     given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not given:
         return KnownText()
-    # Only jieba and rjieba have a user dictionary or jieba_hmm, so these two name a segmenter too.
+    # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
         raise OptionError(
             f"{', '.join(sorted(given))} is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from elmo_zh.engine.select import EngineChoice
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# Parameters that name what a command writes; all other paths are read.
+# Parameters with paths that a command writes; all other paths are read.
 _OUTPUTS = ("output", "picture", "run_path")
 # The model that commands use by default.
 DEFAULT = f"$ELMO_ZH_MODEL, otherwise {DEFAULT_MODEL}, otherwise {STARTER}"
@@ -40,7 +40,7 @@ def model_help(default: str) -> str:
 
 
 class RegisteredName(click.Choice[str]):
-    """A name in a registry. The names are only looked up when one is checked or shown, which keeps start-up fast."""
+    """A name in a registry, which is only read when a name is checked or shown, to keep start-up fast."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -101,11 +101,11 @@ class Common:
         False,
         "Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
     )
-    chosen: dict[str, str] = field(default_factory=dict)  # Settings that options of their own set
+    chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
 
     @classmethod
     def taken_from(cls, values: dict[str, Any]) -> "Common":
-        """Move the values of shared options out of all values of a command, and return them."""
+        """Move the values of shared options out of a command's `values`, and return them."""
         own = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
         chosen = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
         return cls(chosen={name: value for name, value in chosen.items() if value is not None}, **own)
@@ -147,7 +147,7 @@ class Common:
     def opened_texts(
         self, files: Sequence[str], *, from_name: str | None = None, **changed: Any
     ) -> Iterator[list["InputText"]]:
-        """Yield the texts that a command reads as a whole, with `changed` settings of section text."""
+        """Open the texts that a command reads, with `changed` settings in section text."""
         from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
         text = replace(self.resolve().text, **changed)
@@ -156,7 +156,7 @@ class Common:
 
     @contextmanager
     def claimed(self, *outputs: Path | None, formats: Collection[str] = ()) -> Iterator[None]:
-        """Reserve the files that a command writes; if `formats` is given, their names have to end with one of these."""
+        """Reserve the files that a command writes; if `formats` are given, each name must end with one of them."""
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
@@ -181,7 +181,7 @@ class Common:
 
 
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
-    """Return a command's function with options added, in the order in which its help lists them."""
+    """Add options to a command's function, in the order in which its help lists them."""
     for add in reversed(options):
         function = add(function)
     return function
@@ -241,7 +241,7 @@ class FiniteRange(click.FloatRange):
     name = "float"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number."""
+        """Return the number; fail if it is not finite."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -277,7 +277,7 @@ def setting_option(setting: str, *names: str, metavar: str | None = None) -> Cal
 
 
 def setting_options(*settings: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds options which set settings."""
+    """Return a decorator that adds an option for each of these settings."""
     return lambda function: with_options(function, [setting_option(each) for each in settings])
 
 
@@ -309,7 +309,7 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 
 
 def common_options_of_readers(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands, for one that overwrites nothing; --force is accepted, with a warning."""
+    """Add the options of all commands to one that overwrites nothing; it accepts --force, with a warning."""
 
     def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
         if value:
@@ -358,7 +358,7 @@ input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 
 
 class SettingsGroup(click.Group):
-    """A click group whose commands print their settings, given --print-config, and need nothing else to do so."""
+    """A click group whose commands print their settings if given --print-config, and then need no other arguments."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

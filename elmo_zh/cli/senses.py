@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.senses import Senses, Usage
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Occurrences of each usage that are shown.
+# Number of occurrences shown for each usage.
 _NUM_LINES = 5
 
 

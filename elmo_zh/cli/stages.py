@@ -1,4 +1,4 @@
-"""The commands for the stages, one each, and `pipeline`, which runs them all."""
+"""The commands that each run one stage, and `pipeline`, which runs them all."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import earlier_stages, later_stages, refuse_settings_of
 from elmo_zh.training.launch import Launch, read_launch, refuse_launch
 
-# Settings that options of a command set, by section.
+# Settings changed by a command's options, by section.
 Changes = Mapping[str, Mapping[str, str]]
 _STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
 
@@ -44,7 +44,7 @@ def _check_run_path(context: click.Context, _parameter: click.Parameter, path: P
 
 
 def run_option(description: str, *, required: bool = True) -> Callable[[Function], Function]:
-    """Return the option --run."""
+    """Return the option --run, which refuses a folder that is something other than a run."""
     kind = click.Path(path_type=Path, file_okay=False)
     return click.option(
         "--run", "run_path", type=kind, required=required, metavar="RUN", callback=_check_run_path, help=description
@@ -298,7 +298,7 @@ def starting_from(init: Path | None, *sections: str) -> Changes:
 
 
 def changed(config: Config, changes: Changes) -> Config:
-    """Return settings with changes applied."""
+    """Apply the changes that a command's options make to settings."""
     sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
     return replace(config, **sections)
 
@@ -323,7 +323,7 @@ def _run_stage(common: Common, run_path: Path, name: str, changes: Changes | Non
 
 
 def after_stage(stage: str, run: RunDir, config: Config) -> str:
-    """Return the line that names the next command after a stage; training from another model skips word2vec."""
+    """Return a line with the next command after a stage; training from another model skips word2vec."""
     if stage == "export":
         return embed_with(run.model)
     init = config.train.init or config.vocab.init
@@ -340,5 +340,5 @@ def after_stage(stage: str, run: RunDir, config: Config) -> str:
 
 
 def embed_with(model: Path, *, segmented: bool = False) -> str:
-    """Return the line that names the command for embedding a file with a model."""
+    """Return a line with the command that embeds a file with a model."""
     return f"Next: {command('embed', 'file.txt', '--model', model, *(['--segmented'] if segmented else []))}"

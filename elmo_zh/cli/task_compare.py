@@ -9,8 +9,8 @@ from elmo_zh.cli.task_options import checked_job, load_model, training_options, 
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
 
-# Options of a comparison that `task fit` lacks, or has with another meaning: the network to keep learns from all
-# labels. Nor does the next command repeat how this one was to report.
+# Options of a comparison that `task fit` lacks, or uses differently: the network to keep learns from all labels. The
+# next command does not repeat this one's options for printing either.
 _NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "folds", "limit", "num_seeds"}
 _NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 

@@ -83,7 +83,7 @@ def fit(
     if fine_tune_rate is not None and not fine_tune:
         raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
     job = checked_job(common, job)
-    # The biLM is trained on rows of its vocabulary alone.
+    # The biLM is trained only on words in its vocabulary.
     embedder = load_model(common, unknown="unk" if fine_tune else "auto")
     from elmo_zh.tasks.fit import fit_task
 

@@ -52,7 +52,7 @@ def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function],
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
-    """Return a training with the encoding of its files; raise UsageError for options that contradict each other."""
+    """Check the options of a training, and add the encoding of its files; raise UsageError if options conflict."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
         raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")
@@ -64,7 +64,7 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
-    """Return how labelled files of a kind are read; raise UsageError if the number of columns is wrong."""
+    """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
         raise click.UsageError(f"--text-column: expected {counted(wanted, 'column')}, found {given}.")
@@ -74,7 +74,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
 
 
 def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
-    """Return the KIND argument."""
+    """Return the KIND argument, which has to be one of these kinds."""
     return click.argument("kind", type=click.Choice(list(kinds)))
 
 
@@ -117,7 +117,7 @@ def load_model(common: Common, *, unknown: str = "auto") -> "ElmoEmbedder":
 
 
 def load_task(common: Common, path: Path) -> "TaskModel":
-    """Load a trained task, and report which model it was trained on."""
+    """Load a trained task with its model, and report which model that is."""
     resolve_for_model(common)
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 

@@ -34,7 +34,7 @@ class TextChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class ConcordanceOptions:
-    """Options of `concordance` for selecting and sorting its lines."""
+    """The options of `concordance` that select, sort and write its lines."""
 
     containing: str | None = option(None, "Keep only lines in which this regular expression is found.", metavar="REGEX")
     usage: int | None = option(
@@ -80,7 +80,7 @@ class CountOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NewWordOptions:
-    """Options of `words`: the minimum values for candidates."""
+    """The options of `words`: the minimum values that make a string a candidate."""
 
     min_count: int = option(5, "Leave out strings that occur less often.", least=2)
     min_pmi: float = option(4.0, "Leave out strings whose parts have less mutual information, in bits.", metavar="BITS")

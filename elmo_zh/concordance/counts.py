@@ -38,7 +38,7 @@ class Frequency:
 def frequencies(
     name: str, table: TokenTable, wanted: NDArray[np.bool_], lines: Counts, column: Column, *, by_part: bool
 ) -> list[Frequency]:
-    """Return frequencies in the selected lines, and in each part of them; `lines` is each occurrence's line."""
+    """Return the frequency in the wanted lines and, if `by_part`, in each part; `lines` has each occurrence's line."""
     tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
@@ -90,7 +90,7 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 
 
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
-    """Return the G2 of 2x2 tables, negative if the given cell is smaller than expected, float64, shape (n,)."""
+    """Return the G2 of n 2x2 tables, negative where `observed` is below its expected value, float64, shape (n,)."""
     rows = np.stack([first, total - first])[:, None]
     columns = np.stack([second, total - second])[None]
     expected = rows * columns / total
@@ -102,13 +102,13 @@ def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Float
 
 @dataclass(frozen=True, kw_only=True)
 class Collocate:
-    """A word near matches of a query."""
+    """A word near the matches of a query, with measures of association."""
 
     word: str
     together: int  # number of its tokens within the window of a match; a token in two windows counts once
     count: int  # its number of tokens in total
     expected: float  # the value of `together` expected by chance
-    log_likelihood: float  # G2; negative if word and matches avoid one another
+    log_likelihood: float  # G2; negative if the word and the matches avoid each other
     log_dice: float  # 14 plus the binary logarithm of Dice's coefficient; at most 14
 
 
@@ -120,7 +120,7 @@ def collocates(found: Concordance, window: tuple[int, int], *, least: int = 1) -
     size = len(table.spellings)
     together = np.bincount(table.words[inside], minlength=size)
     counts = np.bincount(table.words, minlength=size)
-    # A collocate cannot stand in the match itself.
+    # Tokens of a match cannot be its collocates.
     possible = counts - np.bincount(table.words[nodes], minlength=size)
     kept = np.flatnonzero(together >= max(1, least))
     kept = kept[[is_word(table.spellings[number]) for number in kept.tolist()]]
@@ -171,7 +171,7 @@ class Keyword:
 def compare_words(
     first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
 ) -> list[Keyword]:
-    """Compare the words in two sets of lines, each a table with a selection; return them by descending G2."""
+    """Compare the words in two sets of lines, each a table with selected lines; return them by descending G2."""
     from scipy.stats import chi2, false_discovery_control
 
     (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)

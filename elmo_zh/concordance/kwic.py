@@ -37,10 +37,10 @@ class ConcordanceLine:
     number: int  # its number among all matches in the order of the texts, from 1
     line: IndexedLine  # the line, or sentence, with the name and line number of its source
     start: int  # first character of the match in the raw line
-    end: int  # the character after its last one
+    end: int  # one past its last character
     tokens: Sequence[str]
     first_token: int  # the index in `tokens` of the match's first token
-    end_token: int  # the index after its last token
+    end_token: int  # one past its last token
     columns: Mapping[str, str]
     figures: Mapping[str, float]  # the requested figures: usage, cosine, surprisal
 
@@ -60,7 +60,7 @@ class ConcordanceLine:
 
 @dataclass(frozen=True, eq=False)
 class Concordance:
-    """The matches of a query: their numbers from 1 in text order, their tokens, and figures, shape (n,)."""
+    """The n matches of a query: their tokens, their numbers from 1 in text order, and figures, all of shape (n,)."""
 
     table: TokenTable
     first: Numbers
@@ -70,7 +70,7 @@ class Concordance:
 
     @classmethod
     def of_matches(cls, table: TokenTable, matches: tuple[Numbers, Numbers]) -> "Concordance":
-        """Return all matches in the order of the texts."""
+        """Number all matches in the order of the texts."""
         return cls(table, *matches, np.arange(1, len(matches[0]) + 1))
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class Concordance:
         return self.table.lines_of(self.first)
 
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
-        """Return the matches sorted by keys, the first key first; ties keep the order of the texts.
+        """Sort the matches by keys, the most important first; ties keep the order of the texts.
 
         A key is 1L to 9L or 1R to 9R, node, a figure, or a column; a leading - reverses the order.
         """
@@ -157,14 +157,14 @@ class Concordance:
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
-    """Return the numbers of the indexed occurrences that make up each match; the array may be empty."""
+    """Return, for each match, the numbers of its tokens' occurrences in the index, int64; empty if it has none."""
     places = index.token_numbers()
     starts, ends = np.searchsorted(places, found.first), np.searchsorted(places, found.end)
     return [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with their `cosine` similarity to match number `like`; NaN if the index has no vector."""
+    """Add each match's `cosine` similarity to match number `like`; NaN if the index has no vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")
@@ -202,7 +202,7 @@ def match_usages(
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Return the matches with their `surprisal` in the whole line: nats per match, averaged over both directions."""
+    """Add each match's `surprisal` in its line: the sum over its tokens in nats, averaged over both directions."""
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
@@ -230,7 +230,7 @@ def save_concordance(found: Concordance, output: Path) -> None:
 def _vertical(line: ConcordanceLine) -> str:
     """Return a line's tokens, one per line, with the match inside <node>; the columns become attributes of <s>."""
     named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **line.columns}
-    # Other names of columns cannot be names of attributes.
+    # Names of other columns are not valid names of attributes.
     attributes = (f" {name}={quoteattr(str(cell(value)))}" for name, value in named.items() if name.isidentifier())
     tokens = [escape(token) for token in line.tokens]
     tokens.insert(line.end_token, "</node>")

@@ -20,15 +20,15 @@ from elmo_zh.text.segmenters.registry import build_segmenter
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 LENGTHS = (2, 3, 4)
-# Distinct strings that are counted; the rare ones go when there are more.
+# Maximum number of distinct strings to count; beyond it, the rarest are dropped.
 MOST_STRINGS = 3_000_000
-# Candidates whose neighbours are counted: the most frequent ones.
+# Neighbours are counted for this many of the most frequent candidates.
 MOST_CANDIDATES = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewWord:
-    """A string that may be a word."""
+    """A string that may be a new word, with the measures that suggest it."""
 
     word: str
     count: int
@@ -48,7 +48,7 @@ def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter
 
 def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
     """Return a function that tests whether a word is in the segmenter's dictionary or in the user's."""
-    # With its hidden Markov model jieba would also take strings for words that it has never seen.
+    # With its hidden Markov model, jieba would also accept strings that are in no dictionary.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
 
@@ -59,7 +59,7 @@ def find_new_words(
     limits: NewWordOptions,
     reporter: Reporter,
 ) -> list[NewWord]:
-    """Return candidates by descending sum of PMI and entropy, without those that `is_known` accepts.
+    """Return candidates for new words, highest sum of PMI and entropy first, except strings that `is_known` accepts.
 
     `runs` returns the runs of Han characters of a corpus; it is called twice, with the reporter and silently.
     """
@@ -78,7 +78,7 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count each character and each string as long as a candidate; beyond MOST_STRINGS, drop the rarest."""
+    """Count each character, and each string of a candidate's length; beyond MOST_STRINGS, drop the rarest."""
     characters, strings = Counter[str](), BoundedCounts[str](MOST_STRINGS)
     for run in runs:
         characters.update(run)

@@ -14,7 +14,7 @@ from elmo_zh.contexts.index_files import Column, as_number, require_column
 from elmo_zh.errors import ConfigError
 from elmo_zh.run.reporter import first_ten
 
-# Tokens are searched in a string in which each has a NUL before and after it.
+# Patterns search a string that has a NUL before and after each token.
 _GAP = "\0"
 _IN_TOKEN = rf"[^{_GAP}{LINE_END}]"
 _BLOCK = 2_000_000
@@ -23,7 +23,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-# Advice on regular expressions that cannot be read.
+# Advice for invalid regular expressions.
 ESCAPE_SIGNS = "Put \\ before signs that stand for themselves, such as \\( and \\["
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _CONDITION = re.compile(
@@ -61,7 +61,7 @@ def _element(element: str) -> str:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a test of whether a query may match a normalised line without spaces; without queries, all lines pass."""
+    """Return a function that tests whether any query may match a normalised line without spaces; if none, all may."""
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])
@@ -71,7 +71,7 @@ def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[s
 def find_matches(
     table: TokenTable, pattern: re.Pattern[str], fold: Callable[[str], str] = str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the first token of each match and of the token after its last, int64, shapes (n,)."""
+    """Find all matches; return the first token of each, and one past its last, both int64, shape (n,)."""
     spellings = [*map(fold, table.spellings), LINE_END]
     lengths = np.array([len(each) + 1 for each in spellings], np.int64)
     found = [np.empty((0, 2), np.int64)]

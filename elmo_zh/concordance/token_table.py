@@ -18,13 +18,13 @@ from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 # Marks the end of a line among tokens; no token contains it.
 LINE_END = "\n"
-# Stands for lines that are not selected, whose text would fill the memory.
+# Stands for lines that are not selected; their text would fill the memory.
 _UNREAD = IndexedLine("", "", 0)
 
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """N tokens on L lines."""
+    """N tokens on L lines, with the columns and the text of each line."""
 
     spellings: Sequence[str]
     words: NDArray[np.int32]  # the index of each token in `spellings`, int32, shape (N,)
@@ -39,7 +39,7 @@ class TokenTable:
         return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
 
     def tokens(self, first: int, end: int) -> list[str]:
-        """Return the tokens in a range."""
+        """Return the spellings of the tokens in a range."""
         return [self.spellings[number] for number in self.words[first:end].tolist()]
 
     def lines_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -52,7 +52,7 @@ class TokenTable:
 
     @classmethod
     def of_index(cls, index: ContextIndex) -> "TokenTable":
-        """Return the table for an index; its arrays are memory-mapped."""
+        """Open the tokens of an index as a table; its arrays are memory-mapped."""
         tokens, ends = index.tokens()
         return cls(
             spellings=index.distinct_tokens,
@@ -71,10 +71,10 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Segment the selected lines, normalised and without spaces, and return the table, all in memory.
+        """Segment the lines that `wanted` accepts, given normalised and without spaces, into a table in memory.
 
         Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
-        out. Lines that were not selected have no tokens and no text, only columns, which conditions are about.
+        out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
         """
         kept, reporter = _Lines(), reporter or SilentReporter()
         hints = Hints(reporter)

@@ -29,7 +29,7 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertSettings:
-    """Settings of a conversion."""
+    """The settings of a conversion: the files to read, facts about the training text, and the form of the bundle."""
 
     chosen: ChosenFiles = field(default_factory=ChosenFiles)
     text: KnownText = field(default_factory=KnownText)

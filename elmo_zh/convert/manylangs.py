@@ -2,8 +2,8 @@
 
 Differences from the published layout, according to its own code: the order of the gates is i, f, j, o, and the forget
 gate's 1 is in the bias; a highway gate is the fraction of the input that is kept, not the fraction that is transformed;
-its marks for the begin and the end of a word are swapped (its loader looks up `<eow>` for the begin), also during
-training, so all released models need the swap; a word's embedding precedes the CNN's output; there is always a
+its marks for the beginning and the end of a word are swapped (its loader looks up `<eow>` for the beginning), also
+during training, so all released models need the swap; a word's embedding precedes the CNN's output; there is always a
 projection.
 """
 
@@ -177,7 +177,7 @@ class _Dictionaries:
         return Vocabulary([*SPECIALS, *self._plain_words()]) if self.words else None
 
     def alphabet(self, *, swapped_marks: bool) -> Alphabet:
-        """Return our ids for the characters."""
+        """Return the alphabet that gives characters and markers our ids."""
         ours = {name: number for number, name in enumerate(self._character_order())}
         begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
         return Alphabet(

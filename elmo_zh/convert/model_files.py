@@ -19,7 +19,7 @@ _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
 # Weights hardly compress at all, word lists to a third; far more is a malicious archive.
 _MOST_COMPRESSION = 50
 _COPY_BYTES = 1 << 20
-# All files together may be this much larger than the archive; a model has fewer than twenty of them.
+# All files together may exceed _MOST_COMPRESSION times the archive by this much, since small ones compress better.
 _ALWAYS_ALLOWED_BYTES = 1 << 24
 _MOST_FILES = 1000
 # Exceptions for a damaged, encrypted or unusually compressed archive; OSError is left to problems of the disk.
@@ -81,7 +81,7 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
         raise BundleError(
             f"{source} holds a file named {entry.filename!r}, which leads out of the archive. It is not safe."
         )
-    # macOS puts a file of its own beside each, with the same suffix.
+    # macOS puts a file of its own beside each file, with the same suffix.
     is_of_macos = "__MACOSX" in path.parts or path.name.startswith("._")
     if path.suffix not in _WANTED or is_of_macos or entry.filename.endswith("/"):
         return False
@@ -96,7 +96,7 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
 def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, source: Path) -> None:
     if path.exists():
         raise BundleError(f"{source} holds two files named {path.name}. Unpack it yourself and give the right folder.")
-    # zipfile never reads more of it than the size that it claims.
+    # zipfile never reads more of an entry than the size that it claims.
     with archive.open(entry) as packed, path.open("wb") as unpacked:
         shutil.copyfileobj(packed, unpacked)
 
@@ -137,7 +137,7 @@ class ChosenFiles:
 
 
 def find_options(folder: Path) -> Path:
-    """Return the only JSON file of the expected name."""
+    """Return the only file named options.json or, without one, the only *options.json; raise BundleError otherwise."""
     return _only(folder, _named(folder, "options.json", "*options.json"), "options")
 
 

@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class KnownText:
-    """The preparation of a model's training text, as far as the user knows it."""
+    """Facts that the user gives about how a model's training text was prepared."""
 
     config: TextConfig | None = None
     user_dictionary: Path | None = None

@@ -1,1 +1,1 @@
-"""A page for exploring the occurrences of words."""
+"""A page for exploring words in context: maps of their occurrences, usages, neighbours and substitutes."""

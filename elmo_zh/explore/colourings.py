@@ -17,9 +17,9 @@ from elmo_zh.run.reporter import Reporter
 # Colours that people can tell apart; rarer labels share the grey of the others.
 NUM_COLOURS = 15
 _NUM_SHOWN = 4
-# Columns that say which occurrences a row is about; a row is about all that agree with it.
+# Columns that select occurrences; a row applies to every occurrence that agrees with it.
 _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
-# Columns of the project's tables that are neither.
+# Columns of the project's own tables that neither select occurrences nor label them.
 _PASSED_OVER = ("end", "text_start", "text")
 # A column NAME_zh has the Chinese of the labels in the column NAME.
 _CHINESE = "_zh"
@@ -29,9 +29,10 @@ _Key = tuple[str | None, int | None, int | None, str | None]
 
 @dataclass(frozen=True)
 class PointLabels:
-    """A table of occurrences with their labels, by column name.
+    """A table with labels for occurrences, in one or more columns.
 
-    `rows` maps (file, line, first character, word), None for a missing column, to labels, empty where rows disagree.
+    `rows` maps (file, line, first character, word), with None for a missing column, to one label for each of `names`; a
+    label is empty where rows disagree.
     """
 
     path: Path
@@ -42,7 +43,7 @@ class PointLabels:
     def load(
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
-        """Read a table."""
+        """Read a table for an index with these texts; raise CorpusError if a row is malformed or names another text."""
         note_input(path)
         rows = enumerate(iter_lines(path), start=1)
         _, header = next(rows, (0, ""))
@@ -81,7 +82,7 @@ class PointLabels:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The columns by which points can be coloured: all except Chinese versions of other columns."""
+        """The columns that points can be coloured by: all except Chinese versions of other columns."""
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
     def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Colouring:
-    """A way to colour the points of a page."""
+    """A way to colour the points of a page: labels, their colours, and the label of each point."""
 
     labels: tuple[str, ...]
     colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
@@ -161,9 +162,9 @@ class Colouring:
 
     @classmethod
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
-        """Return the colouring of points with the given labels.
+        """Choose colours for the labels of points.
 
-        Labels that occur with the same word have different colours; the most frequent choose first, the last are grey.
+        Labels that occur with the same word have different colours; when colours run out, the rarest labels are grey.
         """
         counts = Counter(label for label in labels if label is not None)
         ranked = sorted(counts, key=lambda label: (-counts[label], label))

@@ -27,13 +27,13 @@ from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary
 
-# The text that is read at most: more would make the first look at a model a long wait.
+# Maximum size of the text; more would make the first look at a model a long wait.
 MOST_TEXT_BYTES = 20_000_000
-# What index.json says of an index that this module has made; only such an index is ever replaced unasked.
+# The mark in index.json of an index made by this module; no other index is ever replaced unasked.
 _MAKER = "explore"
 # Digits of a model's digest in the name of its index, and texts of an index that a message names.
 _SHOWN_DIGITS, _SHOWN_TEXTS = 8, 3
-# Occurrences of a word, and of all words together, whose vectors are computed at most.
+# Maximum number of occurrences in the index, for one word and for all words together.
 MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
 
@@ -115,7 +115,7 @@ def load_own_index(
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
-            # The stage segment leaves out what it cannot read, an index does not; then the segmented text is taken.
+            # `segment` leaves out text that it cannot read, but an index does not; then try the segmented text.
             failures.append(str(error))
             reporter.note(f"That text cannot be indexed: {error}")
         else:
@@ -136,7 +136,7 @@ def _shipped(name: str) -> Path:
 
 
 def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
-    """Return why an index has to be built, or "" if the existing one can be used."""
+    """Return the reason to build an index, or "" if the existing one can be used."""
     if not IndexLayout(path).info.is_file():
         return "it does not exist yet"
     try:

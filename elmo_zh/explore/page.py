@@ -37,7 +37,7 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
 def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
     """Return the HTML of a page; if `live`, it can ask its server about sentences.
 
-    Its content security policy allows only this page's scripts, by digest, so that a corpus could not bring its own.
+    Its content security policy allows only this page's scripts, by digest, so that a corpus cannot bring its own.
     """
     scripts = [*_bokeh_scripts(), _read("page.texts.js"), _read("page.js")]
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -75,7 +75,7 @@ def _bokeh_scripts() -> list[str]:
     from bokeh.resources import Resources
 
     found: list[str] = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
-    # The parser of HTML ends lines with \n alone, before the browser computes a digest.
+    # HTML parsers end lines with \n alone, before the browser computes a digest.
     return [script.replace("\r\n", "\n").replace("\r", "\n") for script in found]
 
 

@@ -36,11 +36,11 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
 
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
-# Collocates that are kept for each usage, the tokens on either side where they stand, and how often they do at least.
+# Number of collocates kept for each usage, the window of tokens on either side, and the least count in windows.
 NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
 # The log-likelihood that chance exceeds in 5% of words: chi-squared with one degree of freedom.
 LEAST_LIKELIHOOD = 3.84
-# Bump it when the content that an index keeps would not fit the page any more.
+# Bump it when the content cached in an index would no longer fit the page.
 CONTENT_FORMAT = 3
 
 
@@ -54,13 +54,14 @@ class PageContent:
         `segmented`: whether the lines have a space between tokens;
         `layers`, `usage_layer`: numbers of the layers, and the layer that usages come from;
         `has_softmax`: whether the model can give surprisal and substitutes;
-        `words`: [word, its count in the texts, its first point, the point after its last one] each;
-        `points`: [line, start, end] each, in characters of the line;
-        `lines`: [text, short name of its source, line number there, its first character in that line] each, from 0;
-        `colourings`: by name `labels`, `labels_zh`, the same in Chinese or empty, `colours`, the number of each label's
-            colour or null for grey, and `points`, the number of each point's label or null; named by `colour_points`;
-        `collocates`: for each label of the colouring by usage, [word, how often it stands near] each;
-        `neighbours`: by layer, for each point [point, cosine in thousandths] each, descending.
+        `words`: for each word [word, its count in the texts, its first point, one past its last point];
+        `points`: for each point [line, start, end], in characters of the line;
+        `lines`: for each line [text, short name of its source, line number there, its first character in that line],
+            from 0;
+        `colourings`: by name, as in `colour_points`: `labels`; `labels_zh`, the same in Chinese or empty; `colours`,
+            the number of each label's colour or null for grey; `points`, the number of each point's label or null;
+        `collocates`: for each label of the colouring by usage, a list of [word, how often it stands near];
+        `neighbours`: by layer, for each point, a descending list of [point, cosine in thousandths].
     """
 
     def __init__(
@@ -123,10 +124,10 @@ class PageContent:
         return len(self._numbers)
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return the part for a word, with an entry for each of its points.
+        """Return a word's part of the page, with an entry for each of its points.
 
-        `maps` are by layer and method, with [x, y] each; `tokens` are the tokens of its line as returned by
-        `token_records`; `substitutes` are [word, probability] each, descending, or null without a softmax.
+        `maps` has the points' [x, y] by layer and method; `tokens` has the `token_records` of their lines;
+        `substitutes` has descending lists of [word, probability], or is null without a softmax.
         """
         return self._part(f"word-{number:05d}", lambda: self._word(np.array(self._numbers[number])))
 

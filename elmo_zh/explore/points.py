@@ -18,27 +18,27 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.segmenters.jieba import jieba_function_words
 
-# A map of fewer points shows nothing, so such words are shown only if they are named.
+# A map of fewer points shows nothing, so rarer words are shown only if they are named.
 LEAST_OCCURRENCES = 20
-# So many of the most frequent words, or as many as are shown, are chosen from; the usages of each take about a tenth of
-# a second.
+# Words are chosen from this many of the most frequent ones, or more if more are shown; finding the usages of a word
+# takes about a tenth of a second.
 MOST_CANDIDATES = 40
-# Repeated lines are passed over: so many times the points wanted are looked at.
+# Repeated lines are skipped, so this many occurrences are read for each point wanted.
 _LOOKED_AT_PER_POINT = 2
-# Words used alike that name a usage; usages that share half of them are one.
+# Number of words used alike that name a usage; usages that share half of their names are merged.
 _NUM_NAMES = 8
 # The largest coordinate of a map. Whole numbers keep the page small.
 SCALE = 1000
-# Below this t-SNE has no neighbourhood to keep.
+# With fewer points, t-SNE has no neighbourhood to keep.
 _LEAST_FOR_TSNE = 5
 # The number of neighbours whose distances t-SNE tries to keep (van der Maaten and Hinton 2008: 5 to 50).
 _PERPLEXITY = 20.0
-# Steps of gradient descent, half of them with early exaggeration. Maps of some hundred points hardly change after.
+# Steps of gradient descent, half of them with early exaggeration; then maps of some hundred points hardly change.
 _STEPS = 500
-# Distances of unit vectors below this are rounding: half precision keeps 11 bits.
+# Smaller distances between unit vectors come from rounding: half precision keeps 11 bits.
 _SAME = 2.0**-10
 _BLOCK = 512
-# Cosines are rounded to so many parts, which keeps the page small.
+# Cosines are rounded to multiples of 1 / COSINE_PARTS, which keeps the page small.
 COSINE_PARTS = 1000
 
 
@@ -68,10 +68,10 @@ class WordPoints:
 def choose_points(
     index: ContextIndex, choice: PageChoice, reporter: Reporter, labelled: Collection[str] = ()
 ) -> list[WordPoints]:
-    """Return the words on the page with their occurrences and usages.
+    """Choose the words on the page, with their occurrences and usages.
 
-    Without given words, the words are chosen whose usages have the least similar names, among the frequent labelled
-    words if there are any, otherwise among the frequent content words.
+    Unless `choice` names words, it takes the words whose usages have the least similar names, among the frequent
+    labelled words if there are any, otherwise among the frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
     found = []
@@ -194,7 +194,7 @@ def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[n
         return dict.fromkeys(("pca", "tsne"), np.zeros((len(vectors), 2), np.int64))
     components = map_of_neighbours = PCA(2, svd_solver="full").fit_transform(vectors)
     if len(vectors) >= _LEAST_FOR_TSNE:
-        # t-SNE wants a start that is small; scikit-learn scales its own start by PCA so.
+        # t-SNE needs a small start; scikit-learn scales its own start from PCA in the same way.
         start = (components / components[:, 0].std() * 1e-4).astype(np.float32)
         perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
         tsne = TSNE(perplexity=perplexity, init=start, random_state=seed, max_iter=_STEPS)

@@ -30,16 +30,16 @@ from elmo_zh.explore.page_content import (
 )
 
 HOST = "127.0.0.1"
-# A question with a sentence of some 1,300 characters.
+# Enough for a question with a sentence of some 1,300 characters.
 MOST_QUESTION_BYTES = 4096
-# Content that is read before a request is refused.
+# Maximum content that is read before a request is refused.
 _MOST_SKIPPED_BYTES = 2**16
 _NUM_NEIGHBOURS = 8
 _BROWSER_SECONDS = 1.0
 _POLL_SECONDS = 0.1
-# After each word that is computed ahead, so that questions that wait come first.
+# Pause after each word that is computed ahead, so that waiting questions come first.
 _PAUSE_SECONDS = 0.05
-# What is served until there is a page. It asks again after two seconds.
+# Served until there is a page; it reloads itself every two seconds.
 _WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <title>elmo-zh</title><body style="font: 18px sans-serif; text-align: center; margin-top: 20vh">
 <p>正在计算页面，请稍候；进度见终端。<p lang="en">The page is being computed; the terminal shows how far it is."""
@@ -58,15 +58,16 @@ class LiveSentences:
         self._lock = Lock()
 
     def sentence(self, text: str) -> dict[str, Any]:
-        """Return `text`, and `tokens` in the form used by `token_records`."""
+        """Return a sentence as `text`, and the `token_records` of its tokens as `tokens`."""
         with self._lock:
             [tokens] = self._readers[self._is_segmented(text)].read([text])
         return {"text": text, "tokens": token_records(tokens)}
 
     def token(self, text: str, position: int, layer: int) -> dict[str, Any]:
-        """Return a token's `substitutes`, [word, probability] each, null without a softmax, and its `neighbours`.
+        """Return the `substitutes` and `neighbours` of a token; raise ValueError if the token or the layer is unknown.
 
-        These are [cosine, text, start, end, source, line from 0] each.
+        Substitutes are a list of [word, probability], or null without a softmax; neighbours are a list of [cosine,
+        text, start, end, source, line from 0].
         """
         with self._lock:
             tokens = self.embedder.prepare(text, segmented=self._is_segmented(text)).tokens
@@ -80,14 +81,14 @@ class LiveSentences:
         return {"substitutes": substitutes, "neighbours": [_record(each) for each in found]}
 
     def word(self, number: int) -> dict[str, Any]:
-        """Return the part for a word, as `PageContent.word` does; raise ValueError if the page has no such word."""
+        """Return a word's part of the page, as `PageContent.word` does; raise ValueError if there is no such word."""
         if self._content is None or not 0 <= number < self._content.num_words:
             raise ValueError(f"word {number}")
         with self._lock:
             return self._content.word(number)
 
     def compute_words(self) -> None:
-        """Compute the missing parts of all words while there are no requests."""
+        """Compute the missing parts of all words ahead, pausing between words so that requests come first."""
         for number in range(self._content.num_words if self._content else 0):
             self.word(number)
             time.sleep(_PAUSE_SECONDS)
@@ -103,7 +104,7 @@ def _record(found: NeighbourLine) -> list[Any]:
 
 
 class ExploreServer(ThreadingHTTPServer):
-    """Serves a page and answers its questions, with a thread per connection, because browsers open idle ones."""
+    """Serves a page and answers its questions; each connection has a thread, because browsers keep idle ones open."""
 
     daemon_threads = True
 
@@ -136,7 +137,7 @@ class ExploreServer(ThreadingHTTPServer):
             self.server_close()
 
     def wait(self) -> None:
-        """Wait until the server ends."""
+        """Wait until the server ends; Ctrl-C interrupts it."""
         while self._thread.is_alive():
             self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
 
@@ -160,7 +161,7 @@ class _Answers(BaseHTTPRequestHandler):
     server_version, sys_version = "elmo-zh", ""
     # Seconds after which a connection that sends nothing is closed.
     timeout = 30
-    # Whether the content of the request was read. A connection has one request, as HTTP/1.0 has it.
+    # Whether the content of the request was read. A connection has only one request, as in HTTP/1.0.
     _is_read = False
 
     def do_GET(self) -> None:
@@ -256,14 +257,14 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def open_in_browser(address: str) -> bool:
-    """Open an address in a graphical browser, and return whether there is one; others would take over the terminal."""
+    """Open an address in a graphical browser, as others would take over the terminal; return whether there is one."""
     if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         return False
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    # Some browsers keep the caller waiting until they are closed. One that cannot be started is back at once.
+    # Some browsers keep the caller waiting until they are closed. One that cannot be started returns at once.
     failed = Event()
 
     def open_page() -> None:

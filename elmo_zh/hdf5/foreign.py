@@ -28,17 +28,17 @@ from elmo_zh.errors import BundleError, UnsafeFileError
 # JSON can hold and arrays by name. It may raise ElmoZhError, and its module imports neither torch nor much else.
 Reader = Callable[..., Iterator[tuple[dict[str, Any], Mapping[str, Any]]]]
 
-# The most time for opening a file and for reading each piece of it.
+# Maximum time for opening a file, and for reading each piece of it.
 MOST_SECONDS = 60.0
-# The most address space: pieces of a file take some MiB.
+# Maximum address space; pieces of a file take some MiB.
 MOST_BYTES = 1 << 32
-# More than random numbers can be compressed: what is sent is at most so many times the file, and some names.
+# The process may send this many times the size of the file, which no compressed weights reach, and some names.
 MOST_COMPRESSION, _ALWAYS_ALLOWED_BYTES = 100, 1 << 26
 _MOST_ERROR_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 # Isolated from the environment and from the current folder, but with the same packages.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main()"
-# No filters from folders of the system.
+# HDF5 loads no filters from system folders.
 _ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "HDF5_PLUGIN_PRELOAD": "::",
@@ -54,18 +54,21 @@ class Found:
     _path: Path
 
     def __post_init__(self) -> None:
-        # The arrays wait on the disk until nobody needs them.
+        # The arrays stay in a file until nobody needs them.
         weakref.finalize(self, self._path.unlink, missing_ok=True)
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return the array with a name."""
+        """Read one of the arrays by its name."""
         with safe_open(self._path, "np") as tensors:
             found: NDArray[Any] = tensors.get_tensor(name)
             return found
 
 
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
-    """Return what a reader in another process finds in an HDF5 file; raise UnsafeFileError if it crashes or is slow."""
+    """Run a reader on an HDF5 file in another process, and return its results.
+
+    It raises UnsafeFileError if the reader crashes or is too slow, and the errors that the reader raises.
+    """
     request = {
         "module": reader.__module__,
         "function": reader.__name__,

@@ -19,7 +19,7 @@ _MOST_NAMES = 2
 
 @dataclass(frozen=True, eq=False)
 class ForeignFile:
-    """An untrusted HDF5 file.
+    """An untrusted HDF5 file, read in another process.
 
         file = ForeignFile.open(path, {"softmax/b": (30_000,)})
         bias = file.read_array("softmax/b", (30_000,))
@@ -44,7 +44,7 @@ class ForeignFile:
         return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds datasets of these shapes, as floats with few names each."""
+        """Raise BundleError unless the file itself holds floats of these shapes, in datasets with one or two names."""
         names = Counter[int]()
         for name, shape in shapes.items():
             self._check_array(name, shape)

@@ -37,7 +37,7 @@ def main() -> None:
     wanted = json.load(sys.stdin)
     reader = getattr(importlib.import_module(wanted["module"]), wanted["function"])
     with os.fdopen(1, "wb", closefd=False) as output, os.fdopen(os.dup(2), "w", encoding="utf-8") as told:
-        # The C library writes there as it crashes.
+        # The C library writes to the standard error when it crashes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         _limit()
         try:
@@ -63,7 +63,7 @@ def described(error: Exception) -> str:
 
 
 def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
-    """Save values and arrays as safetensors, reading a few rows at a time, each dataset in `seconds` (0: no limit)."""
+    """Save values and arrays as safetensors, reading a few rows at a time, in `seconds` each time (0: no limit)."""
     header: dict[str, Any] = {"__metadata__": {"fields": json.dumps(fields)}}
     end = 0
     for name, array in arrays.items():

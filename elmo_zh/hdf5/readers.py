@@ -18,7 +18,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
-    """Yield the names in a file, its datasets, and arrays of floats by path, if they have the expected shapes."""
+    """Yield the names and datasets of a file, and by address the requested arrays that hold floats of their shapes."""
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
         datasets = {name: described for name in names if (described := _describe(file, name))}
@@ -36,7 +36,7 @@ def name_attributes(path: Path) -> Answer:
     with h5py.File(path, "r") as file:
         if len(file.attrs) > _MOST_ATTRIBUTES:
             raise ValueError(f"it has more than {_MOST_ATTRIBUTES:,} attributes")
-        # Not as h5py lists them, which fails for names that are not UTF-8.
+        # h5py's own list of names fails for names that are not UTF-8.
         names = [h5py.h5a.open(file.id, index=index).name for index in range(len(file.attrs))]
         yield {"attributes": [shown_name(name) for name in names]}, {}
 
@@ -100,7 +100,7 @@ def shown_name(name: bytes) -> str:
 
 
 def own_dataset(file: Any, name: str) -> Any:
-    """Return a dataset reached without links, which may lead out of the file; otherwise raise KeyError."""
+    """Return a dataset reached by hard links alone, since others may lead out of the file; otherwise raise KeyError."""
     group = file
     for part in name.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):

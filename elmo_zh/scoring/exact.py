@@ -18,7 +18,7 @@ from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.run.reporter import Progress, report_steps
 from elmo_zh.vocabulary.lexicon import Lexicon
 
-# A sentence of more steps than a block is the only one of its batch.
+# A sentence with more steps than a block is alone in its batch.
 BATCH_TOKENS = BLOCK_STEPS = 2048
 # exp of more overflows. Only a model that has diverged costs so much.
 _MOST_NATS = 700.0
@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all perplexities are finite, which is so unless the model has diverged."""
+        """Whether all perplexities are finite, as they are unless the model has diverged."""
         perplexities = (self.perplexity, self.forward_perplexity, self.backward_perplexity)
         return all(perplexity < math.exp(_MOST_NATS) for perplexity in perplexities)
 
@@ -88,9 +88,9 @@ def batch_costs(
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tensor:
-    """Return the costs in nats of batches of sentences of input ids under each LM, float64, shape (batches, 2).
+    """Score sentences of input ids in batches; return each batch's nats under each LM, float64, shape (batches, 2).
 
-    With a `share` (rank, size), only every size-th batch is scored, starting at the rank's; the others cost zero. So
+    With a `share` (rank, size), only every size-th batch is scored, starting at number `rank`; the others cost zero. So
     the sum over the ranks has the same batches in the same order as with one rank.
     """
     rank, size = share
@@ -108,7 +108,7 @@ def batch_costs(
 
 
 def total_cost(costs: Tensor) -> tuple[float, float]:
-    """Return the sum of `batch_costs` under each LM."""
+    """Sum `batch_costs` in a fixed order, and return the total in nats under the forward and the backward LM."""
     totals = [0.0, 0.0]
     for nats in costs.tolist():
         totals = [total + cost for total, cost in zip(totals, nats, strict=True)]
@@ -129,10 +129,10 @@ def costs_from(
 def sentence_costs(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the cost in nats of each prediction in sentences of input ids, from the same state as `batch_costs`.
+    """Return the cost of each prediction in sentences of input ids, in nats; they start like `batch_costs`.
 
-    A sentence of n words has shape (2, n + 1): column k is the cost of word k under the forward and the backward LM,
-    the last column is for the mark that each predicts at its end, </S> and <S>.
+    The costs of n words have shape (2, n + 1): column k is for word k under the forward and the backward LM; the last
+    column is for the mark that each LM predicts at its end, </S> and <S>.
     """
     found: list[NDArray[np.float64]] = [np.empty((2, 0))] * len(sentences)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
@@ -172,7 +172,7 @@ class _Predictions:
 
 
 class TopOutputs(NamedTuple):
-    """The outputs from which both LMs predict words, each in its own reading order."""
+    """The outputs that both LMs predict words from, each in its own reading order."""
 
     hidden: Tensor  # Outputs of the top layer, float32, shape (2, T, B, P)
     targets: Tensor  # The rows to predict, int64, shape (2, T, B)
@@ -181,7 +181,7 @@ class TopOutputs(NamedTuple):
 
 
 def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:
-    """Read sentences of input ids starting from a state. The last marker of each is predicted but never read."""
+    """Read sentences of input ids from a state; each LM predicts the last marker that it meets, but never reads it."""
     [outputs] = _iter_outputs(bilm, lexicon, sentences, state, block_steps=sys.maxsize)
     return outputs
 
