@@ -19,7 +19,7 @@ MARK = "\0"
 
 
 def one_line(message: str) -> str:
-    """Escape control characters, line breaks and lone surrogates in a message; they come from names of files."""
+    """Escape control characters, line breaks and lone surrogates in a message, which come from names of files."""
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
@@ -32,7 +32,6 @@ class SteadyStream:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return any other attribute of the wrapped stream."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:

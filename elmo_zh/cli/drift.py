@@ -189,7 +189,6 @@ def _finish(
 
 
 def _rounded(value: Any) -> Any:
-    """Round the figures of a word and of its steps to six decimals."""
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}
     if isinstance(value, tuple):

@@ -71,7 +71,7 @@ class EmbedOptions:
         )
 
     def settings(self, common: Common, config: EmbedConfig, num_layers: int) -> "DumpSettings":
-        """Combine options and settings into the ones that turn lines into vectors."""
+        """Combine options and settings into the settings for turning lines into vectors."""
         from elmo_zh.embed.dump import DumpSettings
         from elmo_zh.embed.reduction import load_mix_weights
 

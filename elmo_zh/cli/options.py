@@ -287,7 +287,7 @@ def common_options(function: Callable[..., Any]) -> Any:
 
 
 def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> Any:
-    """Add the options of all commands; the function receives the values of shared options in a `Common`, first."""
+    """Add the options of all commands; the function receives the shared values as its first argument, a `Common`."""
 
     @wraps(function)
     def command(**values: Any) -> Any:

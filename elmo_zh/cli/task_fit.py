@@ -25,7 +25,6 @@ _MEMBERS = {
 
 
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Parse comma-separated names, and return them in the order of INPUTS."""
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
         raise click.UsageError(f"--inputs {value}: expected some of {','.join(INPUTS)}, each once.")

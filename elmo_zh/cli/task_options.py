@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Return the options for reading labelled data."""
+    """Return a decorator that adds the options for reading labelled data."""
     return lambda function: takes(Reading, "reading", without=without)(encoding_option(function))
 
 
 def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function], Function]:
-    """Return the arguments and options of a command that trains networks; it receives them as one FitJob, `job`."""
+    """Return a decorator that adds the arguments and options for training; the command gets them as `job`, a FitJob."""
     seeds = click.option(
         "--seeds",
         "num_seeds",

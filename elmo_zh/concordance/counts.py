@@ -155,7 +155,7 @@ def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Keyword:
-    """A word that is more frequent in one set of lines than in another."""
+    """A word's frequencies in two sets of lines, with measures of how much they differ."""
 
     word: str
     count: int  # how often it occurs in the first set

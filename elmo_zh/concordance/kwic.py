@@ -70,7 +70,7 @@ class Concordance:
 
     @classmethod
     def of_matches(cls, table: TokenTable, matches: tuple[Numbers, Numbers]) -> "Concordance":
-        """Number all matches in the order of the texts."""
+        """Build the concordance of all matches, numbered in the order of the texts."""
         return cls(table, *matches, np.arange(1, len(matches[0]) + 1))
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Add each match's `cosine` similarity to match number `like`; NaN if the index has no vector."""
+    """Return the matches with a figure `cosine`, the similarity to match number `like`; NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")
@@ -186,7 +186,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, numbered from 1 as by `senses`; NaN where the index has no vectors."""
+    """Return the usage of each match of a word, numbered from 1 as in `senses`; NaN where the index has no vectors."""
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
@@ -202,7 +202,7 @@ def match_usages(
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Add each match's `surprisal` in its line: the sum over its tokens in nats, averaged over both directions."""
+    """Return the matches with a figure `surprisal`: the sum over a match's tokens in nats, mean of both directions."""
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))

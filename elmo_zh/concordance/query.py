@@ -101,7 +101,7 @@ def _iter_blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
-    """Return which lines meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,); all by default.
+    """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, (L,); None: all.
 
     The operators are = != < <= > >= and ~, which searches for a regular expression. If the given value is a number,
     values are compared as numbers, and empty or non-numeric cells never match; otherwise they are compared as strings.

@@ -35,7 +35,7 @@ class TokenTable:
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """The rank of each distinct token, sorted by code points, int64."""
+        """The rank of each distinct token in the order of code points, int64, shape (V,)."""
         return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
 
     def tokens(self, first: int, end: int) -> list[str]:
@@ -111,7 +111,6 @@ class _Lines:
         self._lines.append(_UNREAD if tokenised is None else line)
 
     def table(self) -> TokenTable:
-        """Return the table of all lines."""
         return TokenTable(
             spellings=list(self._numbers),
             words=np.array(self._words, np.int32),

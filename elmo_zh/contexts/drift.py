@@ -34,7 +34,7 @@ _NUM_USAGES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between a word's uses in two periods, by all measures, with the significance of one."""
+    """The distance between a word's uses in two periods by all measures; one of them has an interval and a p-value."""
 
     old: str  # name of the earlier period
     new: str  # name of the later one
@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def distance(self) -> float:
-        """The selected measure."""
+        """The distance by the selected measure."""
         return float(getattr(self, self.by))
 
     @property
@@ -79,7 +79,7 @@ class WordDrift(Comparison):
 
     @property
     def change(self) -> str | None:
-        """The boundary with the largest distance, or None if there are two periods or its q is not below 0.05."""
+        """The boundary with the largest distance, or None if there are only two periods or its q is not below 0.05."""
         largest = max(self.steps, key=lambda step: step.distance)
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
@@ -102,7 +102,6 @@ class Drift:
     fragments: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Show the number of words, and the ones that changed most."""
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
         return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"

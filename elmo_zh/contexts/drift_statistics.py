@@ -67,7 +67,7 @@ class DocumentSums:
         return DocumentSums(vectors, np.concatenate([self.usages, other.usages]))
 
     def groups(self, weights: Vectors) -> "_Groups":
-        """Form K groups of documents; `weights`, shape (K, D), counts each document in each group.
+        """Form K groups; `weights`, shape (K, D), says how often each document is in each group.
 
         Copies of a document are not compared with one another, so that drawing with replacement keeps the mean spread.
         """

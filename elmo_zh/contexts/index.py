@@ -147,7 +147,6 @@ class ContextIndex:
         return cls.load(path)
 
     def __repr__(self) -> str:
-        """Show the path, sizes and layers."""
         return (
             f"ContextIndex({str(self.path)!r}, {len(self):,} occurrences of {self.info['counts']['words']:,} words,"
             f" layers {', '.join(map(str, self.layers))}, dimension {self.dimension})"
@@ -321,7 +320,7 @@ class ContextIndex:
         return self._neighbours(numbers, cosines)
 
     def neighbours_of_each(self, vectors: ArrayLike, layer: int, top: int = 10) -> list[list[Neighbour]]:
-        """Return the `neighbours` of each of many vectors, several times faster than one by one.
+        """Find the `neighbours` of many vectors at once, several times faster than one by one.
 
         Args:
             vectors: The vectors to compare with, shape (Q, 2P).

@@ -129,7 +129,6 @@ class _TextWriter:
 
     @property
     def num_lines(self) -> int:
-        """The number of lines written so far."""
         return self._lines.num_rows
 
     def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
@@ -199,7 +198,7 @@ def write_vectors(
     engine: Engine,
     reporter: Reporter,
 ) -> None:
-    """Compute the kept lines that have no vectors yet, and write their occurrences' vectors in the selected layers."""
+    """Compute and write the vectors of the chosen occurrences, in the selected layers, on lines that have none yet."""
     done = sum(work.finished_lines(reporter=reporter).values())
     rows = load_npy(layout.path / KEPT_ROWS)
     files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
@@ -218,7 +217,7 @@ def write_vectors(
 def _iter_tasks(
     layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
 ) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield the parts of the lines that have an occurrence, numbered by `rows`, starting at `first_line`."""
+    """Yield the lines with an occurrence in parts; `rows` are their numbers, and `first_line` is the first to do."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
         own = rows[first_line : first_line + len(lines)]

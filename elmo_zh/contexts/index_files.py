@@ -286,7 +286,7 @@ def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One occurrence of a word."""
+    """One occurrence of a word: its number in the index, and its place in its line."""
 
     number: int  # its number in the index, from 0, in the order of the texts
     word: str  # the word as the model reads it
@@ -298,7 +298,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class IndexedLine:
-    """One line of an index."""
+    """One line of an index: its text, and the file it comes from."""
 
     text: str  # the raw line, or one of its sentences if lines were split
     source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt

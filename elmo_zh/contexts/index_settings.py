@@ -123,14 +123,14 @@ class Sampler:
         self._sampled = np.sort(np.concatenate([*sampled, [np.iinfo(np.int64).max]]))
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark the chosen ones among the next tokens, given as word numbers; bool, shape (n,)."""
+        """Return a mask of the chosen tokens among the next ones, given as word numbers; bool, shape (n,)."""
         keys = self._keys(self._seen[numbers] + _earlier_equals(numbers), numbers)
         self._seen += np.bincount(numbers, minlength=len(self._seen))
         is_sampled = self._sampled[np.searchsorted(self._sampled, keys)] == keys
         return np.asarray(self._is_whole[numbers] | is_sampled)
 
     def _keys(self, running: NDArray[np.int64], numbers: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Return a number for each occurrence, given its running number among its word's."""
+        """Combine the running number of an occurrence of a word with the word's number."""
         return running * len(self._seen) + numbers
 
 
@@ -159,7 +159,7 @@ def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
-    """Return the message that a word has no vectors in an index; it suggests similar words that have."""
+    """Return the message that a word has no vectors in an index, with similar words that do."""
     if is_token:
         return (
             f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"

@@ -199,7 +199,7 @@ def keyword_cells(parts: tuple[str, str, str], line: IndexedLine) -> list[str]:
 
 
 def _clip(characters: Iterable[str]) -> str:
-    """Return as many characters as fit, followed by … if there are more."""
+    """Return the characters that fit, followed by … if there are more."""
     kept, width = "", 0
     for character in characters:
         shown = _printable(character)

@@ -72,7 +72,7 @@ class Period:
         return np.searchsorted(self.index.tokens()[1], self._token_numbers[numbers], side="right")
 
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
-        """Return the longer string that contains a fragment, such as 卢 拉 for 拉; None if its neighbours vary.
+        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
 
         At least 80% of its occurrences have the same word, but no particle, directly before or directly after them.
         """
@@ -94,7 +94,7 @@ class Period:
 
 
 def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
-    """Return at least two periods: one for each value of a column in one index, or one for each index.
+    """Return the two or more periods to compare: one for each value of a column in one index, or one for each index.
 
     Values are sorted as numbers if all are numbers; lines without a value are left out.
     """

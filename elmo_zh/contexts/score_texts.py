@@ -86,7 +86,7 @@ class ScoreCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepRule:
-    """Which lines to keep: those with a figure below a limit, or a share with the lowest; ties go to earlier lines."""
+    """Selects the lines to keep: those with a figure below a limit, or the lowest share; ties go to earlier lines."""
 
     below: float | None = None
     share: float | None = None

@@ -55,7 +55,7 @@ class Senses:
         labels: The usage of each occurrence, int64, shape (n,).
         cosines: Cosine of each occurrence with the centre of its usage, float64, shape (n,).
         is_repeated: Whether the line repeats an earlier one, so that the occurrence is not counted, bool, shape (n,).
-        clusters: The clusters of the occurrences not repeated: places on the map, and the reason for their number.
+        clusters: Clusters of the occurrences that are not repeated: places on the map, and the reason for their number.
     """
 
     word: str
@@ -195,8 +195,8 @@ def usage_substitutes(
 ) -> list[list[str]]:
     """Return the most characteristic substitutes for each usage of a word.
 
-    Substitutes are found for the 20 occurrences nearest to a usage's centre, 20 for each. A substitute scores by the
-    share of these occurrences that have it, minus its largest share in another usage; ties go to the better mean rank.
+    Substitutes are found for the 20 occurrences nearest to a usage's centre, 20 for each. The score of a substitute is
+    its share of these occurrences, minus its largest share in another usage; ties go to the better mean rank.
     """
     shares, ranks = [], []
     for usage in senses.usages:

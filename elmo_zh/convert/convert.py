@@ -47,7 +47,7 @@ class ConvertSettings:
 def convert_model(
     source: Path, output: Path, settings: ConvertSettings, *, force: bool, reporter: Reporter
 ) -> BundleSource:
-    """Read another program's model, or a bundle, write it as a bundle, and return what was read."""
+    """Read another program's model, or a bundle, and write it as a bundle; return the model as it was read."""
     if is_run(source):
         raise BundleError(
             f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or"

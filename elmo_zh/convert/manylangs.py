@@ -191,11 +191,9 @@ class _Dictionaries:
         )
 
     def reorder_characters(self, table: Tensor) -> Tensor:
-        """Return their character rows in our order."""
         return _take_rows(table, self.characters, self._character_order(), "char.dic")
 
     def reorder_words(self, table: Tensor) -> Tensor:
-        """Return their word rows in the order of our vocabulary."""
         return _take_rows(table, self.words or {}, [*_THEIR_SPECIALS, *self._plain_words()], "word.dic")
 
 

@@ -142,13 +142,13 @@ def find_options(folder: Path) -> Path:
 
 
 def find_weights(folder: Path) -> Path:
-    """Return the only HDF5 file that contains LSTM cells."""
+    """Return the only HDF5 file that contains LSTM cells; raise BundleError if there is none or several."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
     return _only(folder, [path for path in files if "RNN_0" in ForeignFile.open(path).members], "weights")
 
 
 def first_named(folder: Path, *patterns: str) -> Path | None:
-    """Return the first file that matches a pattern, trying the patterns in order; None if none matches."""
+    """Return the first file that matches a pattern, trying the patterns in order, or None."""
     return next(iter(_named(folder, *patterns)), None)
 
 

@@ -86,7 +86,6 @@ class _OwnText:
     description: str
 
     def inputs(self) -> list[InputText]:
-        """Return the files as texts to index."""
         found = find_sources([str(path) for path in self.paths])
         return [input_text(source, self.config, segmented=self.segmented) for source in found.sources]
 

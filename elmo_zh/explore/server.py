@@ -165,7 +165,6 @@ class _Answers(BaseHTTPRequestHandler):
     _is_read = False
 
     def do_GET(self) -> None:
-        """Send the page."""
         if not self._is_from_here():
             self._refuse(HTTPStatus.FORBIDDEN)
         elif self.path != "/":

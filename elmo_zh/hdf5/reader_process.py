@@ -63,7 +63,7 @@ def described(error: Exception) -> str:
 
 
 def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], seconds: float = 0) -> None:
-    """Save values and arrays as safetensors, reading a few rows at a time, in `seconds` each time (0: no limit)."""
+    """Save values and arrays as safetensors, a few rows at a time; each read may take `seconds` (0: no limit)."""
     header: dict[str, Any] = {"__metadata__": {"fields": json.dumps(fields)}}
     end = 0
     for name, array in arrays.items():

@@ -18,7 +18,7 @@ Answer = Iterator[tuple[dict[str, Any], Mapping[str, Any]]]
 
 
 def describe(path: Path, arrays: Mapping[str, Sequence[int | None]]) -> Answer:
-    """Yield the names and datasets of a file, and by address the requested arrays that hold floats of their shapes."""
+    """Yield the names and datasets of a file and, by address, the requested arrays with floats of the right shapes."""
     with h5py.File(path, "r") as file:
         names = dataset_names(file, path)
         datasets = {name: described for name in names if (described := _describe(file, name))}

@@ -35,7 +35,7 @@ class TextMeasure:
     spelling_nats: float  # Cost of spelling the unknown words, in nats
 
     def perplexity(self, nats: float) -> float:
-        """Return exp(nats per prediction)."""
+        """Return exp(nats per prediction), limited so that it does not overflow."""
         return math.exp(min(nats / self.num_predictions, _MOST_NATS))
 
     def bits_per_character(self, nats: float) -> float:
@@ -129,7 +129,7 @@ def costs_from(
 def sentence_costs(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the cost of each prediction in sentences of input ids, in nats; they start like `batch_costs`.
+    """Return the cost of each prediction in sentences of input ids, in nats, from the start state of `batch_costs`.
 
     The costs of n words have shape (2, n + 1): column k is for word k under the forward and the backward LM; the last
     column is for the mark that each LM predicts at its end, </S> and <S>.
@@ -152,12 +152,10 @@ class _Predictions:
     state: State  # The state after the last token that each LM reads
 
     def total(self) -> tuple[float, float]:
-        """Return the total cost of the batch under each LM."""
         forward, backward = (float(costs.sum()) for costs in self.nats)
         return forward, backward
 
     def by_sentence(self) -> list[NDArray[np.float64]]:
-        """Return the costs of each sentence, as `sentence_costs` does."""
         steps = torch.zeros(2, *self.predicts.shape, dtype=torch.float64)
         predicts = self.predicts.cpu()
         for direction, costs in enumerate(self.nats):

@@ -93,7 +93,7 @@ class Comparison:
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher its `challenger` scores than each rival, by rival and share of the labels."""
+        """How much higher the `challenger` of each rival scores, by rival and share of the labels."""
         others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}

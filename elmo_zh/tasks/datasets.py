@@ -223,7 +223,7 @@ def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDAr
 
 
 def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
-    """Return one dataset per test fold; copies of a text are in the same fold."""
+    """Return one dataset for each fold to test; copies of a text are in the same fold."""
     examples = [*chain.from_iterable(dataset.parts().values())]
     fold_of = [int(num_folds * _place(example, seed, "fold")) for example in examples]
     found = []

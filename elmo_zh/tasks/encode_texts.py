@@ -82,7 +82,7 @@ def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...
 def find_owners(
     units: NDArray[np.int32], tokens: NDArray[np.int32], num_characters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find each unit's token, by its first character, or -1, and its place in that token; both int64, shape (n,)."""
+    """Return the token of each unit's first character (-1 if none), and the unit's place in it; int64, shape (n,)."""
     token_of = np.full(num_characters, -1)
     lengths = tokens[:, 1] - tokens[:, 0]
     inside = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)

@@ -1,4 +1,4 @@
-"""Task networks as scikit-learn estimators, for pipelines, cross-validation and grid searches."""
+"""Models for tasks as scikit-learn estimators, for pipelines, cross-validation and grid searches."""
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import fields, replace
@@ -38,7 +38,7 @@ except ImportError:
 
 
 class _TaskEstimator(StringEstimator):
-    """A network on a bundle's vectors. `fit` holds out a tenth of the texts to decide when to stop.
+    """A model on a bundle's vectors. `fit` holds out a tenth of the texts to decide when to stop.
 
     Words outside the vocabulary are read as the known words that they contain (`ElmoEmbedder.load`).
     """
@@ -66,7 +66,7 @@ class _TaskEstimator(StringEstimator):
         Args:
             model: Folder of the bundle, or name of an installed model.
             inputs: Inputs of the network: some of word2vec, elmo and characters; empty for the default of `task fit`.
-            head: Network of a classifier: bilstm, or linear on the mean of the vectors.
+            head: Model of a classifier: mixture (linear models with a BiLSTM), bilstm, or linear (on the mean vector).
             encoder: LSTMs that read the inputs: single (one BiLSTM) or merged (two with a residual connection).
             metric: Score that decides when a classifier stops: accuracy or macro_f1.
             hidden_dim: Size of each direction of the LSTMs.
@@ -147,7 +147,7 @@ class _TaskEstimator(StringEstimator):
         return found
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the trained network to a task folder for `TaskModel.load` and `elmo-zh task predict`.
+        """Write the trained model to a task folder for `TaskModel.load` and `elmo-zh task predict`.
 
         Labels are written as strings. The folder refers to the bundle and does not contain it. Its only score is from
         the held-out tenth of the texts.
@@ -165,7 +165,7 @@ class _TaskEstimator(StringEstimator):
 
 
 class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
-    """Classifies texts with the BiLSTM of `task fit classify`.
+    """Classifies texts like `task fit classify`, by default with a mixture of linear models and a BiLSTM.
 
         scores = cross_val_score(ElmoClassifier("runs/latest/model"), texts, labels, cv=5)
 
@@ -223,7 +223,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
 
 
 class ElmoTagger(_TaskEstimator):
-    """Tags the characters of texts with the BiLSTM-CRF of `task fit tag`.
+    """Tags the characters of texts with a BiLSTM and a CRF, like `task fit tag`.
 
         tagger = ElmoTagger("runs/latest/model").fit(["我在北京"], [["O", "O", "B-LOC", "I-LOC"]])
 

@@ -71,7 +71,7 @@ def fit_task(
 def with_inputs(
     settings: HeadSettings, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter, *, fine_tunes: bool = False
 ) -> HeadSettings:
-    """Fill in the inputs that data and model allow, and replace a mixture by a network where none can be made."""
+    """Fill in the inputs that data and model allow, and choose a network alone where no mixture can be made."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
     if not inputs:

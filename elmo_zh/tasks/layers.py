@@ -226,7 +226,7 @@ class CRF(nn.Module):
         return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
 
     def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """Return the cost in nats, (B,), of tags, int64, (B, T), given emissions (B, T, K) and the mask (B, T)."""
+        """Return the cost in nats of each text's tags, (B,), given emissions (B, T, K), int64 tags and mask (B, T)."""
         cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
         return cost * mask[:, 0]
 
@@ -240,14 +240,14 @@ class CRF(nn.Module):
         return score + ends[tags.gather(1, last[:, None])[:, 0]]
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the log-sum over all sequences, shape (B,)."""
+        """Return the log-sum of the scores of all tag sequences, shape (B,)."""
         transitions, starts, ends = (scores.double() for scores in self._scores())
         *_, last = _log_sums(starts, transitions, emissions.double(), mask)
         return torch.logsumexp(last + ends, dim=1).to(self.transitions.dtype)
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, from the end."""
+        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, the last unit first."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):

@@ -155,7 +155,7 @@ class LinearMember:
 
     @classmethod
     def of(cls, name: str, model: LinearModel, grams: Sequence[str], num_texts: int) -> "LinearMember":
-        """Build a member that keeps only the n-grams that its model reads; `grams` lists all that there are.
+        """Build a member that keeps only the n-grams that its model reads; `grams` lists the n-grams of all columns.
 
         A pair has two columns for each n-gram, and both are kept if the model reads one of them.
         """
@@ -250,8 +250,8 @@ class Mixture:
         weights: The weight of each member kept.
         linear: The linear models among them.
         judged: The score and contribution of each member.
-        logs: The mixture's log-probabilities for the development and test examples, by part; the linear models behind
-            the former were not fitted on them.
+        logs: The mixture's log-probabilities for the development and test examples, by part; for the development
+            examples, they come from linear models that were not fitted on them.
     """
 
     weights: dict[str, float]

@@ -77,7 +77,7 @@ class PreparedTask:
         word2vec: Word2Vec | None,
         reporter: Reporter,
     ) -> "PreparedTask":
-        """Number texts that are already segmented, and their labels, given the vectors to use as inputs."""
+        """Turn segmented texts and their labels into numbers, with the given vectors as inputs."""
         settings = job.settings
         word2vec = word2vec and read_alike(word2vec, embedder, sentences_of(chain(*texts.values())))
         characters = None
@@ -108,7 +108,7 @@ class PreparedTask:
         )  # fmt: skip
 
     def head(self, seed: int) -> TaskHead:
-        """Build a network whose initial weights are drawn with a seed."""
+        """Build a network with initial weights drawn from a seed."""
         torch.manual_seed(seed)
         return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
 

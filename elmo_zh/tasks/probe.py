@@ -251,7 +251,6 @@ class _TagProbe:
         }
 
     def report(self, cache: VectorCache, word2vec: Word2Vec | None, facts: Mapping[str, Any]) -> ProbeReport:
-        """Probe word2vec and each layer."""
         others = []
         if word2vec is not None:
             table = word2vec.table

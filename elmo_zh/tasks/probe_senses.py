@@ -50,7 +50,7 @@ class MarkedWord:
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words in a file, compressed or not; a table names files in the folder `texts`.
+    """Read the marked words in a file, compressed or not; if it is a table, its texts are in the folder `texts`.
 
     The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).

@@ -293,10 +293,10 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 
 
 def _summands(models: Rows, metric: str) -> Rows:
-    """Return each example's share in the sums, float64, shape (S, N, K, 2), for S trainings with rows (S, N, 2).
+    """Return each example's summands, float64, shape (S, N, K, 2), for S trainings with rows of shape (S, N, 2).
 
-    For macro F1, each of K classes gets 2 if it is predicted correctly; and 1 if it is the true class, plus 1 if it is
-    the predicted one. Otherwise K is 1.
+    For macro F1, a class gets two numbers: 2 if it is predicted correctly, else 0; and 1 if it is the true class plus 1
+    if it is the predicted one. For other metrics, K is 1.
     """
     if metric != "macro_f1":
         return models[:, :, None]

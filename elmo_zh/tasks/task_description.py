@@ -87,7 +87,7 @@ class TaskDescription:
 
 
 def is_trained_task(path: Path) -> bool:
-    """Return whether a folder is a trained task."""
+    """Return whether a folder contains a trained task."""
     return TaskLayout(path).description.is_file()
 
 

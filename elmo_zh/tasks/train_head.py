@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """The weights with the best development score, including the biLM's if it was trained, and all figures."""
+    """The weights with the best development score, also the biLM's if it was trained, and the figures of all epochs."""
 
     weights: dict[str, Tensor]
     bilm_weights: dict[str, Tensor]
@@ -247,9 +247,7 @@ class _State:
         return scores.index(max(scores)) + 1 if scores else 0
 
     def is_over(self, settings: TrainSettings) -> bool:
-        """Return whether all epochs are done or the score has stopped rising."""
         return len(self.lines) >= settings.epochs or self.has_stopped_rising(settings)
 
     def has_stopped_rising(self, settings: TrainSettings) -> bool:
-        """Return whether the score has not improved for `patience` epochs."""
         return len(self.lines) - self.best_epoch() >= settings.patience
