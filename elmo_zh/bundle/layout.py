@@ -58,7 +58,7 @@ class BundleLayout:
         self.word2vec = path / "word2vec.hdf5"  # the vectors that the token layer started from, if there are any
         self.character_counts = path / "character_counts.tsv"  # the spelling model of unknown words
         self.golden = path / "golden.hdf5"  # the vectors of three sentences, for comparison
-        self.warm_state = path / "warm_state.hdf5"  # the state in which sentences start, after carried state
+        self.warm_state = path / "warm_state.hdf5"  # the state that sentences start from, if training carried it over
         self.alphabet = path / "alphabet.json"  # the ids of characters, if the model does not read bytes
         self.user_dictionary = path / "user_dictionary.txt"  # the segmenter's, if one was used
         self.info = path / "bundle.json"  # the description of the model, and the digests of the files above

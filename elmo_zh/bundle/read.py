@@ -108,7 +108,7 @@ class Bundle:
         return TextPreparation.build(self.text, given_dictionary or user_dictionary)
 
     def _require_place_for(self, given: Path, own: Path | None) -> None:
-        """Raise BundleError if the model's segmenter cannot take another user dictionary besides its own."""
+        """Raise BundleError if the model already has a user dictionary, or if its segmenter takes none."""
         assert self.text is not None
         problem = f"it was trained with its own dictionary {own}" if own else ""
         if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):

@@ -143,12 +143,12 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
 
 
 def _spell(value: Any) -> str:
-    """Return a value in the form that --set takes."""
+    """Return a value as users type it after --set."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
-    """Return a description of how settings differ, and the options to type for the bundle's values."""
+    """Describe how settings differ, and write the options that would set the bundle's values."""
     listed = ", ".join(
         f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
         for name, (there, here) in different.items()

@@ -1,7 +1,7 @@
 """The warm state: where a model trained with carried state starts every sentence, so that their order does not matter.
 
-Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean of the
-states at many sentence ends is a start of this kind, and the same for every sentence.
+Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean
+state at the ends of many sentences is such a start, and the same one for every sentence.
 
 In warm_state.hdf5 the datasets are `output` (L, 2, P) and `cell` (L, 2, D), float32; the second axis is the direction,
 forward LM first.

@@ -1,1 +1,1 @@
-"""From text to vectors with a bundle."""
+"""Compute the vectors of texts with a bundle."""

@@ -65,7 +65,7 @@ class ElmoEmbedder(SentenceTokens):
         unknown: Input for a word outside the vocabulary: unk or backoff.
         dtype: Number type of the vectors: float32 or float16.
         batch_tokens: Tokens computed together; affects only speed and memory.
-        user_dictionary: File of words that the segmenter keeps whole, besides its own; None without one.
+        user_dictionary: File of more words that the segmenter keeps whole, or None.
         is_stateful: Whether the state is carried from sentence to sentence.
     """
 
@@ -372,7 +372,7 @@ class ElmoEmbedder(SentenceTokens):
         self._state = self._bilm.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
-        """Return the state that a stateful embedder carries.
+        """Return the state that a stateful embedder carries, as arrays.
 
         Returns:
             For each LSTM layer, from 0, output_0, float32, shape (2, 1, P), and cell_0, float32, shape (2, 1, D); on

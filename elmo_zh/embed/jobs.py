@@ -19,7 +19,7 @@ class Job:
 
 
 def is_single(arguments: Sequence[str]) -> bool:
-    """Return whether only one file is given, in which case --output names a file and not a folder."""
+    """Return whether only one file is given; --output is then a file instead of a folder."""
     return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
 
 

@@ -93,7 +93,7 @@ _STEPS, _LEARNING_RATE, _MIX_LEARNING_RATE, _WEIGHT_DECAY, _MIX_PENALTY = 200, 0
 
 
 def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the layer weights with which a linear model best predicts the labels, float32, shape (L + 1,).
+    """Learn layer weights together with a linear model that predicts the labels; return float32, shape (L + 1,).
 
     The vectors have shape (N, L + 1, d); labels, shape (N,), are numbers to predict if they are floats, otherwise
     classes. The layers are first scaled to the same size, so that none counts more because its numbers are larger. The

@@ -34,7 +34,7 @@ class Check:
 
     name: str
     passed: bool | None  # Whether the check passed; None if it does not apply to this model
-    found: str  # What was found, or why nothing could be checked
+    found: str  # The finding, or why nothing could be checked
 
 
 @dataclass(frozen=True, kw_only=True)

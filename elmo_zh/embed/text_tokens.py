@@ -161,7 +161,7 @@ class _PreparedRow(NamedTuple):
 def _block_of(
     embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
 ) -> TextBlock:
-    """Return rows as stored on disk, with their positions in the text's lines if they are parts of lines."""
+    """Return some rows as they are stored on disk; parts of lines have their positions in their lines."""
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     rows = [prepared.row for prepared in part]
     has_columns = any(row.columns for row in rows)
@@ -232,7 +232,7 @@ def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
 
 
 def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
-    """Give a hint, once each, if lines were cut and if long lines should be split into sentences."""
+    """Give up to two hints: that sentences were cut, and that long lines should be split into sentences."""
     if counts.cut_lines:
         hints.give("cut lines", describe_cuts(text.name, counts.cut_lines))
     if counts.long_lines:

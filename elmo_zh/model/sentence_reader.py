@@ -39,7 +39,7 @@ class PackedSentences:
 
     @classmethod
     def pack(cls, sentences: Sequence[NDArray[np.int64]]) -> "PackedSentences":
-        """Pack sentences of word numbers, longest first, with markers at both ends."""
+        """Pack sentences of word numbers, which must be sorted, longest first, and have markers at both ends."""
         lengths = np.array([len(sentence) for sentence in sentences])
         assert (np.diff(lengths) <= 0).all(), "the longest sentence comes first"
         counts = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class TokenInputs:
-    """Tokens in the form that a token layer takes."""
+    """The tokens that a token layer maps to vectors."""
 
     ids: Tensor  # Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...)
     spellings: Tensor | None = None  # Character ids of the distinct words, int64, shape (W, C); None in token mode

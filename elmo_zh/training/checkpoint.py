@@ -113,7 +113,7 @@ class CheckpointFolder:
         return self.path / f"step-{step:08d}"
 
     def files(self, step: int) -> list[Path]:
-        """Return the files in which a checkpoint stores its weights and figures."""
+        """Return the files with the weights and the figures of a checkpoint."""
         return [self._path(step) / name for name in ("model.safetensors", "state.json")]
 
     @_on_rank_0

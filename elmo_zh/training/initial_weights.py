@@ -136,7 +136,7 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
     counts[[BEGIN_ID, END_ID]] /= 2
     seen = (counts > 0).sum()
     known = torch.where(is_new, 0.0, expected)
-    # A new word without a count, such as one of a given list, counts as half an occurrence.
+    # A new word without a count, such as one from a given list, counts as half an occurrence.
     shares = (torch.where(is_new, counts.clamp(min=0.5), counts) + seen * known) / (counts.sum() + seen)
     model.softmax.bias.add_((shares.log() - expected.log()).to(model.softmax.bias))
 

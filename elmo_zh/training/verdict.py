@@ -130,7 +130,7 @@ class Verdict:
     """The verdict on a finished training: findings, and advice with a command."""
 
     findings: Sequence[str]  # Sentences on how good the model is and what limits it
-    advice: str  # What helps most
+    advice: str  # The change that helps most
     command: str  # The command; {program}, {run}, {train} stand for the program, the run's folder, how to train
 
 

@@ -21,7 +21,7 @@ from elmo_zh.invocation import install_line
 SUFFIX = ".parquet"
 
 _FIRST_BYTES = b"PAR1"
-# Measured sizes, compressed: a token with its text in a row per line, and what a row per token adds.
+# Measured sizes, compressed: a token with its text in a row per line, and the extra size of a row per token.
 _TOKEN_BYTES, _TOKEN_ROW_BYTES = 16, 12
 # Rows of tokens refer to their lines by numbers in a dictionary, which Parquet gives up if it exceeds this limit.
 _DICTIONARY_BYTES = 2**30

@@ -74,7 +74,7 @@ class Endings:
     words: Tensor  # The ending that is the whole word, int64, shape (W,)
 
     def by_length(self) -> list[slice]:
-        """Return the slice of endings of each length, starting at 1."""
+        """Return one slice of the endings for each length, starting with length 1."""
         return [slice(start, stop) for start, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
 

@@ -1,7 +1,7 @@
 """Products of many rows with one matrix, which is prepared once for use at every time step, or used as is.
 
 On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
-step (`kernels.torch_internals`). Without instructions for bfloat16, such numbers are multiplied as float32
+step (`kernels.torch_internals`). Without instructions for bfloat16, such factors are multiplied as float32
 (`precision.computed_dtype`). Inference also has int8, by dynamic quantisation: each matrix column has a scale,
 determined once, and each input row its own, so that neighbouring rows have no effect. Sums are integers and exact;
 results are float32.
@@ -107,7 +107,7 @@ class _Product(torch.autograd.Function):
 
 
 class InferenceProduct(NamedTuple):
-    """A matrix prepared for inference."""
+    """A matrix and its bias, prepared for inference."""
 
     matrix: Tensor  # As `multiply`, or the quantised product, takes it; shape (I, O)
     bias: Tensor | None  # One number per column, float32, shape (O,), or None
