@@ -5,16 +5,16 @@
     embedder = ElmoEmbedder.load("runs/latest/model")
     [vectors] = embedder.embed(["今天天气很好"])  # float32, (L + 1, n, 2P)
 
-The main classes, each imported when it is first used:
+The main classes, each imported on first use:
 
 - ElmoEmbedder: vectors of sentences.
 - Elmo: the biLM as a PyTorch module, with a learned mix of layers; ScalarMix: that mix alone.
-- TaskModel: a model of labelled data; ElmoClassifier and ElmoTagger: the same as estimators of scikit-learn.
+- TaskModel: a model trained on labelled data; ElmoClassifier and ElmoTagger: the same as scikit-learn estimators.
 - LineScorer: log-probabilities of lines. ContextIndex: words in their sentences, and the search for similar ones.
 - Word2Vec: the vectors that the token layer started from.
 
-Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need the
-packages that they are named after.
+Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need
+scikit-learn and spaCy.
 """
 
 import importlib
@@ -56,7 +56,7 @@ __all__ = [
     "pool_spans",
     "split_sentences",
 ]
-# Without scikit-learn, `from elmo_zh import *` leaves them out; asked for by name, they say how to install it.
+# Without scikit-learn, `from elmo_zh import *` skips the estimators; importing one by name says how to install it.
 if importlib.util.find_spec("sklearn"):
     __all__ += ["ElmoClassifier", "ElmoTagger"]
 
@@ -82,7 +82,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import an exported name, and torch with it, only when it is first used."""
+    """Import an exported name on first use, so that `import elmo_zh` does not import torch."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed memory, since getting pages from the kernel takes a good part of a training step."""
+    """Have glibc keep freed memory, since requesting pages from the kernel takes a good part of a training step."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
@@ -28,12 +28,12 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's kernel caches, before torch is imported; otherwise a long text fills half a gigabyte."""
+    """Limit oneDNN's caches, which a long text would grow to half a gigabyte. Call this before torch is imported."""
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 
 
-# Iterations of the spin loop: some tenths of a millisecond, longer than most operations and shorter than a time loop.
+# Iterations of the spin loop: a few tenths of a millisecond, longer than most operations, shorter than a time loop.
 _SPIN_COUNT = "20000"
 _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
@@ -41,9 +41,9 @@ _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -> None:
     """Let idle OpenMP threads sleep soon. Call this before torch is imported.
 
-    By default GNU OpenMP lets an idle thread spin for milliseconds, on the core that the other direction needs
-    (`kernels.execution`). This takes a tenth of the time of a large model, and almost half of a small one's.
-    Settings that the user has made in the environment are kept.
+    By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other direction needs
+    (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Values that
+    the environment already sets are kept.
     """
     if not any(name in environment for name in _SETTINGS):
         environment["GOMP_SPINCOUNT"] = _SPIN_COUNT

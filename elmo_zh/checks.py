@@ -1,7 +1,7 @@
-"""Check the arguments of Python calls. A wrong argument raises a one-line error.
+"""Check the arguments of Python calls, and raise a one-line error for a wrong one.
 
-Every message has the same form: "embed: sentences[1] is None, expected a string". Its first word is the function that
-the user called, its second the name of the argument.
+Every message has the same form: "embed: sentences[1] is None, expected a string". The first word is the function that
+the user called, the second the name of the argument.
 
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-# For each sentence, spans of characters: start and end.
+# For each sentence, its spans of characters as (start, end).
 Spans = Sequence[Sequence[tuple[int, int]]]
 # The tokens of a sentence, and the position of one of them.
 Place = tuple[Sequence[str], int]
@@ -33,13 +33,13 @@ def refusal(kind: type[Exception], call: str, name: str, value: object, expected
 
 
 def _show(value: object) -> str:
-    # The items of a table would be the names of its columns.
+    # A shortened repr would not show that this is a table.
     is_table = hasattr(value, "columns") and hasattr(value, "shape")
     return "a whole table" if is_table else " ".join(_REPR.repr(value).split())
 
 
 def one_of(known: Iterable[object]) -> str:
-    """Return choices as a phrase: a, b or c."""
+    """Join choices into a phrase: a, b or c."""
     *first, last = map(str, known)
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -65,7 +65,10 @@ def check_whole_number(
     *,
     kinds: tuple[type[Exception], type[Exception]] = (ValueError, ValueError),
 ) -> int:
-    """Return a whole number from `least` to `most`; `kinds` are the errors for other values and other numbers."""
+    """Return `value` if it is a whole number from `least` to `most`.
+
+    Otherwise raise the first of `kinds` for a value that is not a whole number, the second for one out of range.
+    """
     if is_whole_number(value) and value >= least and (most is None or value <= most):
         return int(value)
     expected = f"a whole number of {least} or more" if most is None else f"a whole number from {least} to {most}"
@@ -75,7 +78,7 @@ def check_whole_number(
 def check_choice(
     value: object, known: Iterable[object], call: str, name: str, kind: type[Exception] = ValueError
 ) -> None:
-    """Raise an error unless a value is one of those listed; numbers may be given as strings."""
+    """Raise `kind` unless a value is one of the known ones; numbers may be given as strings."""
     names = list(map(str, known))
     if str(value) not in names:
         raise refusal(kind, call, name, value, one_of(names))
@@ -84,7 +87,7 @@ def check_choice(
 def check_layers(
     given: Any, num_layers: int, call: str, name: str = "layers", kind: type[Exception] = ValueError
 ) -> tuple[int, ...]:
-    """Return layer numbers in ascending order, given as all, top, a number, or several (a list, or commas between)."""
+    """Return layer numbers in ascending order; `given` is all, top, a number, a list or a comma-separated string."""
     known = {str(number): number for number in range(num_layers)}
     if isinstance(given, str):
         words = {"all": list(known), "top": list(known)[-1:]}
@@ -98,21 +101,21 @@ def check_layers(
 
 
 def check_instance(value: object, kind: type[T], call: str, name: str, expected: str) -> T:
-    """Return an instance of a class; raise TypeError for anything else, such as the path from which to load it."""
+    """Return `value` if it is an instance of `kind`; raise TypeError for anything else, such as a path to load from."""
     if not isinstance(value, kind):
         raise refusal(TypeError, call, name, value, expected)
     return value
 
 
 def check_path(value: object, call: str, name: str, what: str) -> Path:
-    """Return a path; `what` says what should be there, for example a folder."""
+    """Return `value` as a path; otherwise raise a TypeError that asks for the path of `what`, such as a folder."""
     if isinstance(value, str | PathLike):
         return Path(fspath(value))
     raise refusal(TypeError, call, name, value, f"the path of {what}")
 
 
 def check_paths(values: object, call: str, name: str) -> list[str]:
-    """Return one path, or several, as strings; raise ValueError for an empty list."""
+    """Return the given path or paths as a list of strings; raise ValueError for an empty list."""
     given = [values] if isinstance(values, str | PathLike) else check_list(values, call, name, "a path or several")
     paths = [str(check_path(value, call, f"{name}[{place}]", "a text")) for place, value in enumerate(given)]
     if not paths:
@@ -126,14 +129,14 @@ def _is_list(value: object) -> bool:
 
 
 def check_list(values: Any, call: str, name: str, expected: str) -> Iterable[Any]:
-    """Return an iterable; raise TypeError for a single string, bytes, a table or anything else."""
+    """Return `values` if it is an iterable of items; raise TypeError for a string, bytes, a table or a scalar."""
     if not _is_list(values):
         raise refusal(TypeError, call, name, values, expected)
     return values  # type: ignore[no-any-return]
 
 
 def check_string(value: object, call: str, name: str, expected: str = "a string") -> str:
-    """Return a string; raise TypeError for anything else."""
+    """Return `value` if it is a string; raise TypeError otherwise."""
     if not isinstance(value, str):
         raise refusal(TypeError, call, name, value, expected)
     return value
@@ -148,7 +151,7 @@ def check_strings(
 
 
 def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of tokens") -> Sequence[str]:
-    """Return one sentence's tokens as a list; raise TypeError unless they are in a list, an array or an iterator."""
+    """Return one sentence's tokens as a list or tuple; raise TypeError unless they are an iterable of strings."""
     if not isinstance(tokens, list | tuple):
         found = check_list(tokens, call, name, expected)
         tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(found)
@@ -175,7 +178,7 @@ def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str
 
 
 def check_spans(spans: Any, call: str, name: str) -> None:
-    """Raise TypeError unless spans of characters are a list of pairs of whole numbers."""
+    """Raise TypeError unless `spans` is a list of spans of characters: pairs of whole numbers, start and end."""
     if not _is_sequence(spans) or not all(_is_sequence(each) and _is_pair_of_numbers(each) for each in spans):
         raise refusal(TypeError, call, name, spans, "a list of spans of characters, such as [(0, 2)]")
 
@@ -204,7 +207,7 @@ def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
 
 
 def check_places(places: Any, call: str) -> list[Place]:
-    """Return pairs of tokens and a position in them; raise TypeError for anything else."""
+    """Return pairs of a sentence's tokens and a position in it; raise TypeError for anything else."""
     listed = check_list(places, call, "places", "a list of pairs of tokens and a position")
     return [_check_pair(pair, call, f"places[{place}]") for place, pair in enumerate(listed)]
 
@@ -216,7 +219,7 @@ def _check_pair(pair: Any, call: str, name: str) -> Place:
 
 
 def check_place(tokens: object, position: Any, call: str) -> Place:
-    """Return tokens and a position in them; the search itself checks that the position is in the sentence."""
+    """Return the tokens and the position as an int; only the search checks that the position is in the sentence."""
     checked = check_tokens(tokens, call, "tokens")
     if not is_whole_number(position):
         raise refusal(TypeError, call, "position", position, "the place of a token, a whole number from 0")
@@ -224,7 +227,7 @@ def check_place(tokens: object, position: Any, call: str) -> Place:
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> NDArray[np.float32]:
-    """Return finite numbers as float32 with these axis lengths (None: any); raise TypeError or ValueError otherwise."""
+    """Return `given` as float32; raise TypeError or ValueError unless it is finite and has this shape (None: any)."""
     array = np.asarray(given)
     if array.dtype.kind not in "fiub":
         raise refusal(TypeError, call, name, given, "numbers")
@@ -240,7 +243,7 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
 
 
 def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
-    """Return the tags of each text as strings; raise ValueError if they are not lists or one is missing."""
+    """Return the tags of each text as strings; raise ValueError if a text has no list of tags, or a tag is missing."""
     if not _is_list(tags):
         raise refusal(ValueError, call, "y", tags, "for each text a list of tags, one for each character")
     listed = []

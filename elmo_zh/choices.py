@@ -1,8 +1,8 @@
 """All names that settings and options accept, and where to find the code behind each.
 
-Settings, help texts and errors read these tables and repeat none of them. To add a segmenter or a format, write its
-file and one line here (docs/adding.md). Other packages add theirs through entry points. Nothing is imported before it
-is used, so that `elmo-zh --help` stays fast.
+Settings, help texts and errors read these tables, so that no name is listed twice. To add a segmenter or a format,
+write its module and one line here (docs/adding.md). Other packages add theirs through entry points. Modules are
+imported on first use, so that `elmo-zh --help` stays fast.
 """
 
 import importlib
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Names, each with the module behind it, or the object in a module.
+    """The names that can be chosen, each with the module that implements it, or an object in that module.
 
-    Iterating gives all names that can be chosen.
+    Iterate over a registry for the names.
 
     Args:
-        kind: Kind of the registered things, for messages.
+        kind: The kind of thing that the names stand for, such as "segmenter"; used in messages.
         group: Entry point group through which other packages add names; empty if they cannot.
-        built_in: From a name to "package.module" or "package.module:object".
-        also: Names that can be chosen and have no code of their own, such as "auto".
+        built_in: Maps a name to "package.module" or "package.module:object".
+        also: Names that can be chosen but have no code of their own, such as "auto".
     """
 
     def __init__(self, kind: str, group: str, built_in: Mapping[str, str], also: tuple[str, ...] = ()) -> None:
@@ -37,7 +37,7 @@ class Registry:
         return name in self.also or name in self.built_in or name in self._plug_ins()
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that have code: first the built-in ones, then the ones from installed plug-ins."""
+        """Return the names that have code: the built-in ones, then those from installed plug-ins."""
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def package_of(self, name: str) -> tuple[str, str] | None:
@@ -46,7 +46,11 @@ class Registry:
         return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
 
     def load(self, name: str) -> Any:
-        """Import and return the module or object behind a name; raise ConfigError if it is unknown or fails."""
+        """Import and return the module or object behind a name.
+
+        Raises:
+            ConfigError: If the name is unknown, is in two packages, or cannot be imported.
+        """
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
             loaded = importlib.import_module(module)
@@ -81,7 +85,7 @@ class Registry:
     def _points(self) -> list["EntryPoint"]:
         if not self.group:
             return []
-        # It takes longer to import than everything else that `--help` needs.
+        # This import takes longer than everything else that `--help` needs.
         from importlib.metadata import entry_points
 
         return [point for point in entry_points(group=self.group) if point.name not in self.built_in]
@@ -127,17 +131,17 @@ OUTPUT_FORMATS = Registry(
         "word2vec": "elmo_zh.embed.formats.word2vec",
     },
 )
-# How HDF5 is laid out: other writers of the same interface.
+# Layouts of HDF5 files; their writers share one interface.
 HDF5_LAYOUTS = Registry(
     "HDF5 layout",
     "",
     {"lines": "elmo_zh.embed.formats.hdf5_lines", "packed": "elmo_zh.embed.formats.hdf5_packed"},
 )
 
-# Each is the path of a bundle's folder. There is no built-in one; packages such as elmo-zh-starter add theirs.
+# Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.
 MODELS = Registry("model", "elmo_zh.models", {})
 
-# Choices that have no module of their own: the code that tells them apart is in the module named behind each.
+# Choices without modules of their own; the comment after each names the module that implements them.
 HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
 LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a layer
 POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction

@@ -25,7 +25,7 @@ def typed_word(word: str) -> str:
 
 
 def path_from_here(path: Path) -> Path:
-    """Return a path relative to the current folder if it is inside it, otherwise unchanged."""
+    """Return a path relative to the current folder if it lies inside, otherwise unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -39,7 +39,7 @@ def _can_make() -> bool:
 
 
 def train_command(corpus: str = "my-texts/", *options: str) -> str:
-    """Return how to train a model here: with make if it works, otherwise with `pipeline` and the given options."""
+    """Return the command that trains a model here: `make train` in a checkout, otherwise `pipeline`."""
     if not _can_make():
         run = () if "--run" in options else ("--run", f"runs/{Path(corpus).name}")
         return command("pipeline", corpus, *run, *options)
@@ -50,7 +50,7 @@ def train_command(corpus: str = "my-texts/", *options: str) -> str:
 
 
 def train_option(name: str, value: str = "") -> str:
-    """Return an option of `pipeline` as typed here or, where make works, as the make variable for it."""
+    """Return an option of `pipeline` as typed, followed in a checkout by its variable for `make train`."""
     option = f"{name} {value}".rstrip()
     variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
     return f"{option}, or {variable} for make train" if _can_make() else option
@@ -69,7 +69,7 @@ def install_line(extra: str) -> str:
 
 
 def starter_line() -> str:
-    """Return the command that installs the starter model, whose package is a folder of the project."""
+    """Return a sentence that says how to install the starter model, whose package is a folder of the project."""
     folder = _CHECKOUT / "data" / "starter"
     if folder.is_dir():
         return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"

@@ -21,19 +21,19 @@ DOMAIN = "messages"
 _VARIABLES = ("ELMO_ZH_LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _MAGIC = 0x950412DE
 _FULL_WIDTH = {";": "；", ":": "：", ".": "。", ",": "，"}
-# Messages have fewer sentences, and lists of messages fewer characters; what is longer is text.
+# No message has more sentences, and no list of messages more characters; anything longer is text.
 _MOST_SENTENCES, _LONGEST_LIST = 8, 200
-# All templates have some.
+# Every template has two letters in a row.
 _LETTERS = re.compile("[A-Za-z]{2}")
-# If a message fits in two ways, the one counts that leaves fewer sentences in English.
+# If a message can be split in two ways, the one that leaves fewer sentences in English wins.
 _JOINT = 0.01
 # Gaps that hold a number.
 _NUMBERS = ("number", "low", "high")
-# A gap that holds the name of a part of labelled data: train, which is a stage too, dev or test.
+# A gap that holds a part of labelled data: train (also the name of a stage), dev or test.
 _PART = "part"
-# A template of fewer letters may fit a line by chance, if one of its gaps holds words or signs of a sentence.
+# A template with fewer letters may match a line by chance if one of its gaps holds words or punctuation.
 _FEW_LETTERS, _PROSE = 12, re.compile(r"[a-z]{2,} [a-z]{2,}|[:;,.] ")
-# What stands between two pairs of brackets, and so is no gap.
+# Text that runs from one pair of brackets into another, and so is not a gap.
 _BETWEEN_BRACKETS = re.compile(r"[^()]*\).*\([^()]*", re.DOTALL)
 _SPACES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
@@ -45,7 +45,7 @@ def chosen_language(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def read_catalogue(path: Path) -> dict[str, str]:
-    """Return the messages in a compiled catalogue of GNU gettext with their translations."""
+    """Return the messages of a compiled GNU gettext catalogue with their translations."""
     data = path.read_bytes()
     magic, _, number, originals, translations = struct.unpack_from("<5I", data)
     if magic != _MAGIC:
@@ -68,7 +68,7 @@ class _Template:
         literals = [literal for literal, _ in self._parts]
         self.anchor = max(literals, key=len)
         self.num_characters = sum(map(len, literals))
-        # The gap that a line begins with, if it begins with one.
+        # The gap at the start of the line, if there is one.
         self.first_gap = "" if self._parts[0][0] else self._parts[0][1] or ""
         num_letters = sum(character.isalpha() for literal in literals for character in literal)
         self.is_vague = not literals[0] and num_letters < _FEW_LETTERS
@@ -107,7 +107,7 @@ class Translator:
     """Translates finished messages with a catalogue of templates, whose gaps are named, such as {path}."""
 
     def __init__(self, messages: Mapping[str, str]) -> None:
-        # Those with conversions are click's own; it fills their gaps itself.
+        # Messages with conversions belong to click, which fills their gaps itself.
         translated = {message: text for message, text in messages.items() if message and text and "!r" not in message}
         self._words = {
             message.format(): translation.format() for message, translation in translated.items() if not _gaps(message)
@@ -115,11 +115,11 @@ class Translator:
         templates = [_Template(message, text) for message, text in translated.items() if _gaps(message)]
         # The template with the most characters of its own is the one that a line was made from.
         self._templates = sorted(templates, key=lambda template: -template.num_characters)
-        # Parts of a line are asked for again and again.
+        # The same parts of a line are looked up again and again.
         self._best = lru_cache(maxsize=10_000)(self._divided)
 
     def translate(self, line: str) -> str:
-        """Return a message in the other language, split so that as many characters as possible come from templates."""
+        """Translate a message, split so that as many characters as possible come from templates."""
         if line.startswith("| ") and line.endswith(" |"):  # a row of a table
             return f"| {' | '.join(self._best(cell)[1] for cell in line[2:-2].split(' | '))} |"
         return self._best(line)[1]
@@ -135,7 +135,7 @@ class Translator:
             for end in sorted(ends, reverse=True):
                 num_rest, rest = best[len(sentences) - end]
                 sentence = " ".join(sentences[start:end])
-                # One word in a list may be a name, as of a column.
+                # A single word in a list may be a name, such as a column's.
                 is_name = len(sentences) > 1 and " " not in sentence and not sentence.endswith(":")
                 if not is_name and (found := self._made(sentence)):
                     ways.append((found[0] + num_rest, found[1] + rest))
@@ -158,7 +158,7 @@ class Translator:
         if text in self._words:
             return len(text), f"{before}{self._words[text]}{after}"
         ways = [self._filled(template, gaps) for template, gaps in self._matching(text)]
-        # Templates inside one another count the same from either; the outer one begins first.
+        # Nested templates score the same whichever is outside; the outer one begins first.
         num_characters, _, shown = max(filter(None, ways), key=itemgetter(0, 1), default=(0, 0, None))
         return None if shown is None else (num_characters, f"{before}{shown}{after}")
 
@@ -168,16 +168,16 @@ class Translator:
                 yield template, gaps
 
     def _filled(self, template: _Template, gaps: Mapping[str, str]) -> tuple[float, int, str] | None:
-        """Return how many characters came from templates, minus the start of the outer one, and the translation."""
+        """Return the number of characters from templates, the negative length of the first gap, and the translation."""
         if any(map(_BETWEEN_BRACKETS.fullmatch, gaps.values())):
             return None
-        # Names of files and settings have no space; what has one may be a message of its own.
+        # Names of files and settings have no space; a gap that has one may be a message of its own.
         filled = {name: self._best(gap) if " " in gap else (0, gap) for name, gap in gaps.items()}
         if named := self._words.get(" ".join((gaps.get(_PART, ""), _PART))):
             filled[_PART] = (len(gaps[_PART]), named)
         if template.is_vague and any(not number and _PROSE.search(gap) for number, gap in filled.values()):
             return None
-        # A list of names counts the same however long it is, so that none of it is left outside.
+        # A list of names counts the same however long it is, so that no name is left outside the gap.
         num_characters = template.num_characters + sum(max(number, 0) for number, _ in filled.values())
         # No space stands beside Chinese punctuation.
         shown = {name: gap.strip() if number > 0 else gap for name, (number, gap) in filled.items()}
@@ -185,7 +185,7 @@ class Translator:
 
 
 def _joined(sentence: str, rest: str, *, is_translated: bool) -> str:
-    """Split a message into a sentence that stays English and the rest."""
+    """Join a sentence that stays English with the rest of its message."""
     if is_translated and (sentence[-1] in ";:" or (sentence[-1] == "," and not rest[0].isascii())):
         return sentence[:-1] + _FULL_WIDTH[sentence[-1]] + rest
     return f"{sentence} {rest}" if rest else sentence

@@ -33,7 +33,7 @@ except ImportError:
 
 
 def list_strings(X: object, call: str) -> list[str]:
-    """Return strings as a list; raise ValueError for one string, as scikit-learn does, else TypeError."""
+    """Return X as a list; raise ValueError for a single string, as scikit-learn does, TypeError for anything else."""
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
 
@@ -45,7 +45,7 @@ def _refuse_single_string(X: object, call: str) -> None:
 
 @lru_cache(maxsize=1)
 def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:  # noqa: ARG001
-    """Return a model; the last one is kept for the clones that a search or a cross-validation makes."""
+    """Load a model, and keep the last one for the clones that a search or a cross-validation makes."""
     return ElmoEmbedder.load(folder, device, precision)
 
 
@@ -56,7 +56,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
     device: str
 
     def _load_model(self, precision: str = "float32") -> ElmoEmbedder:
-        """Return the model of the settings `model` and `device`; the errors are as for `ElmoEmbedder.load`."""
+        """Load the model that the settings `model` and `device` name; errors as in `ElmoEmbedder.load`."""
         folder = find_given_bundle(self.model, type(self).__name__, "model")
         info = BundleLayout(folder).info
         digest = file_digest(info) if info.is_file() else ""
@@ -76,10 +76,10 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
-    Nothing is learned, except the weights of `layers="mix"`: otherwise `fit` loads the model and checks the settings,
-    and `transform` works without it. The model is loaded when it is first needed, once for all estimators of a
-    process that read the same one, and left out of pickles: a copy in another process loads it from its folder, and
-    refuses any model other than the one it was fitted with.
+    Only the weights of `layers="mix"` are learned. For other layers, `fit` just loads the model and checks the
+    settings, and `transform` works without it. The model is loaded when it is first needed, once for all estimators of
+    a process that use it, and left out of pickles: a copy in another process loads it from its folder, and refuses any
+    model other than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
@@ -229,7 +229,7 @@ def label_column(y: Any) -> NDArray[Any]:
         raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
     values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
     if not isinstance(values, np.ndarray):
-        check_labels(values, "fit", "y")  # as an array, a missing one may be the string nan
+        check_labels(values, "fit", "y")  # in an array, a missing label may become the string nan
     column: NDArray[Any] = column_or_1d(values, warn=True)
     check_labels(column, "fit", "y")
     return column

@@ -42,7 +42,7 @@ class ElmoComponent:
     vector of the model's tokens that share a character with it, or zeros if no token does.
 
     Attributes:
-        embedder: The bundle.
+        embedder: Computes the vectors, from the bundle.
         layer: The layer of `doc.tensor` and `token.vector`.
     """
 
@@ -53,7 +53,7 @@ class ElmoComponent:
         self._watch = UnknownWatch(embedder.bundle, embedder.unknown)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set `tensor` and `elmo_layers` of a document."""
+        """Set a document's `tensor` and `elmo_layers`, and return the document."""
         [found] = self._add_vectors([doc])
         return found
 
@@ -85,9 +85,9 @@ class ElmoComponent:
         doc._.elmo_layers = layers
         doc._.elmo_spans = np.array(spans, np.int32).reshape(-1, 2)
         if not len(doc):
-            doc.vector = np.zeros(doc.tensor.shape[1], np.float32)  # the mean of no tokens; spaCy's has no dimension
-        # Without hooks spaCy takes the vectors of its vocabulary, if that has any, and else the tensor. Hooks are set
-        # only where they are needed, since spaCy cannot save them.
+            doc.vector = np.zeros(doc.tensor.shape[1], np.float32)  # without tokens, spaCy's own mean has no dimension
+        # Without hooks, spaCy prefers the vectors of its vocabulary, if any, to the tensor. Hooks are set only where
+        # they are needed, since spaCy cannot save them.
         if doc.vocab.vectors.size:
             doc.user_token_hooks |= {"vector": _token_vector, "has_vector": _has_vector}
             doc.user_hooks |= {"vector": _doc_vector, "has_vector": _has_vector}
@@ -97,10 +97,10 @@ class ElmoComponent:
         write_json(Path(path), self._record())
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
-        """Check that the model is the one with which the pipeline was saved.
+        """Check that the model is the one that the pipeline was saved with.
 
         Raises:
-            BundleError: If it is another one, or the file is missing or damaged.
+            BundleError: If it is a different model, or the file is missing or damaged.
         """
         try:
             return self.from_bytes(Path(path).read_bytes())
@@ -144,11 +144,11 @@ def create_component(
     device: str,
     precision: str,
 ) -> ElmoComponent:
-    """Return the component, for `nlp.add_pipe("elmo_zh", config={...})`.
+    """Create the component for `nlp.add_pipe("elmo_zh", config={...})`.
 
     Args:
         nlp: The pipeline.
-        name: Name of the component in it.
+        name: Name of the component in the pipeline.
         model: Folder of the bundle, or the name of an installed model.
         layer: Layer of `doc.tensor` and `token.vector`: average (of all layers), top, or the number of a layer, 0 being
             the token layer.
@@ -196,6 +196,6 @@ def _has_vector(_: Doc | Token) -> bool:
 
 # Set once, at import, so that saved documents have their layers too; `force` is for a module that is imported again.
 Doc.set_extension("elmo_layers", default=None, force=True)
-# The characters that each row belongs to, int32, shape (n, 2).
+# The start and end character of each row, int32, shape (n, 2).
 Doc.set_extension("elmo_spans", default=None, force=True)
 Token.set_extension("elmo_layers", getter=_token_layers, force=True)

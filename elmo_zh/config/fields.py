@@ -1,4 +1,4 @@
-"""Fields of settings and options: default, meaning, allowed values, and whether a field can affect a result."""
+"""Declare the fields of settings and options: default, meaning, allowed values, and whether they affect results."""
 
 import math
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ def option(
     """Return a dataclass field that is also a command-line option: `elmo_zh.cli.options.takes` adds it to commands.
 
     Args:
-        default: Its default; ... for an option that must be given.
-        help: Its help.
+        default: The default; ... for an option that must be given.
+        help: The help text.
         choices: The allowed names.
         least: The smallest number allowed.
         most: The largest number allowed.
         above: The exclusive lower limit of a number, in place of `least`.
-        attributes: Further arguments of click.option, such as metavar; names=("--seeds",) if it is not named like the
-            field; path={"exists": True, "dir_okay": False} for the arguments of click.Path.
+        attributes: Further arguments of click.option, such as metavar; names=("--seeds",) if the option is not named
+            like the field; path={"exists": True, "dir_okay": False} for the arguments of click.Path.
     """
     limits = {"choices": choices, "least": least, "most": most, "above": above}
     metadata = {**limits, "option": {"help": help, **attributes}}
@@ -54,7 +54,7 @@ def number(default: float, least: float | None = None, most: float | None = None
 
 
 def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
-    """Yield a line for each field whose value is out of range or not among its choices."""
+    """Yield a message for each field whose value is out of range or not among its choices."""
     prefix = f"{section}." if section else ""
     for each in fields(group):
         name, value = prefix + each.name, getattr(group, each.name)
@@ -89,12 +89,12 @@ def is_encoding(name: str) -> bool:
 
 
 def at_least(name: str, value: float, least: float) -> Iterator[str]:
-    """Yield a line if a value is below the minimum."""
+    """Yield a message if a value is below the minimum."""
     if not value >= least:
         yield f"{name} = {value} is below {least}"
 
 
 def within(name: str, value: float, least: float, most: float) -> Iterator[str]:
-    """Yield a line if a value is outside a range."""
+    """Yield a message if a value is outside a range."""
     if not least <= value <= most:
         yield f"{name} = {value} is not between {least} and {most}"

@@ -20,7 +20,7 @@ from elmo_zh.errors import ConfigError, OptionError
 SECTIONS = tuple(f.name for f in fields(Config))
 Section = TypeVar("Section")
 Changes = dict[str, dict[str, Any]]
-# Smallest first; those in character mode after those in token mode.
+# Smallest first, token mode before character mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
 # A link to configs/ in a checkout, a folder in an installed package.
 _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
@@ -29,9 +29,12 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 def load_config(
     base: Config, path: Path | None, assignments: Sequence[str], *, options: Collection[str] = ()
 ) -> Config:
-    """Return `base` changed by a TOML file, or the shipped one of that name, and then by assignments.
+    """Return `base` changed by a TOML file, or by the shipped one of that name, and then by assignments.
 
     Advice on the settings in `options` names the option that the user gave.
+
+    Raises:
+        ConfigError: With one message for each problem; an OptionError if the file has none.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base
@@ -162,7 +165,7 @@ def sections_with(key: str) -> list[str]:
 
 
 def _nearest_section(name: str, values: Any) -> str:
-    """Return the advice on an unknown section: the only section with that key, otherwise the most similar name."""
+    """Advise the user on an unknown section: name the only section with that key, otherwise the most similar name."""
     for key in values if isinstance(values, Mapping) else ():
         if len(sections := sections_with(key)) == 1:
             return f"Did you mean {sections[0]}.{key}?"
@@ -228,7 +231,7 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens; those added later are included only if set."""
+    """Return the settings that decide how a line becomes tokens; settings in `LATER` only if they are set."""
     settings = result_settings(config, without=(*without, *CORPUS))
     return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
 

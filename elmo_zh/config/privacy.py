@@ -1,4 +1,4 @@
-"""Whether messages, reports and pictures may show tokens and lines of the text (`text.private`, `--private`)."""
+"""Hide tokens and lines of the text from messages, reports and pictures (`text.private`, `--private`)."""
 
 _LONGEST_EXCERPT = 40
 _HIDDEN = "not shown"
@@ -12,7 +12,7 @@ def set_private(is_private: bool) -> None:
 
 
 def is_private() -> bool:
-    """Return whether the text's tokens and lines are to be hidden from readers."""
+    """Return whether this process hides the text's tokens and lines from what it prints and draws."""
     return _is_private
 
 

@@ -23,7 +23,7 @@ from elmo_zh.choices import (
 from elmo_zh.config.fields import at_least, choice, free, number, problems_of_fields, within
 from elmo_zh.config.text_section import TextConfig
 
-# The value of a number that training is to choose itself, by the number of epochs.
+# Stands for a number that training chooses by the number of epochs.
 AUTOMATIC = -1.0
 # The convolutions of the published ELMo models: width, number of filters.
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -263,7 +263,7 @@ class Config:
     embed: EmbedConfig = EmbedConfig()
 
     def problems(self) -> Iterator[str]:
-        """Yield one line for each value out of range, over all sections."""
+        """Yield one line for each value out of range or combination that cannot be trained, over all sections."""
         for section in (self.text, self.vocab, self.word2vec, self.model, self.train, self.embed):
             yield from section.problems()
         if self.model.mode == "character" and not self.train.train_embeddings:

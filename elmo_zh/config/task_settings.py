@@ -19,8 +19,8 @@ BILM_LEARNING_RATE = 0.0001
 class DataFiles:
     """The files that contain the examples, and how they are split."""
 
-    # A file of examples; or a folder of files that have train, dev and test in their names, or of one file. Without
-    # other files, a column of a file that says train, dev or test divides its examples.
+    # A file of examples; or a folder with one file, or with files that have train, dev and test in their names. If
+    # there are no other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
     dev: Path | None = option(
         None,
@@ -84,12 +84,12 @@ class Reading:
         return 2 if self.kind == "pairs" else 1
 
     def columns(self, *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the requested columns, texts first, then the label; "" for one that has to be found."""
+        """Return the requested columns, texts first, then the label; "" for a column that has to be found."""
         texts = (*self.text_columns, "", "")[: self.num_texts]
         return (*texts, self.label_column) if with_label else texts
 
     def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the requested columns: the ones named, otherwise the task's usual columns that a file has."""
+        """Return the columns that are named or, where none is named, the trained task's own if a file has them."""
         wanted = self.columns(with_label=with_label)
         own = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
         return tuple(name or (known if known in names else "") for name, known in zip(wanted, own, strict=False))
@@ -113,7 +113,7 @@ class HeadSettings:
         " the output of the first.",
         choices=("single", "merged"),
     )
-    # What a unit is made of, some of `INPUTS`; empty where the data and the model are to choose.
+    # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = option(
         "input",
@@ -128,7 +128,9 @@ class HeadSettings:
         choices=("accuracy", "macro_f1"),
     )
     hidden_dim: int = option(100, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
-    character_dim: int = 50  # Length of the vectors of characters; the place in the word has a fifth of it
+    character_dim: int = (
+        50  # Length of a character's vector; the vector of its place in the word has a fifth of that length
+    )
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
 
@@ -158,9 +160,9 @@ class FitJob:
     """The data and settings of one training."""
 
     files: DataFiles  # The labelled data
-    reading: Reading  # How it is read
+    reading: Reading  # How the data is read
     settings: HeadSettings  # The network
-    training: TrainSettings = TrainSettings()  # How it is trained
+    training: TrainSettings = TrainSettings()  # How the network is trained
     num_seeds: int = 1  # Number of trainings, whose seeds are consecutive; the best on the development examples is kept
 
     def seeds(self) -> range:

@@ -13,13 +13,13 @@ CLEANING = (
     "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
 )  # fmt: skip
 CORPUS = (*READING, *CLEANING)
-# Settings that were added after the first bundles and records; those are read as if they held the default.
+# Settings that were added later; bundles and records without them are read as if they held the default.
 LATER = ("script",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig:
-    """From raw text to sentences and tokens; recorded in the bundle so that embedding prepares text the same way."""
+    """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
 
     segmenter: str = choice("jieba", SEGMENTERS)
     """Segmenter: jieba, rjieba (the same, faster; an extra), whitespace (as given), character, or a plug-in's name."""

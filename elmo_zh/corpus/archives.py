@@ -27,7 +27,7 @@ from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-# A member of a tar archive is kept in memory up to this size, else in a temporary file.
+# A member of a tar archive is kept in memory up to this size, otherwise in a temporary file.
 _SPOOLED_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**20
 
@@ -67,16 +67,16 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
                 yield _zip_member(archive, member, name, shown(own_name), allowance)
 
 
-# The member of the zip archive that only this kind of office document has.
+# Among office documents, only Excel files have this member.
 _EXCEL_MEMBER = "xl/workbook.xml"
-# The strings of a file are read into memory.
+# openpyxl reads all strings of a file into memory.
 _MOST_EXCEL_BYTES = 2**28
-# openpyxl makes a cell for each empty one before the last.
+# openpyxl creates every empty cell before the last one of a row.
 _MOST_COLUMNS = 1000
 
 
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
-    """Yield the non-empty sheets of a file; each can be read until the next one is requested."""
+    """Yield the non-empty sheets of an Excel file; each can be read until the next one is requested."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
         advice = "Save its sheets as CSV and give those files."
         raise UnsuitableError(name, f"an Excel file of more than {_MOST_EXCEL_BYTES // 2**20} MB when unpacked", advice)
@@ -92,12 +92,12 @@ def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[
     except (CorpusError, OSError):
         raise
     except Exception as error:
-        # openpyxl checks little, so a damaged file raises whatever its parts lead to.
+        # openpyxl checks little, so a damaged file can raise anything.
         raise CorpusError(f"{name} is a damaged Excel file ({error!r:.200}). Save it again, or as CSV.") from None
 
 
 def _write_table(sheet: Any, table: BinaryIO) -> bool:
-    # A file may claim any size.
+    # A sheet may claim any size.
     sheet.reset_dimensions()
     text = io.TextIOWrapper(table, "utf-8", errors="surrogatepass", newline="", write_through=True)
     rows = None
@@ -106,7 +106,7 @@ def _write_table(sheet: Any, table: BinaryIO) -> bool:
         if not any(cells):
             continue
         if rows is None:
-            # The reader takes the sign that is most frequent in the first line.
+            # The reader of CSV takes the most frequent of these signs in the first line as the delimiter.
             sign = max(",;\t|", key="".join(cells).partition("\n")[0].count)
             rows = csv.writer(text, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n")
         rows.writerow(cells)

@@ -10,13 +10,13 @@ from typing import Any, BinaryIO
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import install_line
 
-# Modules without a wheel, with the first Python that has none; pyproject.toml leaves them out there.
+# Modules that have no wheel from this Python version on; pyproject.toml leaves them out there.
 _WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """Bytes that can be read more than once."""
+    """The bytes of one file, which can be read more than once."""
 
     name: str
     file_name: str
@@ -36,7 +36,7 @@ class UnsuitableError(CorpusError):
 _IMAGE = "an image", "Give text, which an OCR program can read from images"
 _OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text, or a table as CSV, and give that file"
 _PROGRAM = "a compiled program", "Give text"
-# The first bytes of files that are no text, each with what the file is and what to do.
+# The first bytes of files that are not text, with the kind of file and advice to the user.
 _FOREIGN = {
     (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and give that file"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): _OFFICE,
@@ -57,7 +57,7 @@ def refuse_foreign(content: Content) -> None:
     with content.open() as stream:
         head = stream.read(64)
     found = next((told for starts, told in _FOREIGN.items() if head.startswith(starts)), None)
-    # Text may begin with these letters.
+    # Text may begin with RIFF or MZ too.
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         found = _IMAGE
     elif head[:2] == b"MZ" and b"\0" in head:

@@ -13,7 +13,7 @@ from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
 UNDECODABLE = "bytes that do not decode"
-# A line that is read whole takes some hundred times its bytes of memory.
+# A line that is read whole takes about a hundred times its size in memory.
 _LONGEST_EXACT_LINE = 2**22
 _BYTE_ORDER_MARK = "\ufeff"
 # JSON can escape lone surrogates, which no file can hold.
@@ -35,7 +35,7 @@ class DecodedText:
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield chunks without the byte order mark, `MARK` for bad bytes; raise CorpusError if the file has changed."""
+        """Yield chunks without the byte order mark, bad bytes as `MARK`; raise CorpusError if the file has changed."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
         with self.content.open() as stream:
@@ -101,7 +101,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with the position of undecodable bytes; `may_skip` names the option that skips them."""
+    """Raise CorpusError with the position of undecodable bytes and, if it `may_skip`, the option that skips them."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:

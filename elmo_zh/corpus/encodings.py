@@ -10,7 +10,7 @@ from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
 from elmo_zh.corpus.lines import lines_of_chunks
 from elmo_zh.errors import CorpusError
 
-# Replaces bytes that cannot be decoded. Unicode guarantees that it never is a character.
+# Replaces bytes that cannot be decoded. Unicode guarantees that this will never be a character.
 MARK = "\ufdd0"
 MARKING = "elmo-zh-mark"
 CHUNK_BYTES = 2**18
@@ -29,13 +29,13 @@ _SAMPLE_BYTES, _LONGEST_LINE_BYTES, _NUM_SAMPLES = 100, 1000, 100
 _HEAD_BYTES = 2**16
 # Least fraction of three-byte characters in UTF-8; GBK text has about 0.03 by chance.
 _LEAST_UTF8_FRACTION, _MANY = 0.2, 20
-# A guess with less confidence tells nothing, such as for a text of very few different characters.
+# A guess with less confidence is worthless; a text of very few different characters leads to such guesses.
 _LEAST_CONFIDENCE = 0.2
-# Largest fraction of undecodable bytes, of those beyond ASCII, in a text.
+# The largest fraction of a text's non-ASCII bytes that may fail to decode.
 _MOST_BAD_FRACTION = 0.3
 # The same for samples from the start of a file, which may be damaged there.
 _MOST_BAD_SAMPLED_FRACTION = 0.9
-# If more of the lines beyond ASCII do not decode, the encoding that the user named is suspect.
+# If a larger fraction of the non-ASCII lines does not decode, the encoding that the user named is suspect.
 _MOST_BAD_LINES_FRACTION = 0.2
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
@@ -52,18 +52,22 @@ codecs.register_error(MARKING, _mark)
 
 @dataclass(frozen=True)
 class Encoding:
-    """The encoding of a file."""
+    """The encoding of a file, and how many places do not decode in it."""
 
     name: str
-    num_bad: int  # Number of places in the file that do not decode, or hold `MARK` itself; 1 if it is unknown
+    num_bad: int  # Number of places in the file that do not decode, or hold `MARK` itself; 1 if unknown
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
-    """Detect the encoding of a file by decoding all of it.
+    """Return the wanted encoding of a file or, if that is auto, detect it by decoding the whole file.
 
-    A byte order mark decides. Without one, it is UTF-8 if the whole file is valid UTF-8, or enough of the non-ASCII
-    text in samples; otherwise the encoding that chardet finds in most samples, if it is a variant of GB18030 or Big5.
-    With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
+    A byte order mark decides. Without one, the encoding is UTF-8 if the whole file is valid UTF-8, or enough of the
+    non-ASCII text in samples; otherwise the one that chardet finds in most samples, if it is a variant of GB18030 or
+    Big5. With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
+
+    Raises:
+        UnsuitableError: If the file is not text, or only text in some other encoding.
+        CorpusError: If the wanted encoding cannot read the file, or another one clearly fits better.
     """
     refuse_foreign(content)
     if wanted != "auto":
@@ -148,7 +152,7 @@ def _is_utf8(sample: bytes) -> bool:
 
 
 def _unmarked(head: bytes) -> str:
-    """Return the variant of UTF-16 or UTF-32 in which these bytes are common characters, or ""."""
+    """Return the variant of UTF-16 or UTF-32 in which these bytes are mostly common characters, or ""."""
     for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
         try:
             text = head[: len(head) // width * width].decode(name)

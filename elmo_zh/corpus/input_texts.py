@@ -1,4 +1,4 @@
-"""Texts read line by line, without dropping any line, for every command that uses a model; `segment` drops lines."""
+"""Read texts line by line for the commands that use a model; unlike `segment`, they never drop a line."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -33,7 +33,7 @@ class Members:
     first_lines: list[int] = field(default_factory=list)
 
     def add(self, name: str, first_line: int) -> None:
-        """Add the next member."""
+        """Add the next member and the number of its first line."""
         self.names.append(name)
         self.first_lines.append(first_line)
 
@@ -62,7 +62,7 @@ class Members:
 
 
 def member_name(archive: str, member: str) -> str:
-    """Return a member's name, as used for the source of its lines."""
+    """Return the name of an archive's member, as outputs show it for the source of a line."""
     return f"{archive}/{member}"
 
 
@@ -106,11 +106,11 @@ class InputText:
         return found if self.from_name is None else {**found, "from_name": self.from_name}
 
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
-        """Yield the lines of the records."""
+        """Yield the lines from the start; errors as in `records`."""
         return (record.line for record in self.records(reporter))
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
-        """Yield the lines from the start, with their records' other columns; UnsuitableError if it is not text."""
+        """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
         self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
         files = read_files(self.source, self.config, self.tally, self.passed_over)
         first = next(files, None)
@@ -148,7 +148,7 @@ class InputText:
             self.skip(error, reporter)
 
     def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
-        """Warn that the file is skipped; if the user named it, it should be text, so raise the error."""
+        """Warn that the file is skipped, but raise the error if the user named the file, which should then be text."""
         if self.source.is_named:
             raise error
         reporter.warn(f"Skipped: {error}")
@@ -215,7 +215,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Yield, by path, the sources that files, folders, globs and - (stdin) name; no output may replace one of them."""
+    """Find the sources that the arguments name: files, folders, globs or - (stdin). No output may then replace one."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

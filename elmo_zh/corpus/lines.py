@@ -8,7 +8,7 @@ from elmo_zh.text.sentences import pieces
 
 # Longer lines are split, after a sentence if possible, so that a book in one line gives the same sentences.
 LONGEST_LINE = 2**20
-# Chinese is written without spaces, so a line break between two Chinese characters is only one of the source.
+# Chinese is written without spaces, so a line break between two Chinese characters only wraps the source.
 _CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
 _BREAK_IN_CHINESE = re.compile(rf"(?<={_CHINESE})[ \t]*\r?\n[ \t\r\n]*(?={_CHINESE})")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
@@ -47,7 +47,7 @@ def as_one_line(text: str) -> str:
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`."""
-    # The unfinished line, joined only once.
+    # Pieces of the unfinished line, joined only once.
     fragments: list[str] = []
     length = 0
     number = 1
@@ -67,7 +67,7 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
 
 
 def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the chunks with CR LF and lone CR (old programs wrote it) replaced by LF; `keeps_ends` keeps them all."""
+    """Yield the chunks with CR LF and lone CR, the line end of old programs, turned into LF unless `keeps_ends`."""
     decoder = io.IncrementalNewlineDecoder(None, translate=not keeps_ends)
     for chunk in chunks:
         yield decoder.decode(chunk)

@@ -1,4 +1,4 @@
-"""Determine from its name what kind of content a file has."""
+"""Determine from a file's name what kind of content it has."""
 
 import mimetypes
 import re
@@ -12,12 +12,12 @@ from elmo_zh.errors import CorpusError
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 EXCEL_SUFFIX = ".xlsx"
 
-# A file of offsets beside a multistream dump.
+# Multistream dumps come with a file of offsets.
 _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
 
 
 def columns_of_name(pattern: str, name: str) -> dict[str, str]:
-    """Return the values that a file name has for a pattern such as {year}_{author}.txt; raise CorpusError if none fit.
+    """Return the values in a file name that fits a pattern such as {year}_{author}.txt; otherwise raise CorpusError.
 
     >>> columns_of_name("{year}_{author}.txt", "texts/1921_鲁迅.txt")
     {'year': '1921', 'author': '鲁迅'}
@@ -88,7 +88,7 @@ def is_archive_name(name: str) -> bool:
 
 
 def is_other_name(name: str) -> bool:
-    """Return whether a name belongs to a known kind of file that is no corpus: an image, a program, an office file."""
+    """Return whether a name shows that a file is not a corpus but, for example, an image, a program or a document."""
     if is_corpus_name(name):
         return False
     # Python's own table, not the machine's, so that the result is the same everywhere.

@@ -1,4 +1,4 @@
-"""Compressed files, recognised by their first bytes and decompressed as a stream, up to a limit."""
+"""Recognise compressed files by their first bytes, and decompress them as streams up to a limit."""
 
 import bz2
 import importlib
@@ -18,12 +18,12 @@ MOST_EXPANSION = 250
 ALWAYS_ALLOWED_BYTES = 2**30
 
 _FIRST_BYTES = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-# zstd files may start with a frame to skip, as pzstd writes them: 0x5? and these bytes.
+# zstd files may start with a skippable frame, as pzstd writes them: 0x5? and these bytes.
 _SKIPPABLE = b"\x2a\x4d\x18"
 _LONGEST_START = max(map(len, _FIRST_BYTES))
 _BUFFER_BYTES = 2**18
 _INPUT_BYTES = 2**16
-# xz files may ask for 4 GiB; the highest level of xz needs 64 MiB.
+# An xz file may ask for a dictionary of 4 GiB; the highest level of xz needs 64 MiB.
 _MOST_DICTIONARY_BYTES = 2**29
 
 
@@ -56,7 +56,7 @@ def damage_as_corpus_error(name: str) -> Iterator[None]:
     except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
         raise _damage(name, str(error)) from None
     except OSError as error:
-        # bz2 has no error of its own.
+        # bz2 raises OSError without an errno.
         if error.errno is not None:
             raise
         raise _damage(name, str(error)) from None
@@ -83,7 +83,7 @@ class Allowance:
             self._member, self._member_bytes = member, 0
 
     def note(self, num_bytes: int) -> None:
-        """Count the bytes that the member has expanded to so far."""
+        """Count the bytes that the member has expanded to so far; raise CorpusError above the limit."""
         self._member_bytes = max(self._member_bytes, num_bytes)
         if self._unpacked + self._member_bytes > most_unpacked_bytes(self._packed):
             raise expansion_error(self._name)
@@ -109,7 +109,7 @@ def unpacked(
 
 
 def stream_of(pieces: Iterator[bytes]) -> BinaryIO:
-    """Return a stream over non-empty pieces."""
+    """Return a buffered stream of non-empty pieces of bytes, joined."""
     return io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES)
 
 
@@ -166,8 +166,8 @@ def _new_decompressor(suffix: str) -> Any:
 def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
     """Yield the content of a compressed file, one stream after another, to its very end.
 
-    The file objects of bz2 and lzma take a stream that is damaged at its start for the end of the file and would drop
-    its content silently. Here only zeros may follow, because some programs pad blocks with them.
+    The file objects of bz2 and lzma mistake a stream with a damaged start for the end of the file, and would silently
+    drop its content. Here, only zeros may follow the last stream, because some programs pad blocks with them.
     """
     rest, num_read = b"", 0
     while True:

@@ -21,7 +21,7 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 _BLOCK_BYTES = 2**18
-# A boundary is looked for no further than this: where there is none, the file has no lines or no pages.
+# Look no further than this for a boundary; if there is none by then, the file has no lines or no pages.
 _FURTHEST_BYTES = 2**26
 _PAGE = re.compile(rb"<page>")
 # Start of a bz2 stream and of its first block. These bytes occur by chance once in 10^24 places.
@@ -40,14 +40,14 @@ class ByteRange:
     kind: str
     encoding: Encoding
     field: str  # Field of JSON lines that has the text
-    other_fields: tuple[str, ...] = ()  # Fields with Chinese text besides it, unless the user chose the field
+    other_fields: tuple[str, ...] = ()  # Other fields with Chinese text, unless the user chose the field
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; return none for other files."""
+    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; other files give an empty list."""
     size = source.path.stat().st_size
     if size <= range_bytes or config.bad_bytes == "strict":
-        return []  # errors name the line of the file
+        return []  # errors must name a line of the whole file
     whole = _whole_range(source, config, size)
     if whole is None:
         return []
@@ -59,7 +59,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return non-overlapping ranges that start after the given offsets; empty if the file cannot be split."""
+    """Return ranges from the first boundary after each offset, without overlap; none if the file cannot be split."""
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
     if whole is None:
@@ -98,7 +98,7 @@ def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: 
     whole = ByteRange(start=0, end=size, file_bytes=size, kind=kind, encoding=encoding, field="")
     if is_packed or kind == "wikidump":
         return whole if kind == "wikidump" and encoding.name == "utf-8" else None
-    # In UTF-16 and UTF-32 the byte of a line feed is part of other characters too.
+    # In UTF-16 and UTF-32, the byte of a line feed occurs inside other characters too.
     if encoding.name.startswith(("utf-16", "utf-32")):
         return None
     if kind == "jsonl":
@@ -123,7 +123,7 @@ def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
 
 
 def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield where each range starts, except the first one."""
+    """Yield the start of each range except the first."""
     last = 0
     for wanted in range(range_bytes, size, range_bytes):
         if wanted <= last:
@@ -152,7 +152,7 @@ def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None
 def read_range(
     source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Documents:
-    """Yield the documents in a range as `read_source` does for a file; one in several ranges counts once."""
+    """Yield the documents in a range, as `read_source` does for a file; a document across ranges counts once."""
     opened = partial(_open_range, source, byte_range)
     content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
     text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
@@ -177,7 +177,7 @@ def _open_range(source: Source, byte_range: ByteRange) -> Iterator[BinaryIO]:
         num_bytes = byte_range.end - byte_range.start
         pieces = _next_bytes(file, num_bytes)
         if packed:
-            # Not a BZ2File, which takes a damaged stream for the end and would drop the pages after it silently.
+            # BZ2File would mistake a damaged stream for the end of the file, and silently drop the pages after it.
             stream = unpacked(stream_of(pieces), packed, source.name, num_bytes)
             pieces = iter(partial(stream.read, _BLOCK_BYTES), b"")
         if byte_range.kind == "wikidump":

@@ -1,4 +1,4 @@
-"""Read a file of labelled examples of any kind, or unlabelled pairs of texts."""
+"""Read labelled examples of any kind, or unlabelled pairs of texts, from a file."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -43,14 +43,14 @@ _FORMAT_OF_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",
     ".conllu": "conll", ".bio": "conll", ".bmes": "conll", ".bioes": "conll",
 }  # fmt: skip
-# The label of examples on which annotators did not agree, in data of inference.
+# Datasets for natural language inference give this label to examples on which the annotators did not agree.
 _NO_LABEL = "-"
-# A file of fewer examples may be in the order of its labels by chance.
+# A file with no more examples may be sorted by label by chance.
 _LEAST_EXAMPLES = 20
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
-    """Read all examples of a file, compressed or in an archive, in any encoding that `segment` reads."""
+    """Read all examples of a file, which may be compressed or an archive, in any encoding that `segment` reads."""
     if path.is_dir():
         raise CorpusError(f"{path} is a folder, expected a file of labelled examples.")
     found: list[Labelled] = []
@@ -92,7 +92,7 @@ def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextCo
             if field in names_in(text, find_record_format(text, config.format)):
                 return replace(config, field=field)
     except UnsuitableError:
-        pass  # Whoever reads the lines reports it.
+        pass  # reading the lines raises it again
     return config
 
 
@@ -144,7 +144,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Return examples with BIOES tags, and how many tags do not fit the tag before them."""
+    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the one before them."""
     converted, num_wrong = [], 0
     for example in examples:
         spans, wrong = spans_of(example.labels)

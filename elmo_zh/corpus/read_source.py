@@ -28,10 +28,10 @@ Item = TypeVar("Item")
 def read_source(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver, *, trusts_head: bool = False
 ) -> Documents:
-    """Yield the documents of a source, each as its lines, which must be read before the next document.
+    """Yield the documents of a source, each an iterator over lines, to be read before the next document.
 
-    The tally counts what is dropped; the caller counts the lines that are yielded. With `trusts_head` a file whose
-    start is UTF-8 is assumed to be all UTF-8, so that its start can be read without the rest.
+    The tally counts dropped text; the caller counts the lines that are yielded. With `trusts_head`, a file whose start
+    is UTF-8 is assumed to be all UTF-8, so that its start can be read without the rest.
 
     Raises:
         CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
@@ -49,14 +49,14 @@ def read_source(
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield each file's path in its archive, or "", and its records, which must be read before the next file."""
+    """Yield the path of each file in its archive, or "", with its records, to be read before the next file."""
     return _read_contents(
         source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
     )
 
 
 def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Iterator[DecodedText]:
-    """Yield each file of a source, decoded; it must be read before the next one."""
+    """Yield each file of a source as decoded text, to be read before the next; raise CorpusError for bad bytes."""
 
     def decode(content: Content) -> Iterator[DecodedText]:
         text = DecodedText(content, find_encoding(content, encoding))
@@ -87,7 +87,7 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
             return
     with source.open() as stream:
         head = stream.read(512)
-        # An archive without members is zeros.
+        # An empty tar archive consists of zeros.
         if is_tar(head) or (is_archive_name(source.file_name) and head and not any(head)):
             stream.close()
             with source.open() as again:

@@ -1,4 +1,4 @@
-"""The sources of a corpus: files, folders, standard input and network addresses."""
+"""Find the sources of a corpus: files, folders, standard input and network addresses."""
 
 import glob
 import os
@@ -32,7 +32,7 @@ class Source:
     path: Path
     file_name: str
     is_named: bool  # Whether the user named this file, not a folder that holds it
-    is_local: bool = True  # Whether the path is the user's own file; fetched files are there only temporarily
+    is_local: bool = True  # Whether this is the user's own file; fetched files exist only while they are read
 
     def open_packed(self) -> BinaryIO:
         """Open the bytes as they are on disk."""
@@ -55,14 +55,14 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """The size and time stamp of a source's file, which show whether it has changed without reading it."""
+    """The size and modification time of a source's file, which show a change without reading the file."""
 
     num_bytes: int
     modified_ns: int
 
     @classmethod
     def of(cls, source: Source) -> "Stamp":
-        """Return the stamp of a source."""
+        """Return the stamp of a source; raise CorpusError if its file no longer exists."""
         try:
             status = source.path.stat()
         except FileNotFoundError:
@@ -95,8 +95,8 @@ class Sources:
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
-        """Report the files that are not read."""
-        # A file whose name begins with a text's name is most likely an earlier command's output for it.
+        """Tell the user which files in the given folders are not read."""
+        # A file whose name begins with a text's name is most likely an output that an earlier command made from it.
         texts = {source.path for source in self.sources}
         others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
         if others:
@@ -115,7 +115,7 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Yield the sources that arguments name; downloads and standard input are stored in `fetched`."""
+    """Find the sources that arguments name; downloads and standard input stay in `fetched` until the block ends."""
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
     found = find_sources(local, leave_out) if local else Sources(sources=())
@@ -215,7 +215,7 @@ def _kind_of(found: _Found, path: Path) -> set[Path]:
     return found.outputs if _is_own_file(path) else found.texts
 
 
-# Names that only a folder of ours has together.
+# Names that occur together only in a folder that elmo-zh has written.
 _FOLDERS = (
     {"config.toml", "stages"},  # a run
     {"options.json", "bundle.json"},
@@ -227,7 +227,7 @@ _FOLDERS = (
     {"probe.json", "probe.md"},
     {"info.json", "vectors.npy"},
 )
-# How the files begin that have a suffix of texts: rows of `score` and `embed`; of `task predict`; of `senses` and
+# How our own outputs begin if their suffix is a text's: rows of `score` and `embed`; of `task predict`; of `senses` and
 # `drift`; of `concordance`, `frequencies`, `collocates` and `keywords`; the page of `explore`.
 _SUFFIXES, _HEAD_BYTES = (".tsv", ".csv", ".jsonl", ".html"), 65_536
 _HEADS = re.compile(

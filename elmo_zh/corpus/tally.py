@@ -1,4 +1,4 @@
-"""Counts of what was read from each source, kept, dropped and skipped."""
+"""Count the text read from each source, kept or dropped, and the files that were skipped."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
 
-# Most names that a record lists for one reason.
+# How many names a record lists for one reason at most.
 _MOST_NAMES = 20
 
 
@@ -19,7 +19,7 @@ class PassedOver:
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, name: str) -> None:
-        """Count one thing, such as a file or a wiki page."""
+        """Count one file or wiki page, and keep its name if it is one of the first."""
         self.counts[reason] += 1
         listed = self.names.setdefault(reason, [])
         if len(listed) < _MOST_NAMES:
@@ -45,7 +45,7 @@ class PassedOver:
         return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
 
     def summary_lines(self) -> Iterator[str]:
-        """Yield one line for each reason."""
+        """Yield one message for each reason, with the first names."""
         for reason, count in sorted(self.counts.items()):
             names, number = ", ".join(self.names[reason][:3]), count - 3
             yield f"Passed over ({reason}): {f'{names} and {number:,} more' if number > 0 else names}"
@@ -55,10 +55,10 @@ class PassedOver:
 class Tally:
     """Counts for one source, in characters before any change; kept and dropped text add up to all that was read."""
 
-    # Format, encoding and field of each file in it; one entry unless the source is an archive.
+    # Format, encoding and field of each file in the source; one entry unless the source is an archive.
     forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     read_field: str = ""  # Field or column read from the current file; its reader sets it before the first document
-    # Fields or columns with Chinese text besides the one that was chosen, with the number of files.
+    # Fields or columns with Chinese text other than the chosen one, with the number of files.
     other_fields: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     characters: int = 0

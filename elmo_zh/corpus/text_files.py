@@ -1,4 +1,4 @@
-"""Read lines of UTF-8 from plain and compressed files, or segmented text, without skipping any line."""
+"""Read every line of plain or compressed UTF-8 files and of segmented text."""
 
 import codecs
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from elmo_zh.text.segmenters.registry import split_tokens
 
 
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, unpacked if needed, without byte order mark unless `drop_mark` is false."""
+    """Yield the lines of a UTF-8 file, unpacked if needed; `drop_mark` removes a byte order mark."""
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
@@ -41,7 +41,7 @@ BLOCK_BYTES = 2**18
 
 
 def iter_blocks(path: Path) -> Iterator[str]:
-    """Yield a segmented file in blocks of whole lines ending in LF, of at most 256 KiB or one line."""
+    """Yield a segmented file in blocks of whole lines ending in LF, of about 256 KiB unless a line is longer."""
     begun: list[bytes] = []
     with path.open("rb") as file:
         while chunk := file.read(BLOCK_BYTES):
@@ -58,7 +58,7 @@ def _decode(block: bytes, path: Path) -> str:
     try:
         return block.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        # Rare, so the position may be searched from the start.
+        # This is rare, so the file may be read again to find the position.
         for _ in iter_lines(path, drop_mark=False):
             pass
         raise

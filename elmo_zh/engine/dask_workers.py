@@ -20,13 +20,13 @@ Result = TypeVar("Result")
 
 SECONDS_TO_CONNECT = 15
 SECONDS_FOR_A_WORKER = 30
-# Number of tasks submitted at a time, at least: enough that workers that join later get some too.
+# At least this many tasks are submitted at a time, so that workers that join later get some too.
 _LEAST_AHEAD = 64
 
 
 @contextmanager
 def dask_workers(scheduler: str) -> Iterator[Engine]:
-    """Yield an engine that runs tasks on the workers of a Dask scheduler."""
+    """Yield an engine that runs tasks on the workers of a Dask scheduler; raise ClusterError if it cannot be used."""
     if not scheduler:  # Dask would start a cluster of its own
         raise ClusterError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786")
     if importlib.util.find_spec("distributed") is None:
@@ -92,7 +92,7 @@ def _first_line(error: BaseException) -> str:
 class _DaskWorkers:
     def __init__(self, client: "Client", scheduler: str) -> None:
         self._client, self._scheduler = client, scheduler
-        # pure=False: a task is run even if an equal one ran before, since its files may have been removed meanwhile.
+        # pure=False: run a task even if an equal one ran before, since the files may have been removed meanwhile.
         self._executor: Executor = client.get_executor(pure=False)
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
@@ -120,7 +120,7 @@ class _DaskWorkers:
 
 
 class _CheckedWork(Generic[Task, Result]):
-    """Work that checks the worker itself: it may have joined later with another version, or see another disk."""
+    """Work that checks the worker it runs on, which may have joined later with another version or see another disk."""
 
     def __init__(self, work: Callable[[Task], Result]) -> None:
         self._work, self._version = work, __version__

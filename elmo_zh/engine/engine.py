@@ -25,12 +25,12 @@ class Engine(Protocol):
     """Runs independent tasks.
 
     A task may run more than once, on this machine or another, even at the same time, if an engine mistakes a living
-    worker for a dead one. So a task must write the same files each time, and give each its name only when it is
-    complete (`files.written_once`).
+    worker for a dead one. So a task must write the same files each time, and give a file its name only when the file
+    is complete (`files.written_once`).
     """
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with the result of `work` as soon as it finishes; tasks are taken one by one."""
+        """Do `work` on tasks, read one by one, and yield each task with its result as soon as it finishes."""
 
 
 class ThisProcess:
@@ -58,7 +58,7 @@ class Workers(Protocol):
 def run_tasks(
     workers: Workers, num_ahead: int, work: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result in the order in which tasks finish; tasks are repeated if their worker dies."""
+    """Do `work` on tasks, repeating tasks whose worker died, and yield each with its result as soon as it finishes."""
     upcoming = iter(tasks)
     submitted: dict[Future[Result], Task] = {}
     again: list[Task] = []
@@ -109,7 +109,7 @@ def worker_processes(num_workers: int) -> Iterator[Engine]:
     try:
         yield processes
     except BaseException:
-        # Ctrl-C or a failed task: do not wait for the other tasks, which may take long.
+        # Ctrl-C or a failed task: do not wait for the other tasks, which may take a long time.
         processes.stop()
         raise
     finally:
@@ -160,7 +160,7 @@ def _start_tracker() -> None:
 
 
 def _start_worker() -> None:
-    # As in the main process: at the end Python would look for garbage among all that was imported.
+    # As in the main process: otherwise, Python looks for garbage among all imported modules at exit.
     atexit.register(gc.freeze)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
     main = parent_process()
@@ -178,7 +178,7 @@ Values = TypeVarTuple("Values")
 # How a value is made: a function and its arguments, as `__reduce__` returns them; None stands for None.
 _Recipe = tuple[Any, tuple[Any, ...]] | None
 
-# A worker keeps as many of them: for the two commands that used it last.
+# A worker keeps this many sets of values, for the two commands that used it last.
 _MOST_KEPT = 2
 _turn = threading.RLock()
 
@@ -206,7 +206,7 @@ class LoadedOnce(Generic[*Values]):
 
     @contextmanager
     def used(self) -> Iterator[tuple[*Values]]:
-        """Yield the values to one thread of a process at a time."""
+        """Yield the values, loaded on first use, to one thread of a process at a time."""
         with _turn:
             yield _loaded(self._recipes) if self._values is None else self._values
 

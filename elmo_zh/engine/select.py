@@ -1,4 +1,4 @@
-"""Choose the engine."""
+"""Choose the engine that runs the tasks of the corpus stages."""
 
 import os
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ class EngineChoice:
     scheduler: str = ""
 
     def num_processes(self, num_bytes: float) -> int:
-        """Return how many processes on this machine work on this much text; 1 means the main process itself."""
+        """Return the number of processes to use for this much text; 1 means that the main process works alone."""
         return (self.num_workers or os.cpu_count() or 1) if num_bytes >= SMALL_BYTES else 1
 
     @contextmanager
     def started(self, num_bytes: int) -> Iterator[Engine]:
-        """Yield the engine for work on `num_bytes` of text."""
+        """Start the chosen engine for work on `num_bytes` of text; it stops when the block ends."""
         if self.kind == "dask":
             from elmo_zh.engine.dask_workers import dask_workers
 

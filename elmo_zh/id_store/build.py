@@ -24,7 +24,7 @@ from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
-# Ids of a line end and of an empty string, as between two spaces. No vocabulary has that many rows.
+# Ids of a line end and of the empty string between two spaces. No vocabulary has that many rows.
 _LINE_END, _EMPTY = 2**32 - 1, 2**32 - 2
 # Number of ids that are renumbered at a time.
 _CHUNK_IDS = 2**20
@@ -35,13 +35,13 @@ class ShardTask:
     """A segmented file to encode."""
 
     text: Path
-    # Path of the number of sentences in each of its documents, little-endian uint32; None if the file is one document.
+    # File with the number of sentences in each document, little-endian uint32; None if the text is one document.
     documents: Path | None
     vocabulary: Path
     vocabulary_digest: str
     id_dtype: str
     reads_characters: bool  # Whether words outside the vocabulary get ids of their own
-    # Path of the spelling model of unknown words, for held-out text; None for training text.
+    # File of the spelling model for unknown words, for held-out text; None for training text.
     character_counts: Path | None
 
 
@@ -153,7 +153,7 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class RenumberTask:
-    """A shard in which words outside the vocabulary are to get their final ids."""
+    """A shard in which words outside the vocabulary get their final ids."""
 
     local: Path  # Path of the ids that `encode_shard` has written
     numbers: Path  # Path of the final ids of the shard's other words in their order, uint32
@@ -161,7 +161,7 @@ class RenumberTask:
 
 
 def renumber_shard(task: RenumberTask, writer: PartWriter) -> Figures:
-    """Replace the ids in a shard with the final ones."""
+    """Replace the provisional ids in a shard with the final ones."""
     numbers = read_numbers(task.numbers, "<u4")
     with writer.file("ids") as unfinished, unfinished.open("wb") as output, task.local.open("rb") as local:
         while content := local.read(4 * _CHUNK_IDS):
@@ -185,7 +185,7 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files, grouped by kind, into a new store, the same with any engine; return its counts."""
+    """Encode segmented files, grouped by kind, into a new store that is the same with any engine; return its counts."""
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.
     id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"

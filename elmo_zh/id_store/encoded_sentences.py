@@ -1,4 +1,4 @@
-"""Sentences as word ids, read from shards on demand."""
+"""Read sentences as word ids from shards that are opened on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ _OPEN_FILES_PER_SHARD = 5
 
 @dataclass(frozen=True)
 class ShardArrays:
-    """The arrays of one shard."""
+    """The ids of one shard, and the bounds of its sentences and documents."""
 
     ids: NDArray[Any]  # Ids of all sentences, concatenated, shape (num_tokens,)
     offsets: NDArray[np.uint64]  # Start of each sentence, and the end of the last, shape (num_sentences + 1,)
@@ -94,7 +94,7 @@ class EncodedSentences:
         return np.concatenate(read), np.concatenate(lengths)
 
     def _spans(self, chosen: NDArray[np.int64]) -> Sequence[tuple[NDArray[Any], NDArray[np.int64]]]:
-        """Return the ids of each shard, with the start and end in them of each chosen sentence, in ascending order."""
+        """Return each shard's ids, with the start and end there of each chosen sentence; `chosen` is ascending."""
         spans = [(np.zeros(0, np.uint16), np.zeros((0, 2), np.int64))]
         bounds = np.searchsorted(chosen, self._sentence_starts)
         for number, (begin, end) in enumerate(pairwise(bounds.tolist())):

@@ -1,4 +1,4 @@
-"""The files of an id store, its description in store.json, and the function that opens it."""
+"""Name the files of an id store, read its description in store.json, and open it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DESCRIPTION = "store.json"
 OTHER_WORDS = "other_words.txt"
 KINDS = ("train", "heldout")
 ID_DTYPES = ("<u2", "<u4")
-# The arrays of a shard by kind and suffix: the count in store.json that gives its length, and a number to add to it.
+# For each array of a shard, by kind and suffix: the count in store.json that gives its length, and a number to add.
 ARRAYS: Mapping[str, Mapping[str, tuple[str, int]]] = {
     "train": {"ids": ("tokens", 0), "offsets": ("sentences", 1), "documents": ("documents", 1)},
     "heldout": {
@@ -49,11 +49,11 @@ class Description:
     other_words_bytes: int | None  # Size of other_words.txt; None in token mode
 
     def array_dtype(self, suffix: str) -> str:
-        """Return the dtype of the arrays with a file suffix."""
+        """Return the dtype of the arrays whose files have this suffix."""
         return _DTYPES.get(suffix, self.id_dtype)
 
     def file_bytes(self) -> dict[str, int]:
-        """Return the size of each file except store.json, by its name."""
+        """Return the expected size in bytes of each file except store.json, by file name."""
         sizes = {
             f"{shard_name(kind, number)}.{suffix}": (shard[count_name] + extra)
             * np.dtype(self.array_dtype(suffix)).itemsize
@@ -65,12 +65,12 @@ class Description:
 
 
 def remedy(folder: Path) -> str:
-    """Return the advice to give for a store that cannot be used."""
+    """Return a sentence that tells the user how to replace a store that cannot be used."""
     return f"Make it again with: {command('encode', '--run', folder.parent, '--force')}"
 
 
 def read_description(folder: Path) -> Description:
-    """Read store.json."""
+    """Read store.json; raise RunError if it is missing, damaged or in another format."""
     path = folder / DESCRIPTION
     try:
         found = read_json(path)
@@ -104,7 +104,7 @@ def _is_count(value: Any) -> bool:
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the files of an id store that its description lists."""
+    """Return the paths of an id store's description and of the files that it lists."""
     return [folder / name for name in (*read_description(folder).file_bytes(), DESCRIPTION)]
 
 
@@ -114,7 +114,17 @@ _CHECKED_IDS = 2**22
 def load_id_store(
     folder: Path, vocabulary: Vocabulary, num_slots: int | None = None, *, reads_all: bool = False
 ) -> IdStore:
-    """Open an id store, mapped on use; `num_slots` is None in token mode, and `reads_all` checks all ids."""
+    """Open an id store, whose shards are memory-mapped on use.
+
+    Args:
+        folder: The store.
+        vocabulary: The vocabulary that the text was encoded with.
+        num_slots: Characters per word in character mode, None in token mode.
+        reads_all: Read and check every id and offset, instead of only the sizes of the files.
+
+    Raises:
+        RunError: If the store is damaged, or was encoded with another vocabulary or for the other mode.
+    """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
         raise RunError(
@@ -160,11 +170,11 @@ class _Shards:
         if not length:  # an empty file cannot be mapped
             return np.zeros(0, dtype)
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        # Slicing a plain array is several times as fast as slicing a memmap.
+        # Slicing a plain array is several times faster than slicing a memmap.
         return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
     def require_sound(self, num_words: int) -> None:
-        """Raise RunError unless all ids belong to words, and offsets rise from 0 to the length of what they divide."""
+        """Raise RunError unless all ids belong to words, and offsets rise from 0 to the number of items they divide."""
         for number in range(len(self.counts)):
             arrays = self.open(number)
             bounds = {"offsets": (arrays.offsets, len(arrays.ids))}

@@ -31,7 +31,11 @@ _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
 def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]:
-    """Return what a run contains, finished or not, and draw coverage.png if there are counts."""
+    """Describe the content of a run, finished or not, as JSON values, and draw coverage.png if there are counts.
+
+    Raises:
+        RunError: If the folder is not a run, or its records are damaged.
+    """
     finished, files = finished_stages(run), run.train_files()
     if not (finished or files or run.plan.exists()):
         if BundleLayout(run.path).info.is_file():
@@ -59,7 +63,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
 
 
 def _coverage_curve(run: RunDir, survey: TextSurvey | None) -> NDArray[np.float64]:
-    """Return how much of the text its most frequent words cover, using the vocabulary if there is one."""
+    """Return the coverage of the 0, 1, 2, ... most frequent words, from the vocabulary's counts if there are any."""
     if run.vocab.exists() and run.vocab_counts.exists():
         counts = load_counts(run.vocab_counts, load_vocabulary(run.vocab))
         return coverage_of(sorted(counts[len(SPECIALS) :], reverse=True), sum(counts[UNKNOWN_ID:]))
@@ -112,7 +116,7 @@ def _draw_coverage(
     try:
         save_picture(coverage_figure(curve, vocabulary, title, [detail]), run.coverage_picture)
     except OSError as error:
-        # What a run holds can be shown where nothing can be written, such as in a run of someone else.
+        # A run can be inspected where nothing can be written, such as in someone else's folder.
         reporter.warn(f"{run.coverage_picture} cannot be written ({error.strerror or error}), so it is not drawn.")
         return ""
     return str(run.coverage_picture)
@@ -199,7 +203,7 @@ def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"    {oddity['advice']}"
 
 
-# In modern text segmented by words about a third of the tokens are single characters, in classical text most.
+# In modern text segmented by words, about a third of the tokens are single characters; in classical text, most are.
 _MANY_SINGLE = 0.65
 _FEW_HAN = 0.5
 _LITTLE_COVERAGE = 0.9
@@ -211,7 +215,7 @@ _HELDOUT, _UNKNOWN = "unusual share of held-out tokens", "tokens outside the voc
 _RARE = "tokens too rare for the vocabulary"
 _REPEATED = "sentences that occur again and again"
 _HAN, _SINGLE = "share of Han characters is low", "share of single-character tokens is high"
-# What to do about each.
+# Advice on each oddity.
 _ADVICE = {
     _EMPTY: "Look at the file, its format (--format) and field (--field), or leave it out.",
     _HALVED: "The table of sources names the reasons; see docs/corpora.md for the options.",

@@ -1,4 +1,4 @@
-"""One pass over a run's segmented text, which counts tokens, sentences and lengths, and finds samples and oddities."""
+"""Survey a run's segmented text in one pass: count tokens, sentences and lengths, and find samples and oddities."""
 
 import re
 import unicodedata
@@ -20,14 +20,14 @@ from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 KINDS = ("Han", "Latin", "digits", "punctuation", "other")
 _MOST_TOKENS, _MOST_SENTENCES = 400_000, 100_000
-# Shorter sentences are repeated in any text: 好的。
+# Shorter sentences, such as 好的。, are repeated in any text.
 _REPEATED_FROM_TOKENS, _LONGEST_KEPT_CHARACTERS = 6, 400
 _LONGEST_COUNTED = 5000
 _QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 LONG_TOKEN_CHARACTERS = 24
 LONG_SENTENCE_TOKENS = 300
-# UTF-8 read as Latin-1 or Windows-1252 makes accented letters in a row, read as GBK it makes 锟斤拷 out of U+FFFD.
-# Memory that was never written reads 烫烫烫 or 屯屯屯 in GBK. Private characters have no meaning of their own.
+# UTF-8 read as Latin-1 or Windows-1252 becomes a row of accented letters; read as GBK, U+FFFD becomes 锟斤拷.
+# Uninitialised memory reads 烫烫烫 or 屯屯屯 in GBK. Private characters have no meaning of their own.
 _SIGNS = {
     "sentences with U+FFFD": re.compile("\ufffd"),
     "sentences that look wrongly decoded": re.compile(
@@ -40,7 +40,7 @@ _SIGNS = {
 
 @lru_cache(maxsize=2**16)
 def kind_of(character: str) -> str:
-    """Return the kind of a character."""
+    """Return the kind of a character, one of `KINDS`."""
     if HAN.match(character):
         return "Han"
     category = unicodedata.category(character)
@@ -54,7 +54,7 @@ def kind_of(character: str) -> str:
 
 
 def kind_of_token(token: str) -> str:
-    """Return the kind of a token: the first among the kinds of its characters."""
+    """Return the kind of a token: the first of `KINDS` that one of its characters has."""
     return min(map(kind_of, token), key=KINDS.index)
 
 
@@ -85,7 +85,7 @@ class OddCounts:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, example: str) -> None:
-        """Count one oddity."""
+        """Count one oddity, and keep the first example of its kind."""
         self.counts[kind] += 1
         self.examples.setdefault(kind, shortened(example))
 
@@ -123,7 +123,7 @@ class TextSurvey:
 def survey_segmented(
     files: Iterable[Path], shown: Shown, reporter: Reporter, most_tokens: int = _MOST_TOKENS
 ) -> TextSurvey:
-    """Read segmented files once, in memory that does not grow with the text."""
+    """Survey segmented files in one pass, in memory that does not grow with the text."""
     kinds = KindCounts()
     survey = TextSurvey(tokens=BoundedCounts(most_tokens, kinds.add), kinds=kinds)
     random = Random(shown.seed)  # noqa: S311
@@ -153,7 +153,7 @@ def _count_sentence(survey: TextSurvey, sentence: Sequence[str], random: Random,
     survey.lengths[min(len(sentence), _LONGEST_COUNTED)] += 1
     if len(sentence) >= _REPEATED_FROM_TOKENS and len(line) <= _LONGEST_KEPT_CHARACTERS:
         survey.repeated.add((line,))
-    # Vitter (1985), algorithm R: each sentence is kept with the same chance.
+    # Vitter (1985), algorithm R: each sentence is kept with the same probability.
     if len(survey.sentences) < num_samples:
         survey.sentences.append(line)
     elif num_samples and (place := random.randrange(survey.num_sentences)) < num_samples:

@@ -1,4 +1,4 @@
-"""The parts that all pictures share: title, fonts, ticks, labels at the ends of lines, and saving."""
+"""Draw the parts that pictures share: title, fonts, ticks and labels at the ends of lines; and save pictures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DATA_COLOUR, BASELINE_COLOURS, QUIET_COLOUR = "#1f5fa8", ("#333333", "#777777"), "#555555"
-# Labels of lines are so far apart at least, as a fraction of the height of the axes.
+# The least distance between the labels of lines, as a fraction of the height of the axes.
 _LABEL_DISTANCE = 0.07
 # Mantissas of ticks on a logarithmic axis, from few to many.
 _MANTISSAS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7))
 _LEAST_TICKS, _MOST_TICKS = 4, 10
-# Details are wrapped at so many columns for each inch of the picture.
+# Details are wrapped at this many columns per inch of the picture.
 _DETAILS, _COLUMNS = "details", 12
 
 
@@ -36,7 +36,7 @@ def can_draw() -> bool:
 
 
 def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[Figure, list[Axes]]:
-    """Return a figure with its axes, one above the other, with heights in proportion to `rows`."""
+    """Create a figure, in inches, and its axes, one above the other, with heights in proportion to `rows`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -80,7 +80,7 @@ def _align_titles(figure: Figure) -> None:
         assert isinstance(text, Text)
         if families := font_families(text.get_text().replace("\n", "")):
             text.set_fontfamily(families)
-    figure.draw_without_rendering()  # only then it is known where the axes start
+    figure.draw_without_rendering()  # the position of the axes is known only after this
     for text in figure.texts:
         text.set_x(figure.axes[0].get_position().x0)
 
@@ -105,7 +105,7 @@ def drawable(names: Sequence[str]) -> list[str]:
 
 
 def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
-    """Return the line that explains the numbers in a picture if `drawable` returned numbers."""
+    """Return one line that explains the numbers in a picture, or no line if `drawable` left the names unchanged."""
     if can_write("".join(names)):
         return []
     legend = ", ".join(f"{number} {name}" for number, name in zip(drawable(names), names, strict=True))
@@ -150,7 +150,7 @@ def _other_fonts() -> list[tuple[str, str]]:
 
     known = {font.fname for font in fontManager.ttflist}
     for path in sorted({*findSystemFonts()} - known):
-        with suppress(OSError, RuntimeError):  # a file that is no font
+        with suppress(OSError, RuntimeError):  # not a font
             fontManager.addfont(path)
     # The font "Last Resort" has a box for every character. Noto has a face for each region: in Hong Kong and Taiwan
     # commas stand at half height, so simplified Chinese comes first.
@@ -187,7 +187,7 @@ class EndLabel:
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     """Write labels to the right of the axes, each as close to the height of its line as the others allow."""
-    axes.autoscale_view()  # otherwise matplotlib does it later, when the heights are known
+    axes.autoscale_view()  # otherwise matplotlib does this later, which changes the heights
     to_fraction = axes.transAxes.inverted()
     ranked = sorted(labels, key=lambda label: label.height)
     heights = [float(to_fraction.transform(axes.transData.transform((1.0, label.height)))[1]) for label in ranked]

@@ -1,4 +1,4 @@
-"""Pictures of runs: training.png, with loss and perplexity against tokens and time, and coverage.png."""
+"""Draw the pictures of runs: training.png, with loss and perplexity against tokens and time, and coverage.png."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 # The thick line of the training loss is the mean over this fraction of the logged values.
 _SMOOTHED_FRACTION = 0.05
-# Distances of ticks in seconds; each unit with its length.
+# Distances between ticks, and the lengths of units, in seconds.
 _TIME_STEPS = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000)
 _TIME_UNITS = (("time (days)", 86_400), ("time (hours)", 3600), ("time (minutes)", 60), ("time (seconds)", 1))
 _MOST_TIME_TICKS = 7
 # The perplexity of a model that has diverged is not drawn: axes cannot reach to infinity.
 _MOST_PERPLEXITY = 1e100
-# Numbers of words whose coverage is written at it, unless its end or the vocabulary's line is within the factors.
+# The curve is labelled at these numbers of words, unless its end or the vocabulary's line is within these factors.
 _MARKED = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 
@@ -42,7 +42,7 @@ _NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Draw the lines in metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
+    """Draw the figures in metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
@@ -61,7 +61,7 @@ def training_figure(
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
     samples = [line for line in lines if line.get("heldout_set") == "sample"]
-    samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # so never NaN
+    samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     ranked = sorted(baselines.items(), key=lambda item: item[1]["perplexity"])
     lower = [figures["perplexity"] for _, figures in ranked] + [line["heldout_perplexity"] for line in samples[1:]]
     is_high = len(samples) > 1 and not samples[0]["step"] and samples[0]["heldout_perplexity"] > max(lower)

@@ -1,4 +1,4 @@
-"""Pictures of a trained task: learning curve, confusion matrix, and predicted against true numbers."""
+"""Draw the pictures of tasks: training and learning curves, confusion matrix, and predicted against true numbers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def learning_figure(
 
 
 def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
-    """Draw how often each frequent label (row) was predicted as each other one (column)."""
+    """Draw how often examples of each frequent label (row) were given each of these labels (column)."""
     shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
     named = drawable([label[:_LABEL_CHARACTERS] for label in labels])
     matrix, names = matrix[np.ix_(shown, shown)], [named[place] for place in shown]
@@ -91,7 +91,7 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
 
 
 def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
-    """Draw predicted against true numbers, with the line on which they are equal."""
+    """Draw predicted against true numbers, with the line on which both are equal."""
     figure, (axes,) = new_axes(6, 6)
     # Many points hide each other, so they are drawn more transparent.
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)

@@ -1,4 +1,4 @@
-"""A map of a word's occurrences coloured by usage, and curves of words' distances between periods."""
+"""Draw a map of a word's occurrences, coloured by usage, and curves of words' distances between periods."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart; a marker each as well.
+# Okabe and Ito's colours, which people with any kind of colour vision can tell apart, and a marker for each.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# From so many points on they are drawn small and see-through.
+# Above this number, points are drawn smaller and more transparent.
 _MANY = 300
 
 
@@ -41,7 +41,7 @@ def usages_figure(
             label="\n".join(filter(can_write, name)),
         )  # fmt: skip
     axes.set(xlabel="first principal component", ylabel="second principal component")
-    # Distances are compared by eye, so both axes have one scale.
+    # Readers compare distances by eye, so both axes have the same scale.
     axes.set_aspect("equal", adjustable="datalim")
     _add_legend(axes, fontsize=9)
     add_title(figure, title, list(filter(can_write, details)))
@@ -52,7 +52,7 @@ def _add_legend(axes: Axes, fontsize: int) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=fontsize)
 
 
-# Part of the distance between two boundaries over which the words are spread, so that their intervals do not overlap.
+# Words are spread over this fraction of the distance between boundaries, so that their intervals do not overlap.
 _SPREAD = 0.5
 
 

@@ -1,4 +1,4 @@
-"""Estimate what a corpus will need, by running the stages on a sample of it and scaling what they report."""
+"""Estimate what a run on a corpus will cost, by running the stages on a sample and scaling their figures."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from elmo_zh.config.fields import option
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
-    """How much of the corpus to read and try."""
+    """Limits on how much of the corpus to read, and on which stages to try."""
 
     seconds: float = option(
         20, "Time limit for reading the corpus, and again for segmenting the sample, in seconds.", least=1

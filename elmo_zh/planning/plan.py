@@ -1,7 +1,7 @@
-"""The plan of a run: what the stages report for a sample, scaled to the corpus, and the lines that show it.
+"""Plan a run: scale the figures of a sample to the whole corpus, and describe them.
 
-The number of distinct words grows as a power of the text's length (Herdan 1960, Heaps 1978). A part of each count
-stands for words that the sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
+The number of distinct words grows as a power of the text's length (Herdan 1960, Heaps 1978). Part of each count is set
+aside for words that the sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
 """
 
 import math
@@ -33,9 +33,9 @@ PLAN_FORMAT = 3
 THIS_CONFIG = "this run"
 _CONFIGURED = ("text", "vocab", "word2vec", "model", "train")
 _DIGITS = {"coverage": 6, "seconds": 2}
-# Memory of Python with what stages import, of a word in a table of counts, of a row with its word.
+# Memory of Python with the modules that stages import, of a word in a table of counts, and of a row with its word.
 _PROCESS_BYTES, _WORD_BYTES, _ROW_BYTES = 60_000_000, 140, 600
-# A vocabulary that covers so much, or almost as much as every frequent word would, is large enough.
+# A vocabulary is large enough if it covers this much, or almost as much as all frequent words together.
 ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
 _DISCOUNTED = 0.6  # measured on four corpora
 
@@ -44,13 +44,13 @@ _CORPUS = {
     "documents": "documents", "characters": "characters", "kept_characters": "of them kept", "sentences": "sentences",
     "tokens": "tokens", "distinct_words": "distinct words", "rows": "vocabulary rows",
 }  # fmt: skip
-# Which stage makes what a figure of disk space is about.
+# The stage that writes the files behind each figure of disk space.
 _MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """How many words are distinct and how many frequent; the most frequent, by their `ranks`, cover these fractions."""
+    """The numbers of distinct and frequent words, and the fractions of the text that the first `ranks` words cover."""
 
     distinct: float
     frequent: float
@@ -58,7 +58,7 @@ class Words:
     covered: NDArray[np.float64]
 
     def share(self, num_words: float) -> float:
-        """Return the fraction of tokens that the most frequent words cover."""
+        """Return the fraction of tokens that the `num_words` most frequent words cover."""
         return float(np.interp(math.log1p(num_words), np.log1p(self.ranks), self.covered))
 
     def recommended_size(self) -> int:
@@ -93,7 +93,7 @@ def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
 def make_plan(
     sources: Sources, config: Config, user_dictionary: Path | None, limits: PlanLimits, reporter: Reporter
 ) -> dict[str, Any]:
-    """Return the content of plan.json."""
+    """Estimate the counts, times, disk space and memory of a run from a sample; return the content of plan.json."""
     config = replace(config, text=replace(config.text, user_dictionary=str(user_dictionary or "")))
     sample = take_sample(sources.sources, config.text, limits)
     reporter.note("Trying the stages on the sample ...")
@@ -103,7 +103,7 @@ def make_plan(
         reporter.warn(
             "The part of this corpus that was read has no Chinese character. Check that it is the right corpus."
         )
-    # How many times as much text as the sample the corpus has, without copies.
+    # The corpus has this many times the text of the sample, not counting copies.
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
     factor = 1 if sample.is_all else originals / sum(len(line) for block in sample.blocks for line in block.lines)
     words = words_of(trial.words.values(), factor, config.vocab.min_count)
@@ -197,7 +197,7 @@ def _training(config: Config, figures: Mapping[str, float], words: Words) -> dic
 
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a plan."""
+    """Yield a plan as lines for the screen: the sample, the counts, and the needs of each stage and of training."""
     figures = plan["figures"]
     yield from _sample_lines(plan["sample"], plan["passed_over"])
     yield ""

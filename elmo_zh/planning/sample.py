@@ -1,4 +1,4 @@
-"""The sample for a plan: blocks of lines from all over a corpus, and the stages before training run on them."""
+"""Take the sample for a plan, blocks of lines from all over a corpus, and run the stages before training on it."""
 
 import time
 from collections import Counter, deque
@@ -30,9 +30,9 @@ from elmo_zh.stages.vocab import vocab
 from elmo_zh.stages.word2vec import word2vec
 
 BLOCK_BYTES = 2**14
-# When so many blocks are kept, every second one goes; copies are looked for among so many lines.
+# Above this many blocks, every second one is dropped; copies are looked for among this many lines.
 _MOST_BLOCKS, _MOST_KEYS = 2**12, 2_000_000
-# Files from this size on are read in ranges where their format allows it.
+# From this size on, files are read in ranges of this size, at most this many, where their format allows it.
 _RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 
 
@@ -59,8 +59,9 @@ class _WatchedSource(Source):
 class Sample:
     """Blocks of a corpus that is read as far as the time limit allows, and whether they are the whole corpus.
 
-    `totals` estimates documents, characters, line_characters and line_bytes and, in copies of lines, copied_characters
-    of the whole corpus, and `seconds` the time to read it; `num_unreached` counts files not read to their end.
+    `totals` estimates, for the whole corpus, documents, characters, line_characters, line_bytes and copied_characters,
+    which are in copies of lines. `seconds` estimates the time to read the whole corpus, and `num_unreached` counts the
+    files that were not read to their end.
     """
 
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
@@ -85,7 +86,7 @@ class Sample:
         return sum(block.num_bytes for block in self.blocks)
 
     def _read(self, sources: Sequence[Source], started_at: float, seconds: float) -> tuple[dict[str, float], float]:
-        """Read the files, the largest first, each for a time that depends on its size; return totals and part."""
+        """Read the files, largest first, each for a time that depends on its size; return totals and fraction read."""
         sizes = {source: size for source in sources if (size := source.path.stat().st_size)}
         totals, corpus_bytes, bytes_begun, bytes_read = Counter[str](), sum(sizes.values()), 0, 0.0
         for source in sorted(sizes, key=lambda each: (-sizes[each], self._random.random())):
@@ -94,7 +95,7 @@ class Sample:
                 continue
             bytes_begun += sizes[source]
             counts, factor = self._read_source(source, sizes[source], started_at + seconds * bytes_begun / corpus_bytes)
-            one = {} if counts["documents"] > 1 else {"documents": 1}  # one so far stays one
+            one = {} if counts["documents"] > 1 else {"documents": 1}  # a single document so far is all of the file
             totals += Counter({name: factor * count for name, count in counts.items()} | one)
             bytes_read += sizes[source] / factor
         whole = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
@@ -142,7 +143,7 @@ class Sample:
         documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
         for _ in self._keep_blocks(chain.from_iterable(documents), counts):
             position = 0 if watched.opened[0].closed else watched.opened[0].tell()
-            # The bytes that were read last are taken to their end.
+            # The lines in the bytes that were read last are used up first.
             if time.monotonic() > deadline and position > reached > 0:
                 documents.close()  # type: ignore[attr-defined]
                 return reached
@@ -182,9 +183,9 @@ class Sample:
 
 
 def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> Sample:
-    """Read a corpus as far as the time limit allows, and choose blocks from it."""
+    """Read a corpus as far as the time limit allows, and choose blocks from it; raise CorpusError if it has no text."""
     if config.bad_bytes == "strict":
-        config = replace(config, bad_bytes="skip-line")  # how much text there is, even where `segment` refuses it
+        config = replace(config, bad_bytes="skip-line")  # count all text, even where `segment` would refuse it
     sample = Sample(sources, config, limits)
     if not any(line.strip() for block in sample.blocks for line in block.lines):
         names = ", ".join(source.name for source in sources[:3])
@@ -195,7 +196,7 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Figures from the stages: counts; seconds, bytes and start-up seconds of each; and the words in the text."""
+    """Figures from trying the stages: counts; each stage's seconds, bytes and start-up seconds; the text's words."""
 
     counts: Mapping[str, float]
     seconds: Mapping[str, float]
@@ -205,9 +206,9 @@ class Trial:
 
 
 def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> Trial:
-    """Run the stages on as much of a sample, or of the corpus if that is all of it, as the time limit allows."""
+    """Run the stages on as much of a sample as time allows, or on the corpus itself if the sample is all of it."""
     name = ", ".join(source.name for source in sources.sources[:3])
-    # Almost no text takes the time of starting, with the dictionary, and then without.
+    # Almost no text takes only start-up time: the first time with reading the dictionary, the second time without.
     every_word = replace(config, vocab=VocabConfig(size=0, min_count=1))
     start, again = (_try_blocks(sample.blocks[:2], every_word, name).seconds for _ in range(2))
     if sample.is_all:

@@ -1,7 +1,7 @@
 """Read and write arrays so that no disk error goes unnoticed.
 
-NumPy does not use Python's file objects: `np.fromfile` takes a failed read for the end of the file, and `tofile` does
-not notice if its last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.
+NumPy does not use Python's file objects: `np.fromfile` mistakes a failed read for the end of the file, and `tofile`
+does not notice if the last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.
 """
 
 import os
@@ -27,7 +27,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> None:
 
 
 def save_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write an .npy file in C order; for an array in C order, the bytes are as from `np.save`."""
+    """Write an .npy file in C order; for an array in C order, the bytes are the same as from `np.save`."""
     with path.open("wb") as file:
         write_header(file, array.dtype, array.shape)
         file.write(np.ascontiguousarray(array).data)
@@ -69,7 +69,7 @@ class ArrayWork:
 
 
 class ArrayWriter:
-    """An .npy file to which rows, (n, ...) or (L, n, D), are appended; not memory-mapped, because disks may be full."""
+    """An .npy file to append rows to, (n, ...) or (L, n, D); not memory-mapped, so that a full disk raises an error."""
 
     def __init__(self, file: BinaryIO, dtype: DTypeLike, *shape: int) -> None:
         self._file, self._dtype, self._shape, self.num_rows = file, np.dtype(dtype), shape or (0,), 0

@@ -7,9 +7,9 @@ from typing import Any
 from elmo_zh.config import Config
 from elmo_zh.run.reporter import counted, first_ten
 
-# The section of the settings that a stage records without its name.
+# The section whose settings a stage records without the name of the section.
 _SECTIONS = {"segment": "text", "vocab": "vocab", "word2vec": "word2vec"}
-# Recorded values that are no settings of that name.
+# Recorded values that are not settings, or not by that name.
 _OTHER_NAMES = {
     "dimension": "model.projection_dim",
     "store_format": "format of the id store",
@@ -17,7 +17,7 @@ _OTHER_NAMES = {
 }
 # Name, version and dictionary of the segmenter.
 _SEGMENTER = "text.segmenter_version"
-# Settings of which a digest is recorded.
+# Settings whose file is recorded by its digest.
 _DIGESTED = ("vocab.init", "vocab.words", "train.init")
 
 
@@ -33,7 +33,7 @@ def describe_changes(
 
 
 def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a phrase about the files that are new, missing or changed, judging by their digests."""
+    """Return phrases about the files that were added, removed or changed, judging by their digests."""
     changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
     new, gone = now.keys() - before.keys(), before.keys() - now.keys()
     phrases = {
@@ -66,7 +66,7 @@ def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list
     changed = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
     if "text.segmenter" in changed and _SEGMENTER in changed:
         changed.remove(_SEGMENTER)  # another segmenter has another version
-    # A setting that has no effect in a mode is left out there, and may have its default in the other.
+    # A setting without effect in one mode is left out there, and may have its default in the other mode.
     visible = [name for name in changed if _spell(name, before.get(name)) != _spell(name, now.get(name))]
     return [_describe_setting(name, before.get(name), now.get(name)) for name in visible or changed]
 

@@ -12,7 +12,7 @@ ADVICE = "Free some space and run the same command again, without --force; finis
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
 _NUMBER_IN_TEXT = re.compile(r"(?:os error |errno = |unable to (?:open|mmap) .*: .*\()(\d+)")
-# An estimate of needed space is believed by so much.
+# An output certainly needs at least this fraction of the estimated space.
 _CERTAIN_FRACTION = 0.5
 
 
@@ -34,7 +34,7 @@ def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskErr
     disk = shutil.disk_usage(folder)
     room = written_bytes + disk.free
     if disk.free > disk.total // 20:
-        # A limit of the user or of the number of files is reached.
+        # The user's quota or the number of files has reached its limit.
         found = f"no space is left for {path} (quota or number of files)"
     elif room:
         found = f"{path} needs more than the {format_bytes(room)} that is free"
@@ -51,7 +51,10 @@ def require_disk_space(
     reporter: Reporter | None = None,
     advice: str = "",
 ) -> str:
-    """Return a message on the disk space needed and free; raise OutputError if not even half the estimate is free."""
+    """Return a message on the disk space needed and free; raise OutputError if too little is free.
+
+    Unless `is_exact`, `needed_bytes` is an estimate: half of it must be free, and `reporter` warns if not all of it is.
+    """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"

@@ -1,4 +1,4 @@
-"""File digests, atomic writes and locks."""
+"""Compute the digests of files, write files and folders atomically, and lock outputs."""
 
 import errno
 import hashlib
@@ -15,10 +15,10 @@ from uuid import uuid4
 from elmo_zh.errors import OutputError
 from elmo_zh.run.disk_space import full_disk_error, is_full_disk
 
-# Work that a killed process left half-written, and the folder from which a command resumes.
+# The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
-# What the running command reads, and what it has claimed as outputs. Python calls note nothing: a later one may replace
-# what an earlier one has read.
+# The paths that the running command reads, and the outputs that it has claimed. Python calls note nothing, since a
+# later call may replace a file that an earlier one has read.
 _NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
 
 
@@ -142,7 +142,7 @@ def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
         yield
     except Exception as error:
         if not is_full_disk(error):
-            # A limit of the file system, or of ulimit -f; the system does not say of which file.
+            # The file exceeds a limit of the file system or of ulimit -f, and the system does not name it.
             if isinstance(error, OSError) and error.errno == errno.EFBIG and error.filename is None:
                 error.filename = str(path)
             raise
@@ -181,7 +181,7 @@ def sync_folder(path: Path) -> None:
     try:
         os.fsync(opened)
     except OSError as error:
-        # Some network file systems know no such call.
+        # Some network file systems do not support this call.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -196,7 +196,7 @@ def remove(path: Path) -> None:
     elif doomed != path:
         remove(doomed)
         path.rename(doomed)
-        # After a power cut the folder must not be there by its own name without some of its files.
+        # After a power cut, the folder must not reappear under its own name with only some of its files.
         sync_folder(path.parent)
     if doomed.is_dir() and not doomed.is_symlink():
         shutil.rmtree(doomed)
@@ -251,7 +251,7 @@ def claimed_output(
     force: bool,
     names: tuple[str, str] = ("--output", "--force"),
 ) -> Iterator[None]:
-    """Claim an output for this process; refuse one that is also read, or that exists unless `force` may replace it.
+    """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
 
     Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
     """

@@ -12,7 +12,7 @@ from elmo_zh.run.layout import RunDir
 
 # Where runs are, by default.
 RUNS = Path("runs")
-# Files and folders that only a run has at its top; some of them may have been copied there without the others.
+# Files and folders that only a run has at its top level; a copy of a run may have only some of them.
 _MARKS = (
     "config.toml", "stages", "plan.json", "fetched.unfinished", "segmented", "segmented.parts", "vocab.data",
     "vocab.counts", "word2vec.txt", "ids", "checkpoints",
@@ -70,7 +70,7 @@ def _other_content(path: Path) -> str:
 
 
 def explain_no_run(path: Path) -> str:
-    """Return the message about a path that holds no run: whether it exists, and the next step."""
+    """Explain to the user that a path is not a run or does not exist, and give the next step."""
     problem = "is not a run folder" if path.exists() else "does not exist"
     close = closest_run(path, list(iter_runs(RUNS)))
     meant = f"Did you mean {close}? " if close else ""

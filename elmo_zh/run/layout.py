@@ -114,7 +114,7 @@ class RunDir:
             with locked(self.lock, refusal):
                 yield
         finally:
-            # A misspelt corpus leaves no run behind: only empty folders are removed.
+            # A misspelt corpus must leave no run behind; `rmdir` removes only empty folders.
             with suppress(OSError):
                 for path in created:
                     path.rmdir()

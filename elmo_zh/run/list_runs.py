@@ -54,7 +54,7 @@ def _last_checkpoint(run: RunDir) -> int | None:
 
 
 def describe_runs(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of the table that the command prints."""
+    """Yield a table of runs for the screen, line by line, or advice if there are no runs."""
     if not found["runs"]:
         yield f"There are no runs in {found['folder']}. Train a model with: {train_command()}"
         return

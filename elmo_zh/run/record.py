@@ -36,7 +36,7 @@ MAKERS = {
 }
 # The sections that a stage's result depends on. `encode` has no settings of its own.
 _SECTIONS = {"segment": ("text",), "vocab": ("vocab",), "word2vec": ("word2vec",), "train": ("model", "train")}
-# Settings of another stage's section that a stage reads too.
+# Settings in the sections of other stages that a stage also reads.
 _ALSO_READ = {
     "vocab": {"model"},  # taken from --init
     "word2vec": {"model"},
@@ -47,7 +47,7 @@ _ALSO_READ = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A step that makes files from other files."""
+    """A stage of a run: its name, the settings and inputs that decide its result, and the work that it does."""
 
     name: str
     settings: Mapping[str, Any]  # Settings that decide the result, together with the inputs
@@ -56,10 +56,10 @@ class Stage:
     work: Callable[[], "StageResult"]  # Runs the stage, and returns the files that it made and the counts to record
     # Settings that say how far to go; if only they change, the stage continues.
     budget: Mapping[str, Any] = field(default_factory=dict)
-    # Removes what an unfinished stage would resume from; None for a stage that always starts from scratch.
+    # Removes the files that an unfinished stage would resume from; None for a stage that always starts from scratch.
     discard: Callable[[], None] | None = None
-    # Folder of finished parts. An interrupted stage uses them again if its inputs, its settings and the version are the
-    # same; removed at the end.
+    # Folder of finished parts, removed at the end. An interrupted stage uses them again if its inputs, its settings and
+    # the version are the same.
     parts: Path | None = None
     inputs_made_by: str = ""  # Stage whose record, if there is one, has the digests that inputs must have
     # Whether the run's checkpoints become worthless if the stage runs again with other inputs or settings.
@@ -68,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """Result of a stage; the counts are also printed, the details appear only in its record."""
+    """The result of a stage; its counts are also printed, its details appear only in the stage record."""
 
     outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +84,11 @@ class StageOutcome:
 
 
 def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Run a stage, and save the settings, unless its record shows that nothing has changed since it finished."""
+    """Run a stage, or skip it if its record shows that nothing has changed since it finished; save the settings.
+
+    Raises:
+        RunError: If an input is missing or damaged, or a changed stage would make the run's checkpoints useless.
+    """
     require_inputs(run, stage.inputs.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
@@ -180,7 +184,10 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if it is missing or in another format."""
+    """Return a stage record, or an empty one if it is missing or in another format.
+
+    A damaged record raises RunError; with `damaged_is_none` it counts as missing.
+    """
     if not path.exists():
         return {}
     try:
@@ -212,7 +219,7 @@ def _require_parts(record: Any) -> None:
 
 
 def _remedy(path: Path) -> str:
-    """Return how to fix a damaged stage record; --force is the last resort, since it deletes a run's checkpoints."""
+    """Tell the user how to fix a damaged stage record; --force is the last resort, since it deletes checkpoints."""
     if path.stem != "train":
         return f"Remove it: {path.stem} then runs again, and nothing else is lost."
     command, run = program(), shlex.quote(str(path.parents[1]))
@@ -223,7 +230,7 @@ def _remedy(path: Path) -> str:
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the stages that have started, by name."""
+    """Return the records of the stages that have started, by stage name."""
     records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
     return {name: record for name, record in records.items() if record}
 
@@ -252,13 +259,13 @@ def ended_at(record: Mapping[str, Any]) -> str:
 
 
 def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the finished stages by name."""
+    """Return the records of the finished stages by stage name."""
     records = load_records(run, damaged_is_none=damaged_is_none)
     return {name: record for name, record in records.items() if record.get("finished")}
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the digest, size and time stamp of each file, with the digest from `known` if the others are unchanged."""
+    """Return digest, size and modification time of each file; the digest is taken from `known` if the rest matches."""
     described = {}
     for name, path in files.items():
         status = path.stat()
@@ -271,7 +278,7 @@ def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[
 
 
 def is_in_training(run: RunDir) -> bool:
-    """Return whether the run holds checkpoints."""
+    """Return whether the run has checkpoints."""
     return run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*"))
 
 

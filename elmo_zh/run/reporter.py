@@ -1,4 +1,4 @@
-"""Progress reporting, whatever it is shown on, and figures and tables as text."""
+"""Report messages and progress, wherever they are shown, and format figures and tables as text."""
 
 import re
 import unicodedata
@@ -52,7 +52,7 @@ def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
 
 
 def report_steps(num_tokens: int) -> None:
-    """Report how many tokens of a very long line have been read, to any function that watches."""
+    """Tell the function given to `steps_watched`, if any, how many tokens of a very long line have been read."""
     if watch := _watch_steps.get():
         watch(num_tokens)
 
@@ -85,13 +85,13 @@ class WarningReporter(SilentReporter):
 
 
 class WarningsOnly(SilentReporter):
-    """A `Reporter` that passes on only warnings, to another reporter."""
+    """A `Reporter` that passes warnings on to another reporter, and shows nothing else."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
 
     def warn(self, message: str) -> None:
-        """Report a warning."""
+        """Pass a warning on."""
         self._reporter.warn(message)
 
 
@@ -110,7 +110,7 @@ class Hints:
 
 
 def format_date(moment: str) -> str:
-    """Return a time stamp as local date and time in ISO 8601, such as 2026-11-22 16:18."""
+    """Convert an ISO 8601 time stamp to the local date and time, such as 2026-11-22 16:18."""
     return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
@@ -129,7 +129,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_ten(names: Sequence[str]) -> str:
-    """Return at most ten names, separated by commas, and then "and others": 苹果, 香蕉 and others."""
+    """Join at most ten names by commas, followed by "and others" if there are more."""
     return f"{', '.join(names[:10])} and others" if len(names) > 10 else ", ".join(names)
 
 
@@ -144,7 +144,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rows of a table, in which a Chinese character is two columns wide; `left` columns are left-aligned."""
+    """Yield the rows of a table, aligned for a terminal; the columns in `left` are left-aligned, the others right."""
     rows = [[*map(translate, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -157,7 +157,7 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes up."""
+    """Return the number of terminal columns that a text takes up; a Chinese character takes two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 

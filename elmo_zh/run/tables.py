@@ -14,7 +14,7 @@ from elmo_zh.run.files import atomic_path
 
 # Characters that would end a cell or a row of a TSV file.
 TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-# Excel takes a CSV file for UTF-8 only with a byte order mark.
+# Excel reads a CSV file as UTF-8 only if it starts with a byte order mark.
 _MARKS = {"csv": "\ufeff"}
 Rows = Iterable[Mapping[str, Any]]
 
@@ -26,7 +26,7 @@ def require_suffix(output: Path, known: Collection[str], option: str = "--output
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
-    """Return the format that was given, or named by an output's suffix, or otherwise the first known one."""
+    """Return the given format, else the one that the output's suffix names, else the first known one."""
     if given or output is None or not output.suffix:
         return given or known[0]
     require_suffix(output, [f".{each}" for each in known])
@@ -34,14 +34,14 @@ def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) 
 
 
 def cell(value: Any) -> Any:
-    """Return a value with at most six significant digits; NaN and None become empty cells."""
+    """Round a number to six significant digits for a table; NaN and None become empty cells."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if value == value else ""
     return "" if value is None else value
 
 
 def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
-    """Write rows to a file, as `write_rows` does, in the format of a suffix, by default the file's own."""
+    """Write rows to a file with `write_rows`; `suffix` names the format, by default the file's own suffix."""
     with atomic_path(output) as unfinished, unfinished.open("wb") as file:
         write_rows(rows, file, (suffix or output.suffix)[1:])
 
@@ -49,14 +49,14 @@ def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
 def write_rows(
     rows: Rows, file: BinaryIO, kind: str, columns: Iterable[str] = (), shown: Callable[[Any], Any] = cell
 ) -> None:
-    """Write rows as tsv, csv or jsonl, each before the next one is read.
+    """Write rows as tsv, csv or jsonl, each before the next is read.
 
     Args:
         rows: The cells by column.
         file: Where to write.
         kind: The format.
-        columns: The header of a table, which then has one even without rows; by default the keys of the first row.
-        shown: Returns what is written for a value.
+        columns: The header of a table, written even without rows; by default the keys of the first row.
+        shown: Converts a value to the form in which it is written.
     """
     rows = iter(rows)
     first = next(rows, None)

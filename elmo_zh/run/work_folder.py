@@ -1,4 +1,4 @@
-"""The unfinished work on one output: a folder from which an interrupted command resumes.
+"""Keep the unfinished work on one output in a folder, from which an interrupted command resumes.
 
 `manifest.json` says what the work depends on. Each finished part has a record, `NAME.json`: figures, a digest of the
 record, and a digest of each file, or region of a file, that the part has written. Damaged parts are recreated. Workers
@@ -42,7 +42,7 @@ class Region(NamedTuple):
 
     @classmethod
     def whole(cls, path: Path) -> "Region":
-        """Return all bytes of a file."""
+        """Return a region that covers the whole file."""
         return cls(path, 0, path.stat().st_size)
 
     def digest(self) -> str:
@@ -57,7 +57,7 @@ class Region(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """A record's entry for a region or a whole file (no start); without `lasts` it may be deleted after use."""
+    """A record's entry for a region of a file, or a whole file (no start), which may be deleted unless it `lasts`."""
 
     file: str
     start: int | None
@@ -101,7 +101,7 @@ Work = Callable[[Task, PartWriter], Figures]
 
 
 class PartWork(Protocol[Given, Value]):
-    """Computes the value of a task, bit for bit the same every time. Workers unpickle it."""
+    """Computes the value of a task, bit for bit the same every time; it is pickled to reach the workers."""
 
     def compute(self, task: Given) -> Value:
         """Return the value of a task."""
@@ -122,13 +122,13 @@ class PartTask(NamedTuple, Generic[Task, Kept]):
 
 
 def part_name(number: int) -> str:
-    """Return the name of a part from its number or its first line; sorted by name, parts are in order."""
+    """Return the name of a part by its number or its first line; sorting the names sorts the parts."""
     return f"part-{number:012d}"
 
 
 @dataclass(frozen=True)
 class WorkFolder:
-    """A folder of finished parts."""
+    """The folder beside an output that holds the finished parts of its unfinished work."""
 
     path: Path
 
@@ -163,10 +163,13 @@ class WorkFolder:
         Args:
             manifest: What the work depends on.
             force: Start over in any case.
-            refusal: Name for work of another manifest ("an unfinished output of another text"), which is then discarded
-                only with `force`; without a name it is always discarded.
+            refusal: Name for work with another manifest ("an unfinished output of another text"), which is then
+                discarded only with `force`; work without a name is always discarded.
             work: Pattern of the files that would be lost.
-            discard: Removes unusable work; default: the whole folder.
+            discard: Removes unusable work; by default the whole folder.
+
+        Raises:
+            OutputError: If the folder holds work with another manifest that may not be discarded.
         """
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
@@ -229,7 +232,7 @@ class WorkFolder:
         return found
 
     def finish_lines(self, first_line: int, num_lines: int, files: Iterable[Region]) -> None:
-        """Record that a part consisting of consecutive lines is finished, and where it has written."""
+        """Record that a part of consecutive lines is finished, with the regions of files that it has written."""
         self.finish(part_name(first_line), {"num_lines": num_lines}, files)
 
     def finished_lines(self, first_line: int = 0, reporter: Reporter | None = None) -> dict[str, int]:
@@ -269,7 +272,7 @@ class WorkFolder:
             return None
 
     def run(self, engine: Engine, work: Work[Task], tasks: Mapping[str, Task]) -> Iterator[tuple[str, Figures]]:
-        """Yield the name and figures of each part, beginning with those that were already finished.
+        """Run all tasks that are not finished, and yield each part's name and figures, finished parts first.
 
         The work is a function at the top level of a module; it writes the files of a part, and returns figures as JSON
         values. The tasks, by the names of their parts, are small values that can be pickled.
@@ -289,16 +292,16 @@ class WorkFolder:
     def compute(
         self, engine: Engine, work: PartWork[Task, Value], tasks: Iterable[PartTask[Task, Kept]]
     ) -> Iterator[tuple[Kept, Value]]:
-        """Yield each task's `kept` data and its value, in the order of the tasks.
+        """Compute the values of tasks, and yield each task's `kept` data and its value, in the order of the tasks.
 
-        In this process a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave the
-        values as files. A file is removed once its value has been used; those that an interrupted command has left are
-        used when it resumes, on any engine.
+        In this process, a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave
+        the values as files. A file is removed once its value has been used; files that an interrupted command has left
+        are used when it resumes, on any engine.
 
         Args:
             engine: Engine that runs the tasks.
             work: How values are computed, written and read.
-            tasks: The tasks, taken as workers become free, with the same names each time.
+            tasks: The tasks, read as workers become free; a command that resumes must give them the same names.
         """
         folder = WorkFolder(self.path.absolute())
         make_folder(folder.path)

@@ -28,7 +28,7 @@ _SHARD_TOLERANCE = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedSource:
-    """A source, its number in the corpus, and its size and time stamp at the start of the stage."""
+    """A source, its number in the corpus, and its size and modification time at the start of the stage."""
 
     number: int
     source: Source
@@ -36,7 +36,7 @@ class NumberedSource:
 
     @classmethod
     def of(cls, number: int, source: Source) -> "NumberedSource":
-        """Return a source with its absolute path, since workers may run in another current folder."""
+        """Number a source, and make its path absolute, since workers may have another current folder."""
         absolute = replace(source, path=source.path.absolute())
         return cls(number=number, source=absolute, stamp=Stamp.of(absolute))
 
@@ -123,7 +123,7 @@ def extract(task: ExtractTask, part: PartWriter) -> Figures:
 
 def _write_lines(documents: Documents, source: int, tally: Tally, task: ExtractTask, writer: TextShardWriter) -> None:
     for document in documents:
-        # A range counts a document only where it starts: one that is not counted began in the range before.
+        # Only the range in which a document starts counts it; a document that is not counted began in an earlier range.
         continues = task.byte_range is not None and not tally.documents
         writer.start_document(source, continues=continues)
         for line in document:

@@ -43,7 +43,7 @@ def paragraph_key(sentences: Iterable[str]) -> int:
     return int.from_bytes(hashlib.blake2b(paragraph_text(sentences).encode("utf-8"), digest_size=8).digest(), "big")
 
 
-# One of the paragraphs of equal text, and how many there are.
+# One of several paragraphs of equal text, and the number of these paragraphs.
 Candidate = tuple[Paragraph, int]
 
 
@@ -53,9 +53,9 @@ class HeldoutChoice:
     The paragraphs with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more
     while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds
     out more than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more
-    than 200 sentences or a tenth of those tokens. All paragraphs of equal text are on the same side, and the order in
-    which paragraphs are added does not matter. Only possible candidates stay in memory: different texts of up to twice
-    the size that may be needed, since some may turn out to be repeated too often.
+    than 200 sentences or a tenth of `heldout_max_tokens`. All paragraphs of equal text are on the same side, and the
+    order in which paragraphs are added does not matter. Only possible candidates stay in memory: different texts of up
+    to twice the size that may be needed, since some may turn out to be repeated too often.
 
     Texts with keys of `bound` or above are not kept.
     """
@@ -74,7 +74,7 @@ class HeldoutChoice:
         self._kept_tokens = 0
 
     def add(self, paragraph: Paragraph) -> None:
-        """Add a paragraph."""
+        """Count a paragraph, and keep it if it may be held out."""
         self._num_sentences += paragraph.num_sentences
         if paragraph.key < self.bound and not self._is_too_long(paragraph, 1):
             self._add_text(paragraph, 1)

@@ -1,7 +1,8 @@
-"""Find paragraphs that are near copies, by MinHash (Broder 1997) over trigrams: held-out text has to be new.
+"""Find near copies among paragraphs by MinHash (Broder 1997) over trigrams, since held-out text has to be new.
 
-A signature holds the lowest hash of a paragraph's runs for each of 16 hash functions. The fraction of places in which
-two signatures agree estimates the Jaccard index of the runs; paragraphs that agree in 9 places are near copies.
+A signature holds the lowest hash of a paragraph's trigrams for each of 16 hash functions. The fraction of places in
+which two signatures agree estimates the Jaccard index of the trigrams; paragraphs that agree in at least 9 places are
+near copies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,12 @@ _PLACES, _LEAST_EQUAL = 16, 9
 # Shorter sentences recur naturally; paragraphs much longer than this are never held out.
 _LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
 _FACTORS = np.random.default_rng(2018).integers(2**63, size=_PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-# Paragraphs compared at a time: each may resemble thousands.
+# How many paragraphs are compared at a time; each may resemble thousands.
 _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return the signatures of texts, given without white space; all digits count as the same character."""
+    """Return a signature for each text, given without white space; all digits count as the same character."""
     lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), _PLACES), np.uint32)
@@ -37,7 +38,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
     first, second, third = (codes * factor for factor in _FACTORS[_PLACES:])
     runs = first + np.roll(second, -1) + np.roll(third, -2)
     for place in (1, 2):
-        # Runs that would reach into the next text.
+        # These trigrams would reach into the next text.
         runs[ends - place] = runs[starts]
     runs ^= runs >> np.uint64(32)
     for place, factor in enumerate(_FACTORS[:_PLACES]):

@@ -1,4 +1,4 @@
-"""Reports on the files that the segment stage read: printed, recorded, and written to RUN/corpus_report.md."""
+"""Report what the segment stage read and changed: on the screen, in the stage record, and in RUN/corpus_report.md."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
 from elmo_zh.segmenting.shard_task import STEPS
 
 _MAX_FORMS = 8
-# No model learns anything from so few.
+# No model learns anything from fewer tokens.
 _TOO_FEW_TOKENS = 500
 
 
@@ -31,7 +31,7 @@ def reading_settings(config: TextConfig) -> dict[str, Any]:
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
-    """Return what was read from the sources with these names, changed, dropped and skipped, for the stage record."""
+    """Describe for the stage record the text that was read from the named sources, changed, dropped and skipped."""
     passed_over, lines = result.passed_over, result.lines
     for path in sources.passed_over:
         passed_over.add("files whose names do not suggest text", str(path))

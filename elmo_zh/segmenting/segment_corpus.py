@@ -1,8 +1,8 @@
-"""The segment stage: from a corpus to files with one segmented sentence per line, training and held-out text apart.
+"""Turn a corpus into files of one segmented sentence per line, with training and held-out text apart.
 
-Its four steps consist of tasks that any worker can run: extract text shards of about equal bytes (extract.py), find
-repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take the held-out text out, chosen
-among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
+The four steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
+(extract.py), find repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take out the
+held-out text, chosen among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
@@ -94,8 +94,8 @@ def segment_corpus(
     reporter: Reporter,
     engine_choice: EngineChoice | None = None,
 ) -> SegmentedCorpus:
-    """Segment a corpus into `output`/{train,heldout}-*.txt with .documents, replacing that folder at the end."""
-    # Raise the error for a missing package or a bad dictionary here, once and by its name, and not in each worker.
+    """Segment a corpus into `output`/{train,heldout}-*.txt with .documents; the old folder is replaced at the end."""
+    # Raise the error for a missing package or a bad dictionary here, once and with its name, not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:
         load_user_dictionary(user_dictionary, lambda *_: None)
@@ -141,7 +141,7 @@ def _describe_plan(
 ) -> dict[str, Any]:
     settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
     files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
-    # Bump the version of the parts when shards hold other files.
+    # Bump `parts` when the files of a part change.
     return {"elmo_zh": __version__, "parts": 2, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
 
 

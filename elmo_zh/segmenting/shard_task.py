@@ -25,7 +25,7 @@ STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "s
 _ROW = Struct("<QIII?")  # of heldout.INDEX
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
-# Lines whose Chinese characters are counted together, and paragraphs whose signatures are computed together.
+# Chinese characters are counted in this many lines at a time; signatures are computed for this many paragraphs.
 _HAN_LINES = 100
 _SIGNED = 200
 
@@ -39,7 +39,7 @@ class CorpusPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
-        """Return the preparation that the settings describe, using the run's copy of the user dictionary."""
+        """Build the preparation that the settings describe, using the run's copy of the user dictionary."""
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
@@ -80,7 +80,7 @@ class _ShardCounts:
 
 @lru_cache(maxsize=1)
 def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPreparation:
-    """Return one preparation for all tasks of a worker, because dictionaries take long to load."""
+    """Return the same preparation for all tasks of a worker, because dictionaries take a long time to load."""
     return CorpusPreparation.build(config, user_dictionary)
 
 

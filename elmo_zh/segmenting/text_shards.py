@@ -32,11 +32,11 @@ class TextShard:
     num_bytes: int = 0
 
     def file(self, suffix: str) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of the shard's file with this suffix."""
         return self.stem.with_name(f"{self.stem.name}.{suffix}")
 
     def load_runs(self) -> NDArray[np.uint32]:
-        """Return the source, number of lines and whether a document starts, for each run of lines, shape (n, 3)."""
+        """Return a row for each run of lines, shape (n, 3): source, number of lines, whether a document starts."""
         return read_numbers(self.file("runs"), "<u4").reshape(-1, 3)
 
     def iter_lines(self) -> Iterator[str]:
@@ -63,7 +63,7 @@ class TextShard:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Decides which lines have a key: from `least_characters` on (lowest bit 1), with `has_short` all others too."""
+    """Decides which lines have a key: `least_characters` or more (lowest bit 1) and, with `has_short`, shorter ones."""
 
     least_characters: int
     has_short: bool
@@ -81,7 +81,7 @@ class KeyRule:
 
 
 class TextShardWriter:
-    """Writes lines to text shards of about `shard_bytes` each, numbered from 0; the last one ends with the block.
+    """Writes lines to text shards of about `shard_bytes` each, numbered from 0; leaving the block ends the last one.
 
     Attributes:
         sizes: Bytes of text in each finished shard.

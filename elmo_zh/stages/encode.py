@@ -1,4 +1,4 @@
-"""The encode stage: from segmented text and a vocabulary to the token id store."""
+"""The encode stage: write the segmented text to the token id store."""
 
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
 def encode(
     run: RunDir, config: Config, *, engine: EngineChoice | None = None, force: bool, reporter: Reporter
 ) -> StageOutcome:
-    """Encode the segmented text as token ids."""
+    """Run the encode stage: write the segmented text to RUN/ids as ids of the vocabulary."""
     reads_characters = config.model.mode == "character"
     settings = {"store_format": STORE_FORMAT, **({"model.mode": "character"} if reads_characters else {})}
 

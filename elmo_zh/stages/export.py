@@ -1,4 +1,4 @@
-"""The export stage: from a checkpoint to a bundle."""
+"""The export stage: turn a checkpoint into a bundle."""
 
 from pathlib import Path
 
@@ -31,13 +31,13 @@ def export(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Write a checkpoint (best, last or a step number) as the bundle RUN/model, or elsewhere or in another form."""
+    """Write a checkpoint (best, last or a step number) as a bundle: to RUN/model, or to `output` in the given form."""
     require_inputs(run, [run.checkpoints, run.vocab, run.character_counts])
     from elmo_zh.training.bundle_export import choose_step, export_checkpoint
     from elmo_zh.training.checkpoint import CheckpointFolder
 
     _require_text_settings_of_training(run, config)
-    # Weights fit the vocabulary or are refused; nothing else would notice that these are of another run.
+    # Weights that do not fit the vocabulary are refused, but nothing else would notice these files of another run.
     for maker, paths in (("vocab", (run.vocab_counts, run.character_counts)), ("word2vec", (run.word2vec,))):
         files = {path.name: path for path in paths if path.is_file()}
         require_as_made(run, maker, files, describe_files(files, {}))

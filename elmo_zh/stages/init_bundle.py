@@ -1,4 +1,4 @@
-"""The bundle that a run starts from (--init), and the settings that it determines."""
+"""Find the bundle that a run starts from (--init), and adopt the settings that it determines."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 
 
 def explain_missing(bundle: Path, file: Path) -> str:
-    """Return the message that the bundle to start from, or one of its files, is missing."""
+    """Explain to the user that the bundle to start from, or one of its files, is missing."""
     if BundleLayout(bundle).info.is_file():
         return f"{file} is missing. Export or copy the bundle again."
     return explain_no_bundle(bundle)
@@ -43,7 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with what the bundle determines: the model section and, in a new run, the text section."""
+    """Return the settings with the sections that the bundle determines: model and, in a new run, text."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config
@@ -62,7 +62,7 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with the bundle's section model, except those `named`, if the run still needs it."""
+    """Return the settings with section model from the bundle, except for `named`, unless the run no longer needs it."""
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
     was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
     if not init or (is_in_training(run) and not force) or (was_used and not Path(init).exists()):

@@ -1,4 +1,4 @@
-"""Inputs that several stages share: segmented files, the user dictionary, text settings and the engine."""
+"""Find the inputs that several stages share: segmented files, the user dictionary, text settings and the engine."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from elmo_zh.text.segmenters.registry import describe_segmenter
 
 
 def segmented_inputs(run: RunDir) -> dict[str, Path]:
-    """Return the segmented training files by the names that stage records use."""
+    """Return the segmented training files by their names in stage records; raise RunError if there is no such file."""
     require_inputs(run, [run.segmented])
     files = run.train_files()
     if not files:
@@ -52,7 +52,7 @@ def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
 
 
 def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
-    """Return all settings that decide how text becomes tokens."""
+    """Return all settings that decide how text becomes tokens, with the version of the segmenter."""
     settings = preparation_settings(config.text, without=("user_dictionary",))
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 

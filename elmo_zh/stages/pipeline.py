@@ -1,4 +1,4 @@
-"""All stages in order, from raw text to a bundle."""
+"""Run all stages in order, from raw text to a bundle."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ def pipeline(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """Run all stages in order; word2vec is skipped if training starts from a bundle, which `adopt_init` reads."""
+    """Run all stages in order, skipping word2vec if training starts from a bundle."""
     config = adopt_init(run, config, named, force=force, reporter=reporter)
     segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
     build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)

@@ -1,4 +1,4 @@
-"""The segment stage: from raw text to segmented text."""
+"""The segment stage: turn raw text into segmented text."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def segment(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Split a corpus into sentences and tokens."""
+    """Run the segment stage: find the sources of a corpus, and split their text into sentences and tokens."""
     with gathered_sources(corpus, run.path, run.fetched) as sources:
         return segment_sources(run, config, sources, engine=engine, force=force, reporter=reporter)
 
@@ -40,7 +40,7 @@ def segment_sources(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Split the sources of a corpus into sentences and tokens."""
+    """Run the segment stage on sources that have been found: split their text into sentences and tokens."""
     sources.report_skipped(reporter)
     dictionary = find_user_dictionary(run, config)
     settings = text_settings(config, dictionary) | reading_settings(config.text)
@@ -57,7 +57,7 @@ def segment_sources(
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
         report_segmented(segmented, list(inputs), config.text, reporter)
-        # Not an output of the stage, so the user may delete it without the stage being repeated.
+        # The report is not an output of the stage, so the stage does not run again if the user deletes it.
         with atomic_path(run.corpus_report) as unfinished:
             unfinished.write_text(corpus_report(segmented, list(inputs), config.text), encoding="utf-8")
         return StageResult(

@@ -1,4 +1,4 @@
-"""The train stage: from the token id store to checkpoints, in one process or several."""
+"""The train stage: train on the token id store and write checkpoints, in one process or several."""
 
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -18,7 +18,7 @@ from elmo_zh.stages.init_bundle import explain_missing, with_resolved_init
 if TYPE_CHECKING:
     from elmo_zh.training.distributed import ProcessGroup
 
-# Settings that say how long to train; a change of them continues a training.
+# Settings that say how long to train; if they change, training continues from its checkpoint.
 _BUDGET = ("max_tokens", "epochs")
 
 
@@ -31,7 +31,7 @@ def train(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Train the model, on `device` for this session if given; in a process group, this is called on rank 0."""
+    """Run the train stage, on `device` for this session if given; in a process group, only rank 0 calls this."""
     config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:

@@ -1,4 +1,4 @@
-"""The vocab stage: from segmented text to the vocabulary and the spelling model."""
+"""The vocab stage: build the vocabulary and the spelling model from segmented text."""
 
 from collections.abc import Collection
 from functools import partial
@@ -38,7 +38,7 @@ def vocab(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Build the vocabulary, first adopting the model settings that are not `named` from the bundle with the words."""
+    """Run the vocab stage, after adopting the model settings of the bundle `vocab.init`, except for `named`."""
     config = with_resolved_init(run, config, ("vocab",))
     text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
     config = adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)
@@ -48,8 +48,8 @@ def vocab(
 def build_vocabulary(
     run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
 ) -> StageOutcome:
-    """Build the vocabulary with settings that no longer change."""
-    # Records of earlier versions, which refused no word, stay valid.
+    """Run the vocab stage with settings that are final: nothing is adopted from a bundle."""
+    # Without the default, records of earlier versions, which lack this setting, stay valid.
     is_usual = config.vocab.refuse == VocabConfig.refuse
     settings = result_settings(config.vocab, without=("init", "words", *(["refuse"] if is_usual else [])))
     inputs = segmented_inputs(run)

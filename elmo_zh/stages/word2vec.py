@@ -1,4 +1,4 @@
-"""The word2vec stage: from segmented text to initial token embeddings."""
+"""The word2vec stage: make the initial token embeddings, from segmented text or a file of vectors."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from elmo_zh.word2vec.vectors import load_word_vectors, save_word_vectors
 
 
 def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Write word2vec.txt for the words of the vocabulary: trained vectors, or vectors from a given file."""
+    """Run the word2vec stage: write vectors for the vocabulary to word2vec.txt, trained or from a given file."""
     dimension = config.model.projection_dim
-    # "auto" is left out, so that finished runs stay finished: by a version without the setting, or moved to a machine
-    # without gensim.
+    # "auto" is left out, so that a run stays finished if a version without this setting made it, or if it moves to a
+    # machine without gensim.
     without = ("vectors", "implementation") if config.word2vec.implementation == "auto" else ("vectors",)
     settings = {**result_settings(config.word2vec, without=without), "dimension": dimension}
 

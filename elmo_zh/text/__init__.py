@@ -1,1 +1,1 @@
-"""From a raw line of text to sentences and tokens."""
+"""Turn a raw line of text into sentences and tokens."""

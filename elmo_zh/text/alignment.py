@@ -11,7 +11,7 @@ from elmo_zh.text.sentences import iter_pieces
 
 
 class Edit(NamedTuple):
-    """A non-empty range of characters to replace by `length` others."""
+    """A non-empty range of characters that become `length` new ones."""
 
     start: int
     end: int
@@ -20,7 +20,7 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of normalisation."""
+    """One step of normalisation, with the edits that it makes."""
 
     name: str  # Setting of `TextConfig` that turns it on
     apply: Callable[[str], str]
@@ -37,7 +37,7 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the spans (m, 2), int32, of characters after edits in order; each new one covers all the old ones."""
+    """Return the characters' spans, int32, shape (m, 2), after edits; each new character spans all that it replaces."""
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
     num_opened[starts + 1] += 1
@@ -52,7 +52,7 @@ def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class TokenisedLine:
-    """The non-empty tokens of a line; start and end of each in the raw line, in characters, int32, shape (n, 2)."""
+    """The non-empty tokens of a line, with their start and end in the raw line, in characters, int32, shape (n, 2)."""
 
     tokens: list[str]
     offsets: NDArray[np.int32]
@@ -75,7 +75,7 @@ def align_sentences(
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Return start and end of each token in a text that has nothing but tokens and spaces, int32, shape (n, 2)."""
+    """Return each token's start and end in a text that has only tokens and spaces, int32, shape (n, 2)."""
     offsets = []
     end = 0
     for token in tokens:

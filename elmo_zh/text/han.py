@@ -21,7 +21,7 @@ def count_han(lines: Iterable[str]) -> int:
 
 
 def han_share(line: str) -> float:
-    """Return Han characters as a fraction of a line's letters and digits, without punctuation; 0 if it has none."""
+    """Return the fraction of Han characters among a line's letters and digits, or 0 for a line without any."""
     others = HAN_RUN.sub("", line)
     num_han = len(line) - len(others)
     num_letters = num_han + len(_NO_LETTERS.sub("", others))

@@ -52,7 +52,7 @@ def _invisible() -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """A function from raw to normalised text, in steps; a text that matches `stable` needs only the last one."""
+    """A function from raw to normalised text, in steps; a text that matches `stable` needs at most the last step."""
 
     steps: tuple[Step, ...]
     stable: re.Pattern[str] = _NOTHING
@@ -109,7 +109,7 @@ class Normaliser:
 
 
 def build_normaliser(config: TextConfig) -> Normaliser:
-    """Return the function from raw to normalised text that the settings describe.
+    """Build the function from raw to normalised text that the settings describe.
 
     Full-width folding comes first, then removal of invisible characters, Unicode form, script and white space, so that
     normalising twice changes nothing (except for the script, see `script_step`). A line end inside the text always
@@ -195,8 +195,8 @@ def _iter_line_ends(text: str) -> Iterator[Edit]:
 
 
 _RANGE = 256
-# Normalisation takes time that grows with the square of a run of combining marks. In the stream-safe text format
-# (Unicode Standard Annex #15, section 13) a run has 30 at most, and U+034F, which nothing is composed with, divides it.
+# The time of normalisation grows with the square of a run of combining marks. In the stream-safe text format (Unicode
+# Standard Annex #15, section 13), a run has at most 30 marks; U+034F, which composes with nothing, divides longer runs.
 _MOST_MARKS = 30
 _DIVIDER = "\u034f"
 _DECOMPOSED = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD", "NFKD": "NFKD"}
@@ -223,7 +223,7 @@ def _divide_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether a sequence longer than 30 is possible, which would cover one of every 31 positions."""
+    """Return whether a run of more than 30 marks is possible; it would cover one of every 31 positions."""
     return not _marks().isdisjoint(text[_MOST_MARKS :: _MOST_MARKS + 1])
 
 
@@ -245,7 +245,7 @@ def _marks() -> frozenset[str]:
 
 
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
-    """Yield the clusters that a Unicode form changes: a character and those that it may be composed with."""
+    """Yield an edit for each cluster that a Unicode form changes: a character with those it may be composed with."""
     decomposed = _DECOMPOSED[form]
     starts = [index for index, character in enumerate(text) if index == 0 or not _may_join(decomposed, character)]
     for start, end in pairwise([*starts, len(text)]):

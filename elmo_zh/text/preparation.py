@@ -25,7 +25,7 @@ class TextPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "TextPreparation":
-        """Return the preparation that the settings describe, with the user dictionary copied by the run or bundle."""
+        """Build the preparation that the settings describe; `user_dictionary` is the copy in the run or bundle."""
         return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
@@ -36,7 +36,7 @@ class TextPreparation:
         """Return the tokens of one raw sentence text, and their positions before normalisation.
 
         Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
-        between spans is segmented separately. `check_spans` raises ValueError.
+        between spans is segmented separately. Unsuitable spans raise ValueError, as in `check_spans`.
 
         A token reaches from the first raw character behind its first character to the last raw character behind its
         last one. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
@@ -98,7 +98,7 @@ def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> lis
     for start, end in kept:
         inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))
         if len(inside):
-            # A character of two spans belongs to the first.
+            # A character that both spans cover belongs to the first.
             first = max(int(inside[0]), places[-1][1] if places else 0)
             places.append((first, max(first, int(inside[-1]) + 1)))
     return places

@@ -12,15 +12,15 @@ _SIGN = r"[。！？…!?](?<![!?](?=[A-Za-z0-9=&/%_#]))"
 _CLOSING = r"\s*[”’」』）》〉】〕｝\)\]\}]"
 # ASCII quotes look the same at both ends; counting tells whether one closes.
 _END = re.compile(rf"{_SIGN}(?:{_SIGN}|{_CLOSING})*(?P<ascii_quotes>[\"']*)")
-# Whole sentences of text without ASCII quotes, several times as fast. No possessive quantifiers, which early releases
-# of Python 3.11 get wrong (python/cpython#100061).
+# Matches whole sentences of text without ASCII quotes, several times faster. It uses no possessive quantifiers, which
+# early releases of Python 3.11 get wrong (python/cpython#100061).
 _NO_SIGN = r"[^。！？…!?]*"
 _SENTENCE = re.compile(
     rf"{_NO_SIGN}(?:[!?](?=[A-Za-z0-9=&/%_#]){_NO_SIGN})*{_SIGN}(?:{_SIGN}|{_CLOSING})*|.+", re.DOTALL
 )
 
 
-# Longer ones are cut where vectors need not be those of a whole line: in indexes and tasks.
+# Indexes and tasks, where vectors need not come from whole sentences, cut longer ones.
 LONGEST_SENTENCE = 2000
 
 

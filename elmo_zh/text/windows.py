@@ -11,7 +11,7 @@ WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
 def iter_windows(
     items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
 ) -> Iterator[list[Item]]:
-    """Yield consecutive items in lists; the item that reaches a limit (0: the usual one) ends its list."""
+    """Yield consecutive items in lists; the item that reaches a limit (0 means the default) ends its list."""
     window: list[Item] = []
     total = 0
     for item in items:

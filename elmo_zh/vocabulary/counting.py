@@ -19,7 +19,7 @@ from elmo_zh.engine.engine import Engine
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 
-# Number of distinct words counted in memory, some megabytes, before they are written as a run.
+# Number of distinct words that are counted in memory, in a few megabytes, before they are written as a run.
 MAX_WORDS = 30_000
 # Number of runs that are merged at a time; each takes a few hundred kilobytes.
 MAX_MERGED_RUNS = 16
@@ -117,7 +117,7 @@ def _merge_runs(runs: list[Path], writer: PartWriter) -> Figures:
 
 
 def write_run(path: Path, counted: Iterable[CountedWord]) -> None:
-    """Write sorted words and their counts."""
+    """Write sorted words and their counts as a run."""
     with path.open("wb", _BUFFER_BYTES) as file:
         file.writelines(b"%b %d\n" % entry for entry in counted)
 
@@ -131,7 +131,7 @@ def iter_run(path: Path) -> Iterator[CountedWord]:
 
 
 def iter_merged(paths: Iterable[Path]) -> Iterator[CountedWord]:
-    """Yield each word found in several runs once, sorted, with its counts added up."""
+    """Merge runs: yield each word once, in order, with its counts added up."""
     with ExitStack() as stack:
         runs = [stack.enter_context(closing(iter_run(path))) for path in paths]  # type: ignore[type-var]
         for word, entries in groupby(merge(*runs), key=itemgetter(0)):

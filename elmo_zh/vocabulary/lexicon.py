@@ -1,4 +1,4 @@
-"""From words to model inputs: ids and, in character mode, the spelling of each word."""
+"""Turn words into model inputs: ids and, in character mode, the spelling of each word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Alphabet:
     begin_sentence: int  # Id of the only character of <S>
     end_sentence: int  # Id of the only character of </S>
     begin_word: int  # Id of the mark before each word's characters
-    end_word: int  # Id of the mark after them
+    end_word: int  # Id of the mark after each word's characters
     padding: int  # Id that fills the remaining slots
     # Ids of Unicode characters; None if the characters of a word are its UTF-8 bytes.
     numbers: Mapping[str, int] | None = None
@@ -28,7 +28,7 @@ class Alphabet:
         return self.padding + 1
 
     def cut(self, word: str, num_slots: int) -> str:
-        """Return a word in the form used for lookup: with Unicode characters truncated, as ELMoForManyLangs does."""
+        """Return the form of a word to look up: truncated if its ids are Unicode characters, as in ELMoForManyLangs."""
         return word if self.numbers is None else word[: num_slots - 2]
 
     def spell(self, word: str, num_slots: int) -> NDArray[np.int64]:
@@ -60,9 +60,9 @@ BYTES = Alphabet(begin_sentence=256, end_sentence=257, begin_word=258, end_word=
 
 
 class Lexicon:
-    """The input ids of words.
+    """Maps words to input ids.
 
-    In token mode they are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode (with
+    In token mode, ids are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode (with
     `num_slots` characters for each word) other words get ids of their own above the rows, in order of first occurrence,
     because each has its own spelling.
     """
@@ -83,7 +83,7 @@ class Lexicon:
         return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        """Return the input ids of text tokens."""
+        """Return the input ids of text tokens; in character mode, remember those outside the vocabulary."""
         if self.num_slots is None:
             return self.vocabulary.encode(tokens)
         tokens = [self.alphabet.cut(token, self.num_slots) for token in tokens]

@@ -24,7 +24,7 @@ class VocabularyCounts:
     counts: Sequence[int]
     num_distinct_words: int
     num_refused: int  # Number of distinct words that are frequent enough for a row but contain `config.refuse`
-    num_left_out: int  # Number of distinct words that are frequent enough for a row but have none
+    num_left_out: int  # Number of distinct words that are frequent enough for a row but did not get one
     spelling: SpellingModel
 
     @property
@@ -78,7 +78,7 @@ class _Scan:
         self.num_distinct = self.num_frequent = self.num_refused = 0
 
     def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
-        """Yield the negated count of each word that is frequent enough and not listed, with the word."""
+        """Yield (negated count, word) for each word that is frequent enough and not listed."""
         for encoded, count in counted.iter_words():
             self.num_distinct += 1
             is_frequent = count >= self._min_count
@@ -107,7 +107,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word in the training text gets a row, or only one that was not listed by the user."""
+    """Raise RunError if no word of the training text gets a row, or just one and the user did not list it."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
             f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."

@@ -56,14 +56,14 @@ class SpellingModel:
         return cost
 
     def save(self, path: Path) -> None:
-        """Write character TAB count in descending order, escaping tabs, line ends and backslashes."""
+        """Write lines of character TAB count in descending order, escaping tabs, line ends and backslashes."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol.translate(TSV_ESCAPES)}\t{count}\n" for symbol, count in ranked)
 
 
 def load_spelling_model(path: Path) -> SpellingModel:
-    """Read character_counts.tsv."""
+    """Read a spelling model from character_counts.tsv; raise BundleError if the file is damaged."""
     counts: dict[str, int] = {}
     for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
         symbol, _, count = line.partition("\t")

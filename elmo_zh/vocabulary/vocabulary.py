@@ -61,7 +61,7 @@ class Vocabulary:
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Read vocab.data."""
+    """Read vocab.data; raise RunError if it lacks the special tokens, repeats one, or has an empty line."""
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
@@ -84,7 +84,7 @@ def load_words(path: Path) -> list[str]:
 
 
 def is_word(token: str) -> bool:
-    """Return whether a token has a letter, a digit or a Han character, so is not punctuation, a symbol or an emoji."""
+    """Return whether a token has a letter, digit or Han character, unlike punctuation, symbols and emoji."""
     return any(character.isalnum() for character in token)
 
 
@@ -95,7 +95,7 @@ def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> No
             file.write(f"{token}\t{count}\n")
 
 
-# Far more than any count of words has.
+# No count of words has more digits.
 _MOST_DIGITS = 18
 
 
@@ -105,7 +105,7 @@ def is_count(text: str) -> bool:
 
 
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
-    """Read vocab.counts and check it against the vocabulary."""
+    """Read vocab.counts; raise RunError unless its lines match the vocabulary and its counts descend."""
     counts: list[int] = []
     remedy = f"Make both files again with: {command('vocab', '--run', path.parent, '--force')}"
     for row, line in enumerate(iter_lines(path, drop_mark=False)):
@@ -123,17 +123,17 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     return counts
 
 
-# Distinct unknown words that are counted.
+# How many distinct words `BoundedCounts` counts by default.
 MAX_WORDS = 100_000
 
 Word = TypeVar("Word", bound=Hashable)
 
 
 class BoundedCounts(Generic[Word]):
-    """Counts of frequent words, never too high: the rarer half of too many is dropped (Manku and Motwani 2002)."""
+    """Counts of frequent words, never too high: once there are too many, half are dropped (Manku and Motwani 2002)."""
 
     def __init__(self, most: int = 0, on_drop: Callable[[Word, int], object] = lambda _word, _count: None) -> None:
-        """Count at most so many distinct words, by default MAX_WORDS; call `on_drop` with the counts of all others."""
+        """Keep at most `most` distinct words, by default MAX_WORDS; call `on_drop` with each dropped word and count."""
         self._most, self._on_drop = most or MAX_WORDS, on_drop
         self.counts: Counter[Word] = Counter()
 

@@ -1,1 +1,1 @@
-"""Initial token embeddings: trained on the run's text by gensim or by our own code, or read from a file."""
+"""Train the initial token embeddings on the run's text, with gensim or our own code, or read them from a file."""

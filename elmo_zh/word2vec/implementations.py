@@ -21,7 +21,7 @@ from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 class _CountedSentences:
     """Sentences for gensim that can be restarted and report progress.
 
-    gensim would wait forever if reading failed in its thread, so they end early on an error, which is kept.
+    gensim would wait forever if reading failed in its thread, so an error ends the sentences early, and is kept.
     """
 
     files: Sequence[Path]
@@ -63,16 +63,16 @@ def _train_with_gensim(job: TrainingJob, progress: Progress) -> NDArray[np.float
     return np.asarray(model.wv[words], np.float32)
 
 
-# More epochs give better initial rows, but cost time: so many tokens take some five minutes.
+# More epochs give better initial rows, but cost time: this many tokens take about five minutes.
 _MOST_TOKENS = 125_000_000
 _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 
 
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
-    """Return the settings; if they leave the number of epochs open, choose it by the length of the training text.
+    """Choose the number of epochs by the length of the training text, unless the settings name it.
 
     15 epochs instead of 5 make a better start: a perplexity of 89.0 instead of 95.9 after training on 1 MB of news, and
-    of 66.0 instead of 72.8 after 3 of 8.3 million tokens (docs/log.md, 2026-11-23).
+    66.0 instead of 72.8 after 3 million of 8.3 million tokens (docs/log.md, 2026-11-23).
     """
     if config.epochs:
         return config
@@ -110,7 +110,7 @@ def train_word2vec(
     if chosen_implementation(config) == "torch":
         # torch takes seconds to import.
         from elmo_zh.word2vec.negative_sampling import train_rows
-    # Counts fall, so words of another corpus that this text lacks come last.
+    # Counts are in descending order, so words that do not occur in this text come last.
     rows = np.array([row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]], np.int64)
     job = TrainingJob(
         rows=rows,

@@ -1,16 +1,16 @@
-"""CBOW and skip-gram with negative sampling in torch, on all cores and without a compiler.
+"""Train CBOW and skip-gram with negative sampling in torch, on all cores and without a compiler.
 
-It follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words, random
-window widths, noise distribution and linear decay of the learning rate. Unlike gensim, it changes the tables once per
-batch.
+The code follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words,
+random window widths, noise distribution and linear decay of the learning rate. Unlike gensim, it changes the tables
+once per batch.
 
 A part of a batch is G blocks of K consecutive words. The words of a block share M negative samples, each weighted
-negative / M, so that the expected gradient stays (after Ji et al. 2016, "Parallelizing Word2Vec in Shared and
-Distributed Memory"). A band matrix for each block says which words are context of which: K words by their X = K + 2 *
-window neighbours, 0 across the ends of sentences. So a table's row is read and written once per word.
+negative / M, so that the expected gradient stays the same (after Ji et al. 2016, "Parallelizing Word2Vec in Shared and
+Distributed Memory"). A band matrix for each block says which words are context for which: K words by their X = K + 2 *
+window neighbours, with 0 across the ends of sentences. So a table's row is read and written once per word.
 
-Threads compute the parts of a batch side by side, each operation on one thread, so the result does not depend on their
-number. Memory: two tables of V x dimension float32, and buffers for one chunk of text.
+Threads compute the parts of a batch side by side, each operation on one thread, so the result does not depend on the
+number of threads. Memory: two tables of V x dimension float32, and buffers for one chunk of text.
 """
 
 import operator
@@ -37,7 +37,7 @@ from elmo_zh.word2vec.vectors import TrainingJob
 # Words that share negative samples, and how many they share. Fewer samples make a noisier gradient, more take longer.
 BLOCK_WORDS = 64
 BLOCK_NEGATIVES = 32
-# Blocks of a part, which one thread computes. Text is cut there, so more parts lose more of the context.
+# Number of blocks in a part, which one thread computes. Text is cut between parts, so more parts lose more context.
 _PART_BLOCKS = 4
 _MOST_BATCH_WORDS = 2048
 # A row's gradients within a batch all come from the same, slightly old vectors. Too many of them overshoot.
@@ -52,7 +52,7 @@ class Part:
     """A part of a batch: consecutive words of the text, in G blocks of K."""
 
     word_ids: Tensor  # Rows of the words, int64, shape (G * K,); 0 in padding
-    # Numbers that differ between neighbouring sentences, and for each padded place, int32, same shape.
+    # Numbers that differ between neighbouring sentences and between padded places, int32, same shape.
     sentence_numbers: Tensor
     widths: Tensor  # How many words on either side are a word's context, from 1 to the window, int32, same shape
     negative_ids: Tensor  # Rows of the negative samples of each block, int64, shape (G, M)
@@ -70,7 +70,7 @@ class BatchSampler:
         self._kept = kept.astype(np.float32)
         noise = counts**_NOISE_EXPONENT / (counts**_NOISE_EXPONENT).sum()
         self._noise = np.cumsum(noise)
-        # Above 1 by rounding or below it, the last number must be out of reach.
+        # Rounding may leave the last number above or below 1, but no draw may land beyond the last row.
         self._noise[np.flatnonzero(counts)[-1] :] = 1
         share = counts * kept / (counts * kept).sum()
         most_updates = float((share + config.negative * noise).max())
@@ -79,7 +79,7 @@ class BatchSampler:
         self._num_parts = num_blocks // self._part_blocks
 
     def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
-        """Return batches of word rows, with END_ID after each sentence, each batch as equally large, padded parts."""
+        """Divide a text's word rows, with END_ID after each sentence, into batches of equally large, padded parts."""
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
         part_words = self._part_blocks * BLOCK_WORDS
@@ -105,9 +105,9 @@ class Steps:
     """The changes that a part adds to the tables."""
 
     part: Part
-    inputs: Tensor  # Steps of its words' input vectors, G * K * P numbers in any shape, as all steps
-    outputs: Tensor  # Steps of its words' output vectors
-    samples: Tensor  # Steps of its negative samples' output vectors, G * M * P numbers
+    inputs: Tensor  # Changes to the input vectors of the part's words, G * K * P numbers in any shape
+    outputs: Tensor  # Changes to the output vectors of the part's words, as many numbers
+    samples: Tensor  # Changes to the output vectors of the part's negative samples, G * M * P numbers
 
 
 class NegativeSampling:
@@ -121,7 +121,10 @@ class NegativeSampling:
         self._distances = _distances(BLOCK_WORDS, window)
 
     def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return update steps for predicting each word from the mean of its context, which gets the summed gradient."""
+        """Return the steps for predicting each word from the mean of its context.
+
+        As in gensim, each word of the context gets the whole gradient of the mean.
+        """
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         is_context, is_context_of = self._context(part)
@@ -135,7 +138,7 @@ class NegativeSampling:
         positive_steps = torch.linalg.vecdot(means, predicted)[..., None].neg_().sigmoid_().mul_(learning_rate)
         negative_steps = torch.bmm(means, negatives.mT).sigmoid_()
         negative_steps *= -learning_rate * self._negative / negative_ids.shape[1]
-        # A word is no negative sample of itself.
+        # A word is never a negative sample for itself.
         negative_steps.masked_fill_(part.word_ids.view(*shape[:2], 1) == negative_ids[:, None], 0)
         padded_steps, mean_steps = self._padded(shape)
         torch.baddbmm(predicted.mul_(positive_steps), negative_steps, negatives, out=mean_steps.view(shape))
@@ -144,7 +147,7 @@ class NegativeSampling:
         return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return update steps for predicting each word from each word in its context, with that word's negatives."""
+        """Return the steps for predicting each word from each word in its context, with the latter's negatives."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         _, is_context_of = self._context(part)
@@ -187,7 +190,7 @@ class NegativeSampling:
         return ((distances <= widths) & is_same).float(), ((distances <= neighbour_widths) & is_same).float()
 
     def _with_margins(self, values: Tensor, fill: int = 0) -> Tensor:
-        """Return values, shape (G * K,), with a window of the same value added on each side."""
+        """Return values, shape (G * K,), with a window full of `fill` added on each side."""
         margin = values.new_full((self._window,), fill)
         return torch.cat((margin, values, margin))
 
@@ -217,7 +220,7 @@ class NegativeSampling:
 
 
 def _distances(num_words: int, window: int) -> Tensor:
-    """Return each word's distance from its block's neighbours, shape (K, X); from itself, it is beyond any window."""
+    """Return each word's distance from its neighbours, shape (K, X); its distance from itself is beyond any window."""
     distances = torch.arange(num_words, dtype=torch.int32)[:, None] - torch.arange(-window, num_words + window)
     return distances.abs_().masked_fill_(distances == 0, torch.iinfo(torch.int32).max).int()
 
@@ -228,7 +231,7 @@ def _blocks(part: Part) -> tuple[int, int]:
 
 
 def _add_rows(table: Tensor, steps: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Add to rows of a table, which may occur several times, in the order given."""
+    """Add values to rows of a table in the given order; a row may occur several times."""
     rows = torch.cat([rows.reshape(-1, 1) for rows, _ in steps])
     values = torch.cat([of_rows.reshape(-1, table.shape[1]) for _, of_rows in steps])
     # With an expanded index torch sorts the rows, and adds whole ones.
@@ -243,7 +246,7 @@ _CHUNK_IDS = 2**18
 
 @torch.inference_mode()
 def train_rows(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
-    """Return the vectors of the rows, shape (num_rows, dimension)."""
+    """Train word2vec, and return the vectors of the job's rows, float32, shape (len(job.rows), dimension)."""
     config, generator = job.config, np.random.default_rng(job.config.seed)
     word_counts = np.array(job.counts, np.int64)
     word_counts[: len(SPECIALS)] = 0
@@ -280,13 +283,13 @@ _Compute = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 @contextmanager
 def _single_threads() -> Iterator[_Compute]:
-    """Yield a function that maps another one over items, on as many threads as torch has, one per operation.
+    """Yield a function that maps another over items on as many threads as torch has, each operation on one thread.
 
     Threads that wait for each other after each small operation lose more than they gain.
     """
     num_threads = torch.get_num_threads()
 
-    # torch sets the number for one thread only.
+    # torch sets the number only for the calling thread.
     def start() -> None:
         torch.set_num_threads(1)
 
@@ -304,7 +307,7 @@ def _single_threads() -> Iterator[_Compute]:
 def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes]]:
     """Yield a temporary file with the text's ids, int32, and END_ID after each sentence.
 
-    It is beside the text, where there is room, and nameless: whatever ends the process, nothing stays behind.
+    The file is beside the text, where there is room, and has no name: however the process ends, nothing stays behind.
     """
     with tempfile.TemporaryFile(dir=files[0].parent) as file:
         ids: list[int] = []

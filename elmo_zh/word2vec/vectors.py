@@ -1,4 +1,4 @@
-"""Word vectors of a vocabulary, their training text, and word2vec's text format, matched by word."""
+"""Word vectors for the rows of a vocabulary, the job of training them, and their files in word2vec's text format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the vocabulary rows that get vectors, and how; see `train_word2vec`."""
+    """The text to train on, the vocabulary rows that get vectors, and the settings; see `train_word2vec`."""
 
     rows: NDArray[np.int64]
     files: Sequence[Path]
@@ -48,7 +48,11 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
 
 
 def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
-    """Read the vectors of the words in the vocabulary from a file in word2vec's text format."""
+    """Read the vectors of the words in the vocabulary from a file in word2vec's text format.
+
+    Raises:
+        RunError: If a line has another number of values than `dimension`, or a value that is not finite.
+    """
     rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     found: dict[int, NDArray[np.float32]] = {}
     for number, line in enumerate(iter_lines(path), start=1):

@@ -18,9 +18,10 @@ ONLY_MARKUP = "lines of markup only"
 LITTLE_CHINESE = "lines with too little Chinese"
 # Why a kept line may deserve a look.
 GARBLED = "lines that look wrongly decoded"
-# In the order in which they are applied; normalisation follows.
+# In order of application; normalisation follows.
 CLEANING_STEPS = ("repair_mojibake", "remove_markup")
-# Windows-1252 of the bytes 0x80 to 0x9F, and Latin-1 of 0xA0 to 0xBF without the middle dot of Chinese names.
+# The Windows-1252 characters for bytes 0x80 to 0x9F; the Latin-1 ones for 0x80 to 0xBF, without the middle dot of
+# Chinese names.
 _OTHER = "\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019\u201c\u201d"
 _OTHER += "\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178"
 _LATIN = "\x80-\xb6\xb8-\xbf"
@@ -32,7 +33,7 @@ _GARBLED = re.compile(
     f"[\xe0-\xef](?:[{_LATIN}][{_LATIN}{_OTHER}]|[{_OTHER}][{_LATIN}])|\xc3[\xa0-\xb6\xb8-\xbf]|\xe2\u20ac|{_RUN}"
 )
 _CHINESE = re.compile(r"[\x00-\x7f\u2014\u2018-\u201d\u2026\u3000-\u3011\u4e00-\u9fa5\uff01-\uff5e]*")
-# UTF-8 read as GB18030: full-width punctuation begins with the first one; 、 and 。 and brackets with the second.
+# UTF-8 read as GB18030: full-width punctuation begins with the first of these; 、, 。 and brackets with the second.
 _OF_GB18030 = ("\u951b", "\u9286")
 _LOST = "锟斤拷"
 # Everything that looks garbled contains one of these.

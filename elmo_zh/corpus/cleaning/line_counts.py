@@ -77,7 +77,7 @@ class LineCounts:
 
     @property
     def lines(self) -> int:
-        """Number of all lines."""
+        """Number of lines, kept and dropped."""
         return self.kept_lines + sum(found.lines for found in self.dropped.values())
 
     def change(self, step: str, before: str, after: str) -> None:
@@ -134,7 +134,7 @@ class LineCounts:
             found.examples.clear()
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield the characters of kept text before and after each step; each step reads the previous step's output."""
+        """Yield how many characters the kept text had before and after each step, in the order of the steps."""
         characters = self.kept_characters
         for step in steps:
             change = self.steps.get(step, StepCounts())
@@ -149,7 +149,7 @@ class LineCounts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
-        """Return the counts in a record made by `as_record`, even after a round trip through JSON."""
+        """Restore the counts from a record made by `as_record`, even after a round trip through JSON."""
         counts = cls(**{name: record[name] for name in ("kept_lines", "kept_characters", "normalised_characters")})
         for step, change in record["steps"].items():
             examples = [(before, after) for before, after in change["examples"]]
@@ -181,17 +181,17 @@ def _visible_character(character: str) -> str:
         return "\\\\"
     if character.isprintable() and not category(character).startswith("M"):
         return character
-    # Lone surrogates too, which no file could hold.
+    # This also escapes lone surrogates, which no file can hold.
     return character.encode("unicode_escape").decode("ascii")
 
 
 def shortened(text: str) -> str:
-    """Shorten a text for display by keeping its start."""
+    """Return the start of a text for display, with invisible characters escaped."""
     return visible(text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…")
 
 
 def around_change(before: str, after: str) -> tuple[str, str]:
-    """Return two texts around their first difference, for display."""
+    """Cut two versions of a text to the part around their first difference, for display."""
     pairs = zip(before, after, strict=False)
     first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0

@@ -1,7 +1,7 @@
 """Remove remnants of HTML, wikitext and BBCode from plain text, but nothing that may be text or mathematics.
 
-It removes tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. The time is
-proportional to the length of a line, whatever it contains.
+Markup is tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. Removing it
+takes time proportional to the length of a line, whatever the line contains.
 """
 
 import html
@@ -24,7 +24,7 @@ _INLINE = (
     "abbr acronym big cite code del dfn em font img ins kbd mark nobr rb rp rt rtc ruby samp small span strike strong"
     " sub sup time tt var wbr nowiki noinclude includeonly onlyinclude gallery poem ref references math"
 )
-# Names of one letter may be mathematics (a<b>c): only with attributes, or if the line has the end tag too.
+# One-letter names may be mathematics (a<b>c): such tags go only with attributes, or if the line has the end tag too.
 _LETTERS = "abiqsu"
 _VALUE = r"""(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>=]++)"""
 _ATTRIBUTE = rf"\s++(?:[a-z_:][-\w:.]*+\s*+=\s*+{_VALUE}|nowrap|checked|selected|disabled|noshade|html)"
@@ -49,7 +49,7 @@ _BB_TAG = re.compile(rf"\[(/?)({_BB_NAMES.replace(' ', '|')})(=[^\[\]=]{{1,200}}
 _BB_FILE = re.compile(r"\[(img|attach|media|flash)(?:=[^\[\]]{1,200})?\][^\[\]]*+\[/\1\]", re.IGNORECASE | re.ASCII)
 
 
-# Every kind of markup contains one of these; for a character class of a regular expression.
+# Every kind of markup contains one of these, written as in a character class of a regular expression.
 SIGNS = r"<&\[{'=_|"
 
 
@@ -96,7 +96,7 @@ def _comments(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _elements(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of elements to remove with their content, none inside another."""
+    """Yield the start and end of each outermost element to remove with its content."""
     open_name, start = "", 0
     for match in _ELEMENT_TAG.finditer(line):
         name = match[2].lower()
@@ -144,7 +144,7 @@ _BRACES = re.compile(r"\{\{|\}\}")
 # {{x}} directly after one of these characters, or with a backslash in it, is mathematics and not a template.
 _MATHEMATICS = frozenset(ascii_letters + "{}^_\\)")
 _TEMPLATE_START = re.compile(r"\{\{\s*(?:[^\W\d_]{2}|#)")
-# {|x| < 1} and |-5| = 5 are mathematics; in a table, attributes or nothing follows.
+# {|x| < 1} and |-5| = 5 are mathematics; in a table, only attributes may follow the mark.
 _TABLE_LINE = re.compile(r"(?:\{\||\|-+)(?:\s+[a-z]+\s*=.*)?|\|\}", re.DOTALL | re.IGNORECASE)
 _RULE_SIGNS = frozenset("|-:+ ")
 # Apostrophes open emphasis before a word, not after one, as in y'' and 5''.
@@ -173,7 +173,7 @@ def _is_of_table(line: str) -> bool:
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return the visible text of a link: after the last bar, or its target; nothing for files and categories."""
+    """Return a link's visible text: the part after the last bar, or else the target; empty for files and categories."""
     target, others = match[1], match[2]
     if _NO_TEXT.match(target):
         return ""

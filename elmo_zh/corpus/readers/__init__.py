@@ -1,1 +1,1 @@
-"""From files of any kind to documents of lines: find, unpack and decode them, then read them by format."""
+"""Read decoded files by their format, into documents of lines, records or labelled examples."""

@@ -15,9 +15,9 @@ KNOWN_NAMES = (
     "正文", "内容", "內容", "文本", "句子", "评论", "評論",
     "评论内容", "評論內容", "评价内容", "評價內容",
 )  # fmt: skip
-# Texts of labelled data may be shorter.
+# Texts in labelled data may be shorter, such as titles.
 TEXT_NAMES = (*KNOWN_NAMES, "comment", "title", "query", "question", "标题", "標題", "问题", "問題")
-# Names of labels: sure ones, those that may stand beside a sure one, and names of things that are often labelled.
+# Names of label columns: certain ones, ones that may also stand beside a label, and things that are often labelled.
 _RANKED_LABEL_NAMES = (
     ("label", "labels", "gold_label", "标签", "標籤"),
     ("class", "category", "target", "tag", "类别", "類別", "分类", "分類"),
@@ -32,7 +32,7 @@ PAIR_NAMES = (
     ("question1", "question2"), ("query1", "query2"), ("q1", "q2"), ("s1", "s2"), ("premise", "hypothesis"),
     ("question", "answer"), ("query", "title"), ("query", "doc"), ("句子1", "句子2"), ("问题", "答案"),
 )  # fmt: skip
-# Words for the parts of data, in names of files and in a column; testa and testb are CoNLL's.
+# Words that name the parts of labelled data, in file names and in a column; testa and testb are from CoNLL.
 PART_WORDS = {
     "train": {"train", "training", "trainset"},
     "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
@@ -40,17 +40,17 @@ PART_WORDS = {
 }
 # Columns that number the rows: never a text or a label.
 _NUMBERING = re.compile(r".*id\d*|idx|index|.*(?:序号|编号|案号|单号|病历号|号码)")
-# Dates are never a label. They, numbers and identifiers are never a text.
+# Dates are never labels. Dates, numbers and identifiers are never texts.
 _DATE = re.compile(r"\d{2,4}[-/.年]\d{1,2}(?:[-/.月]\d{1,2})?日?(?:[T ]?\d{1,2}:\d{2}.*)?")
 _NO_TEXT = re.compile(r"(?:[\W\d_]|[年月日时分秒])*|(?=.*\d)[!-~]+")
 # A known name is passed over if another known name has more than twice its Han characters, or any other field more than
 # four times: it then holds numbers, captions or answers beside the text.
 _MOST_TIMES_KNOWN, _MOST_TIMES_ANY = 2, 4
-# Least fraction of a sample's Han characters in the column that is taken as the text.
+# A column is taken as the text if it has at least this fraction of a sample's Han characters.
 _LEAST_FRACTION = 0.8
-# A first row whose label never comes again, where every other label does in at least so many rows, names the columns.
+# The first row names the columns if its label never recurs and every other label does, in at least this many rows.
 _LEAST_ROWS = 20
-# Columns with more empty cells, or fewer distinct ones, are texts only if there are no others.
+# Columns with a larger fraction of empty cells, or a smaller one of distinct cells, are texts only as a last resort.
 _MOST_EMPTY, _LEAST_DISTINCT = 0.2, 0.1
 
 Rows = Sequence[Sequence[str]]
@@ -65,7 +65,7 @@ def is_number(cell: str) -> bool:
 
 
 def cells_of(rows: Rows, column: int) -> list[str]:
-    """Return a column's cells, skipping rows that are too short."""
+    """Return a column's cells, stripped, without the rows that are too short."""
     return [row[column].strip() for row in rows if column < len(row)]
 
 
@@ -111,7 +111,7 @@ def text_column(sample: Rows) -> tuple[int | None, bool]:
 
 
 def has_header(sample: Rows, *, text: int | None = None, label: int | None = None) -> bool:
-    """Return whether the first row certainly names the columns, since it differs from all other rows."""
+    """Return whether the first row clearly names the columns, judging by how it differs from all other rows."""
     first, rest = sample[0], sample[1:]
     if label is not None:
         return _is_no_label(first[label].strip() if label < len(first) else "", cells_of(rest, label))
@@ -151,7 +151,7 @@ class Columns(NamedTuple):
 
 
 def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Return the columns of texts and label by their names in the first row, or None; content reveals missing ones."""
+    """Find text and label columns by the names in the first row, then by content; return None if no name is known."""
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
     labels = _named_labels(rows, header, numbers=numbers)
@@ -226,7 +226,7 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the columns with the most Chinese text, or None if too few; often empty or repeated ones come last."""
+    """Return `count` columns, best with much Chinese and few empty or repeated cells, or None if there are too few."""
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_of(rows, column)

@@ -1,4 +1,4 @@
-"""Tagging data in columns: CoNLL, with one unit and its tag per line, and CoNLL-U."""
+"""Read tagging data in columns: CoNLL, with one unit and its tag per line, and CoNLL-U."""
 
 import re
 from collections import Counter
@@ -20,13 +20,13 @@ LONGEST_LINE = 2**20
 # Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
 _CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
 _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
-# Least fraction of the tokens with Han characters that are one character in a file of characters.
+# The units of a file are characters if at least this fraction of the tokens with Han characters has one character.
 _CHARACTER_FRACTION = 0.98
-# A file of one sentence that is longer has no marks between sentences.
+# A file with a single sentence longer than this lacks blank lines between sentences.
 _LONGEST_SENTENCE = 1000
-# Least fraction of the lines that have as many columns as most.
+# At least this fraction of the lines must have the most frequent number of columns.
 _ALIKE_FRACTION = 0.95
-# A word and its tag as text corpora have them: 我们/r, 我们_PN.
+# A word and its tag as in running text: 我们/r, 我们_PN.
 _WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
 
@@ -57,7 +57,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 
 
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
-    """Return the examples for tagged sentences, like `read_conll`."""
+    """Convert tagged sentences to examples; returns and errors as in `read_conll`."""
     if not sentences:
         raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag per line.")
     notes: list[str] = []
@@ -70,7 +70,7 @@ def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tu
 
 
 def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> None:
-    """Raise CorpusError if lines differ in their number of columns, since they are probably sentences, not tokens."""
+    """Raise CorpusError if the number of columns varies: such lines are probably sentences rather than tokens."""
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
@@ -136,7 +136,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
         )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
-        return None  # a word that stands for several, or one that is not in the text
+        return None  # a multiword token, or an empty node, which is not in the text
     columns = (
         _column(text_column, _FORM if is_conllu else 1),
         _column(label_column, _UPOS if is_conllu else len(cells)),
@@ -157,7 +157,7 @@ def _column(given: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sequence[TaggedToken]]) -> bool:
-    """Return whether tokens end in their position within a word: 0, or one more than the token before."""
+    """Return whether tokens end in their position within a word: 0, or one more than the previous token's."""
     fitting = Counter[bool]()
     for rows in sentences:
         matches = [_NUMBERED.fullmatch(row.token) for row in rows]

@@ -1,7 +1,7 @@
 """Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES.
 
 A span is (first unit, unit after the last, type). Internally, spans are always marked by BIOES tags (Ratinov and Roth
-2009, who call them BILOU). Tags are read as by conlleval: a tag that does not continue a span begins one.
+2009, who call them BILOU). Tags are read as conlleval reads them: a tag that does not continue a span begins one.
 """
 
 import re
@@ -21,26 +21,25 @@ _TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One labelled example."""
+    """One labelled example: a text or a pair of texts with a label, or a text with a tag for each unit."""
 
     texts: tuple[str, ...]  # the raw text; two of them in a pair
-    labels: tuple[str, ...]  # the one label of the text or pair; in tagging one label a unit
-    # In tagging the units that have labels, characters or words: the first character of each in the text and the one
-    # after its last, int32, shape (n, 2).
+    labels: tuple[str, ...]  # the label of the text or pair; in tagging, one label per unit
+    # In tagging, where each labelled unit, a character or a word, starts and ends in the text, int32, shape (n, 2).
     units: NDArray[np.int32] | None = None
-    # In tagging of words the words as the file has them, which are not segmented again.
+    # If the units are words, the words as in the file, which are not segmented again.
     words: tuple[str, ...] | None = None
     part: str = ""  # the part that the file names for the example, train, dev or test; "" if it names none
 
     @property
     def key(self) -> str:
-        """The texts without labels, which are equal for copies of an example."""
+        """The texts without labels, joined; equal for copies of an example."""
         return "\t".join(self.texts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Labelled:
-    """The examples of one file."""
+    """The examples of one file, and how they were read."""
 
     name: str
     examples: Sequence[Example]
@@ -65,7 +64,7 @@ def marks_span(tag: str) -> bool:
 
 
 def detect_scheme(tags: Iterable[str], name: str) -> str:
-    """Return the scheme of a file's tags, "" if they mark no spans; raise CorpusError unless one scheme fits."""
+    """Return the scheme of a file's tags, or "" if they mark no spans; raise CorpusError if no scheme fits."""
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {match[1] for match in parsed.values() if match}
@@ -112,7 +111,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
 
 
 def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> list[str]:
-    """Return tags that mark these spans.
+    """Return one tag per unit, marking the given spans by the given scheme.
 
     >>> tags_of([(0, 3, "PER"), (4, 5, "LOC")], 5, "BMES")
     ['B-PER', 'M-PER', 'E-PER', 'O', 'S-LOC']

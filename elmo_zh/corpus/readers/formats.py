@@ -1,4 +1,4 @@
-"""Corpus formats: how each one is recognised, and how to find the format and the documents of a file."""
+"""Describe corpus formats, find the format of a file, and read its records."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,25 +30,25 @@ RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[R
 class CorpusFormat:
     """A corpus format as registered in `elmo_zh.choices.CORPUS_FORMATS`."""
 
-    # Returns the documents of a decoded file, each as its lines, which the caller reads before the next document. It
-    # counts in the tally what it drops, and in `passed_over` what does not belong to the corpus.
+    # Yields the documents of a decoded file, each an iterator over lines, which the caller reads before the next one.
+    # Counts dropped text in the tally, and content that does not belong to the corpus in `passed_over`.
     read: Reader
-    # Suffixes of the files that are taken from folders and read in this format, such as ".csv".
+    # Files with these suffixes, such as ".csv", are taken from folders and read in this format.
     suffixes: tuple[str, ...] = ()
-    # Whether a text that starts like this is in this format; for files without a known suffix.
+    # Returns whether a text with this start is in this format; for files without a known suffix.
     starts: Callable[[str], bool] | None = None
-    # Returns each record, also those without text, for commands that number the lines; default the lines of all
-    # documents.
+    # Yields every record, even without text, for commands that number the lines. If it is None, they read the lines of
+    # all documents.
     read_records: RecordReader | None = None
 
 
 def load_format(name: str) -> CorpusFormat:
-    """Return the format with the given name."""
+    """Load a corpus format by its name; raise ConfigError if no such format is installed."""
     return cast(CorpusFormat, CORPUS_FORMATS.load(name))
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return a file's format: the one wanted, or found by its suffix (.json may be JSON lines), or by its start."""
+    """Return a file's format: the wanted one or, if that is auto, the one that its suffix or its start shows."""
     if wanted != "auto":
         return wanted
     by_name = format_of_name(text.content.file_name)

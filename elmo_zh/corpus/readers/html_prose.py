@@ -1,4 +1,4 @@
-"""HTML to prose: one line per block, without scripts, menus and data tables."""
+"""Turn HTML into prose: one line per block, without scripts, menus and data tables."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _INLINE = frozenset(
 # libxml2 keeps everything it has read of a page until the end.
 LONGEST_FILE = 2**26
 _START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
-# Old pages use tables for layout; a cell is prose if it holds a clause.
+# Old pages use tables for layout; a cell is prose if it contains a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
@@ -47,7 +47,7 @@ def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
 
 
 class _Page:
-    """Parser target, called for each tag and text, which collects the lines of prose."""
+    """Collects the lines of prose; the parser calls it for each tag and text."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally

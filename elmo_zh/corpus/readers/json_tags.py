@@ -1,8 +1,8 @@
-r"""Tagging data with one record per sentence: character spans of a text, or lists of tokens and tags.
+r"""Read tagging data with one record per sentence: character spans of a text, or lists of tokens and tags.
 
-Spans are in CLUENER's format, {"text": ..., "label": {type: {surface: [[start, end], ...]}}}; or in lists, as written
-by annotation tools: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label. The
-text of a span, if given, shows whether `end` is the last character or the one after it.
+Spans are in CLUENER's format, {"text": ..., "label": {type: {surface: [[start, end], ...]}}}; or in lists, as
+annotation tools write them: {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label.
+The text of a span, if given, shows whether `end` is the last character or the one after it.
 
 Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER", "I-PER"]}, where the tokens may also be a text with a tag for
 each character; or tables of two columns, with items separated by spaces or by \x02.
@@ -206,7 +206,7 @@ def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
 
 
 def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> bool:
-    """Return whether the first object in a file has a list of tags."""
+    """Return whether the first object in a file has tokens and a list of as many tags."""
     return next((_fields(record, text_column, label_column) for record in iter_objects(text)), None) is not None
 
 
@@ -223,7 +223,7 @@ def _is_list(value: Any) -> bool:
 
 
 def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
-    """Return the sentences in JSON objects, like `read_conll`."""
+    """Read sentences from JSON objects with tokens and lists of tags; returns as in `read_conll`."""
     fields: tuple[str, str] | None = None
     sentences = []
     for number, record in enumerate(iter_objects(text), start=1):
@@ -248,7 +248,7 @@ def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
 
 
 def is_table_of_lists(text: DecodedText) -> bool:
-    """Return whether each of the first rows, apart from a header, has several tokens and as many tags."""
+    """Return whether the first rows, apart from a header, have as many tags as tokens, and mostly more than one."""
     rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
     rows = rows[1:] if rows and _is_header(rows[0]) else rows
     are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)
@@ -266,7 +266,7 @@ def _is_header(row: Sequence[Sequence[str]]) -> bool:
 
 
 def read_table_of_lists(text: DecodedText) -> tuple[list[Example], list[str], bool]:
-    """Return the sentences in a table that has a sentence and its tags in each row, like `read_conll`."""
+    """Read sentences from a table that has a sentence and its tags in each row; returns as in `read_conll`."""
     sentences = []
     for number, row in enumerate(map(_items, rows_of(text, "tsv")), start=1):
         if any(row) and not (number == 1 and _is_header(row)):

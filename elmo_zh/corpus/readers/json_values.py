@@ -1,4 +1,4 @@
-"""JSON files of any structure, read as a stream: arrays of records or texts, and records that contain arrays."""
+"""Read JSON files of any structure as a stream: arrays of records or texts, and records that contain arrays."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -16,11 +16,11 @@ from elmo_zh.corpus.readers.records import other_columns, starts_as_json_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
-# A text or a number; or None, which starts a record.
+# A text or a number, or None at the start of a record.
 Value = str | int | float | Decimal | None
 
 LONGEST_VALUE_BYTES = 2**26
-# The memory that a value takes in a list, with its path.
+# About the memory that a value takes in a list, besides its characters.
 _VALUE_BYTES = 100
 DEEPEST = 1000
 _SAMPLE_TEXTS = 2000
@@ -28,9 +28,9 @@ _SAMPLE_TEXTS = 2000
 _SURROGATE_MARK = "\ufdd1"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED = re.compile(rf"{_HIGH}|{_LOW}")
-# An escape follows an even number of backslashes, which stand for half as many.
+# An escape follows an even number of backslashes, since two stand for one.
 _PAIR_OR_SURROGATE = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
-# An escape at the end of a chunk that the next chunk may complete, to an escape or to a pair.
+# The start of an escape or of a pair at the end of a chunk, which the next chunk may complete.
 _UNFINISHED = re.compile(
     rf"(?<!\\)(?:\\\\)*((?:{_HIGH})?\\(?:u[0-9a-fA-F]{{0,3}})?|{_HIGH})\Z"
 )  # fmt: skip
@@ -38,7 +38,7 @@ _END_CHARACTERS = 2**10
 
 
 def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the text of each record, an item of the outermost array, as a document."""
+    """Yield the text of each record as a document; the records are the items of the outermost array."""
     paths = _paths(text, config, tally)
     num_found = 0
     for _, record in groupby(_values(text, _is_outermost_item), key=itemgetter(0)):
@@ -60,7 +60,7 @@ def read_json(text: DecodedText, config: TextConfig, tally: Tally, _passed_over:
 def read_json_records(
     text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    """Yield each item, even without text, of the outermost array that has text in the field."""
+    """Yield every item, even one without text, of the outermost array whose items have text in the field."""
     paths = _paths(text, config, tally)
     values = _values(text, lambda around: _is_item_with(around, paths))
     has_text = False
@@ -117,7 +117,7 @@ def _is_outermost_item(around: list[str | None]) -> bool:
 
 
 def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]) -> Iterator[tuple[int, str, Value]]:
-    """Yield record number, path and value of each text and number; each record starts with (number, "", None)."""
+    """Yield (record number, path, value) for each text and number; each record starts with (number, "", None)."""
     # Imported here, so that a machine that only trains does not need it.
     import ijson
 
@@ -148,7 +148,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
                 yield record, path, restore_surrogates(value) if event == "string" else value
                 num_found += 1
     except (ijson.JSONError, ValueError, SystemError) as error:
-        # After a number of thousands of digits ijson continues with an error set; the next call is a SystemError.
+        # After a number with thousands of digits, ijson continues with an error set; the next call raises SystemError.
         reason = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
             text.name, f"not JSON, or truncated ({reason})", "Check its format, or fetch it again."
@@ -183,7 +183,7 @@ def _require_size(text: DecodedText, num_bytes: int) -> None:
 
 
 def mark_surrogates(chunks: Iterable[str]) -> Iterator[str]:
-    r"""Yield JSON in chunks that split no escape, with a mark in place of each \\ud800 that is not part of a pair."""
+    """Yield JSON in chunks that never split an escape, with a mark in place of each escaped lone surrogate."""
     held = ""
     for chunk in chunks:
         text = held + chunk
@@ -202,7 +202,7 @@ def _marked(text: str) -> str:
 
 
 def restore_surrogates(value: str) -> str:
-    """Return a text from the parser with its markers turned back into lone surrogates."""
+    """Turn the marks in a text from the parser back into lone surrogates."""
     return value.replace(_SURROGATE_MARK, "\ud800")
 
 
@@ -212,7 +212,7 @@ def _starts_as_json(head: str) -> bool:
     if start.startswith("{"):
         is_whole = "\n" not in start and len(start) <= 2**15
         return not is_whole and bool(re.match(r'\{\s*"', start)) and not starts_as_json_lines(head)
-    # Links of wikis start with [[ too.
+    # Wiki links start with [[ too.
     return bool(re.match(r'(?:\[\s*)+[{"]', start))
 
 

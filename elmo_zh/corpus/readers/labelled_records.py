@@ -1,4 +1,4 @@
-"""Texts and labels in tables and JSON: the columns or fields that contain them, and the part each record is in."""
+"""Find texts and labels in tables and JSON: their columns or fields, and the part of the data each record is in."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ from elmo_zh.corpus.readers.records import (
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
 
-# So many that a file that is sorted by its labels shows several of them.
+# Enough that even a file sorted by label shows several labels.
 _SAMPLE_RECORDS = 20_000
-# Records that tell whether a field names the parts of the data.
+# How many records to check for a field that names the parts of the data.
 _PART_RECORDS = 200
-# Values of a column that a message shows.
+# How many values of a column a message shows.
 _SHOWN_VALUES = 3
-# Least fraction of the rows without a header that have as many columns as most, and how many rows have to show it.
+# Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
 _ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
 _QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the columns by tabs."
 
@@ -67,7 +67,7 @@ class LabelledRecord:
 
 
 class LabelledRecords(NamedTuple):
-    """The records of a file with only the needed cells, a message that names these, and the column names."""
+    """The records of a file with only the needed cells, a note on the columns used, and the names of these columns."""
 
     records: Iterator[LabelledRecord]
     note: str
@@ -75,7 +75,7 @@ class LabelledRecords(NamedTuple):
 
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
-    """Return the records of a table or of JSON, using the columns named in the settings or detected."""
+    """Return the records of a table or of JSON, reading the columns that the settings name or that are detected."""
     open_records = _open_objects if kind == "jsonl" else _open_table
     opened = open_records(text, kind, reading, with_label)
     part_field = opened.find_parts() if with_label else None
@@ -107,7 +107,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """Records as dicts, with the names of their text and label fields; `sample` has the first cells, as in `shown`."""
+    """Records as dicts, with the names of their text and label fields; a row of `sample` is in the order of `shown`."""
 
     what: str
     shown: Mapping[str, str]
@@ -128,7 +128,7 @@ class _Opened:
         return None
 
     def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts and the label of a record; raise CorpusError if it has another form than the others."""
+        """Return the texts and the label of a record; raise CorpusError if its form differs from the other records."""
         check = _cells_of_row if self.what == "row" else _cells_of_object
         return check(self, where, values)
 
@@ -307,7 +307,7 @@ def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> 
         value, is_label = values.get(field), place == opened.num_texts
         if is_label and isinstance(value, list) and len(value) > 1:
             raise CorpusError(f"{where} has {len(value)} labels in {field}, expected one. Correct it.")
-        # A label that is null is an empty one; a field that is missing may be a mistaken name.
+        # A null label is an empty label; a missing field may be a mistaken name.
         cell = "" if is_label and field in values and value is None else _text_of(value)
         if cell is None:
             missing = f"{where} has no field {field}. Correct it."
@@ -336,7 +336,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def names_in(text: DecodedText, kind: str) -> list[str]:
-    """Return the cells in the first row of a table, or the fields of the first object, otherwise nothing."""
+    """Return the cells in the first row of a table, or the fields of the first JSON object; [] for neither."""
     if kind in ("csv", "tsv"):
         return [cell.strip() for cell in next(rows_of(text, kind), [])]
     return list(first_object(text))

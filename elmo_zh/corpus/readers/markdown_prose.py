@@ -1,4 +1,4 @@
-"""Markdown to prose: headings, paragraphs and list items, without code, tables, images, HTML and front matter."""
+"""Turn Markdown into prose: headings, paragraphs and list items, without code, tables, images and HTML."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
 def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document."""
+    """Yield the file as one document, with a line for each heading, paragraph, list item or hard line break."""
     parser = _parser(text.name)
     require_length(text, LONGEST_FILE, "Markdown")
     yield _lines(parser, "".join(text.chunks()), tally)

@@ -1,4 +1,4 @@
-"""Plain text, and text files written by wikiextractor without --json: <doc ...> lines, the text, </doc>."""
+"""Read plain text, and the text that wikiextractor writes without --json: <doc ...> lines, the text, </doc>."""
 
 import html
 import re

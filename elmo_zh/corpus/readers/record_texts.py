@@ -1,4 +1,4 @@
-"""The text in records of CSV, TSV and JSON lines; fields are named by their path of keys, joined by dots."""
+"""Read the text in records of CSV, TSV and JSON lines. The name of a field is its path of keys, joined by dots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,12 +28,12 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import count_han
 
-# Formats without fields; others may come from plug-ins.
+# Built-in formats without fields; plug-ins may add others.
 WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
 # Reasons in a tally.
 SHORT_ROWS = "rows without the column"
 WITHOUT_FIELD = "records without the field"
-# Names that a message shows at most.
+# How many names a message shows at most.
 _NOTED_FIELDS, _LISTED_PATHS = 5, 8
 _SAMPLE_RECORDS = 50
 
@@ -56,7 +56,7 @@ def parse_fields(field: str) -> tuple[str, ...]:
 
 
 def listed(paths: Iterable[str]) -> str:
-    """Return paths in the form that messages use; the path of a bare text is left out."""
+    """List the first paths for a message, leaving out the empty path of a bare text."""
     names = sorted(filter(None, set(paths)))
     return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "") if names else ""
 
@@ -69,7 +69,7 @@ def shown_row(row: Sequence[str]) -> str:
 
 
 def choose_fields(named: str, texts: Iterable[tuple[str, str]], tally: Tally) -> list[str]:
-    """Return the fields that the user named, or the one that certainly holds the text; record all in the tally."""
+    """Return the fields that the user named, or else the one that clearly holds the text; note them in the tally."""
     paths = list(parse_fields(named))
     if not paths:
         num_han: dict[str, int] = {}
@@ -92,7 +92,7 @@ def strings_with_paths(record: Any) -> Iterator[tuple[str, str]]:
 def texts_at(record: Any, paths: Sequence[str]) -> list[str]:
     """Return a record's texts at the given paths, path by path; the path of a bare text is empty."""
     if len(paths) == 1 and isinstance(record, dict) and "." not in paths[0]:
-        # The common case, made fast: one key whose value is a text.
+        # A fast path for the common case: one key whose value is a text.
         record = {paths[0]: record.get(paths[0])}
         if isinstance(value := record[paths[0]], str):
             return [value]
@@ -107,7 +107,7 @@ def joined_line(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """The records of a file, where their text is, and the error to raise if none has any."""
+    """The records of a file, the paths of their text, and the error to raise if no record has text."""
 
     records: Iterable[Any]
     paths: list[str]
@@ -115,7 +115,7 @@ class _Opened:
     no_text: CorpusError | None = None
 
     def texts(self, tally: Tally) -> Iterator[tuple[list[str], Any]]:
-        """Yield each record with its texts; records without text are counted, and yielded too."""
+        """Yield the texts of each record, and the record; records without text are counted but still yielded."""
         found = False
         for record in self.records:
             texts = texts_at(record, self.paths)
@@ -127,7 +127,7 @@ class _Opened:
             raise self.no_text
 
 
-# Opens a file; whether it counts blank lines and lets no line out, for commands that number the lines.
+# Opens a file. The last argument says to keep every record and count blank lines, for commands that number the lines.
 _Open = Callable[[DecodedText, TextConfig, Tally, bool], _Opened]
 
 
@@ -183,7 +183,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
 
 
 def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
-    """Return the texts in a byte range of a file; `field` names the fields detected in the whole file."""
+    """Yield the documents in a byte range of JSON lines; `field` names the fields detected in the whole file."""
     records = _lines_of_json(text, config, tally, keeps_all=False)
     paths = list(parse_fields(field)) or [""]
     return _documents(_Opened(records=records, paths=paths, without_text=WITHOUT_FIELD), tally)
@@ -220,7 +220,7 @@ def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
-    """Return the columns that the user named, or the one that is certainly the text; and whether there is a header."""
+    """Return the columns that the user named, or else the one that is clearly the text; and whether a header exists."""
     names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
     if not names:
         column, has_header = text_column(sample)

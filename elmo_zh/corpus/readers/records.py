@@ -1,4 +1,4 @@
-"""Files of records: CSV and TSV rows and JSON lines, as dicts that map names to values, with none left out."""
+"""Read the records of CSV, TSV and JSON lines as dicts that map names to values, without losing any value."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ _SAMPLE_ROWS = 200
 # Reasons in a tally.
 BLANK_LINES = "blank lines between records"
 NOT_JSON = "lines that are not JSON"
-# Signs between the columns of some tables, such as _!_ or ||, and how many lines have to show it.
+# Some tables have signs such as _!_ or || between columns; at least this many lines must show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES = 10
 _LIST_OF_OBJECTS, _FIRST_OBJECT = re.compile(r"\s*\[\s*\{"), re.compile(r"\s*(?:\[\s*)?\{")
@@ -61,7 +61,7 @@ class Table:
 
 
 def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
-    """Return the rows of CSV, whose first line shows the separator, or of TSV; a blank line is a row without cells."""
+    """Return the rows of CSV, whose first line shows the separator, or of TSV; a blank line becomes an empty row."""
     if kind == "tsv":
         return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
     lines = _RowLines(text)
@@ -84,7 +84,7 @@ class _RowLines:
     """The lines that csv parses into rows, with a limit on the number of characters per row."""
 
     def __init__(self, text: DecodedText) -> None:
-        # A cell in quotes keeps its line ends: places in it are those that other programs count.
+        # A quoted cell keeps its line ends, so that positions in it are the same as in other programs.
         self._lines = text.whole_lines(LONGEST_CELL, keeps_ends=True)
         self._num_characters = 0
 
@@ -211,7 +211,7 @@ def _whole_list(text: DecodedText) -> list[Any]:
 
 
 def starts_as_json_lines(head: str) -> bool:
-    """Return whether the first line of a text is a complete record."""
+    """Return whether the first line of a text is a complete JSON object."""
     first = head.lstrip().partition("\n")[0]
     try:
         return first.startswith("{") and json.loads(first) is not None

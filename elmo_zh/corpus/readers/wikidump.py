@@ -1,4 +1,4 @@
-"""MediaWiki XML dumps (pages-articles): the prose of each article."""
+"""Read the prose of each article in a MediaWiki XML dump (pages-articles)."""
 
 import re
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ def _local_name(element: Any) -> str:
 
 
 def _forget(element: Any) -> None:
-    """Free an element and those before it, which the tree would otherwise keep in memory."""
+    """Free an element and its earlier siblings, which the tree would otherwise keep in memory."""
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]

@@ -1,4 +1,4 @@
-"""Wikitext to prose, without templates, tables, references, files and categories."""
+"""Turn wikitext into prose, without templates, tables, references, files and categories."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.tally import Tally
 
-# Namespaces whose links are not prose, as the Chinese Wikipedia spells them and in English.
+# Namespaces whose links are not prose, in English and as the Chinese Wikipedia spells them.
 _FILES = ("file", "image", "文件", "檔案", "档案", "图像", "圖像", "媒体", "media")
 _CATEGORIES = ("category", "分类", "分類")
 _DROPPED_TAGS = frozenset(
@@ -19,7 +19,7 @@ _DROPPED_TAGS = frozenset(
 _VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
 _VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
 _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
-# Such as __NOTOC__ and __无目录__.
+# Behaviour switches such as __NOTOC__ and __无目录__.
 _SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
 # MediaWiki limits pages to 2 MiB; the parser creates an object for each markup character.
 LONGEST_WIKITEXT = 2**21
@@ -27,7 +27,7 @@ LONGEST_WIKITEXT = 2**21
 _DEEP_ITEM = re.compile(r"(?m)(?<=^[*#:;]{30})[*#:;]+")
 # For each mark that is never closed, the parser reads to the end of the page. This many characters take seconds.
 MOST_UNCLOSED_WORK = 3e7
-# Parameters with the visible text of templates: foreign words, links to other wikis, unbreakable words, quotations.
+# Parameters that hold a template's visible text: foreign words, links to other wikis, unbreakable words, quotations.
 _SHOWN_PARAMETERS: dict[str, Sequence[str]] = {
     "lang": ("2",),
     "le": ("3", "1"),
@@ -47,7 +47,7 @@ _CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
-    """Yield a page's lines of prose; everything left out is counted by kind of markup."""
+    """Yield the lines of a page's prose, and count what is left out by its kind of markup."""
     import mwparserfromhell
 
     page = _without_open_comment(source, tally)

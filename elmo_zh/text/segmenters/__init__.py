@@ -1,1 +1,1 @@
-"""Segmenters; `elmo_zh.choices.SEGMENTERS` lists them."""
+"""Segmenters, which turn a normalised sentence into tokens; `elmo_zh.choices.SEGMENTERS` lists them."""

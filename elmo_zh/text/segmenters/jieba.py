@@ -13,14 +13,15 @@ from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 TAKES_USER_DICTIONARY = True
-# First letters of jieba's tags of conjunctions, adverbs, numbers, prepositions, classifiers, pronouns and the like.
+# First letters of jieba's tags for conjunctions, adverbs, numbers, prepositions, classifiers, pronouns and the like.
 _FUNCTION_TAGS = "cdefhkmopqrtuwxy"
-# jieba with its own words, by the name of their file, while a segmenter has it: 60 MB, and half a second to read them.
+# jieba with its own dictionary, by the dictionary's file name, kept while a segmenter uses it. It takes 60 MB of memory
+# and half a second to read.
 _in_use: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return jieba with its own dictionary, unaffected by other uses of jieba in the same process."""
+    """Return jieba's segmenter, unaffected by other uses of jieba in the same process."""
     tokenizer = _tokenizer_of_jieba()
     removed: set[str] = set()
     if user_dictionary is not None:
@@ -54,7 +55,7 @@ def _new_tokenizer(counts: dict[str, int], total: int) -> Any:
 
 
 def jieba_function_words() -> frozenset[str]:
-    """Return the words in jieba's dictionary that have no tag of a content word, such as 我们, 一个 and 因为."""
+    """Return the function words in jieba's dictionary, going by their tags, such as 我们, 一个 and 因为."""
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterator
 
-# Most characters of a run, between white space and punctuation, that are segmented together. The time and memory of
-# jieba's hidden Markov model grow with the square of a run without known words. Another limit would give longer runs
-# other tokens, so it is not a setting.
+# Runs are the text between white space and punctuation; at most this many characters of a run are segmented together.
+# The time and memory of jieba's hidden Markov model grow with the square of a run without known words. A different
+# limit would change the tokens of longer runs, so this is not a setting.
 RUN_LIMIT = 2_000
-# Where a run is cut, the text that follows is not seen, so tokens in the last characters are not kept. With ten or more
-# characters, few words differ from the words of the whole run (docs/segmenters.md).
+# The segmenter does not see the text after a cut, so tokens in the last characters before it are discarded. With an
+# overlap of ten or more characters, few words differ from the words of the uncut run (docs/segmenters.md).
 OVERLAP = 20
 
 _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")

@@ -1,4 +1,4 @@
-"""Segmenters by name, which turn a normalised sentence into tokens, and the two that need no dictionary."""
+"""Build segmenters by name, including the two that need no dictionary: whitespace and character."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ Segmenter = Callable[[str], list[str]]
 
 
 class SegmenterModule(Protocol):
-    """A segmenter as registered in `elmo_zh.choices.SEGMENTERS`: a module or object that has these three names.
+    """A segmenter as registered in `elmo_zh.choices.SEGMENTERS`: a module or object that defines these three names.
 
     Attributes:
-        TAKES_USER_DICTIONARY: Whether it can use a user dictionary in jieba's format.
+        TAKES_USER_DICTIONARY: Whether the segmenter can use a user dictionary in jieba's format.
     """
 
     TAKES_USER_DICTIONARY: bool
@@ -40,7 +40,7 @@ class SegmenterModule(Protocol):
     def describe(self) -> dict[str, str]:
         """Return everything that must match for equal tokens, such as "version" and the digest of the "dictionary".
 
-        Bundles record it, and embedding compares it.
+        Bundles record this description, and embedding compares it.
 
         Raises:
             ConfigError: If something that the segmenter needs is not installed.
@@ -100,7 +100,7 @@ def _load(name: str) -> SegmenterModule:
 
 
 def _checked(segment: Segmenter, name: str) -> Segmenter:
-    """Return a plug-in's segmenter that splits its tokens at spaces, and fails unless they add up to the sentence."""
+    """Wrap a plug-in's segmenter: split its tokens at spaces, and raise ConfigError if it changes the sentence."""
 
     def segment_checked(sentence: str) -> list[str]:
         tokens = [part for token in segment(sentence) for part in split_tokens(token)]
