@@ -200,8 +200,8 @@ fit(ElmoClassifier, [0.5, 1.7]) => ValueError: Unknown label type: continuous.
 fit(ElmoClassifier, [object(), object()]) => ValueError: Unknown label type:
 ElmoClassifier(model).fit(["我"], None) => ValueError: fit: y is None, expected a list of labels
 ElmoTagger(model).fit(["我"], None) => ValueError: fit: y is None, expected for each text a list of tags
-ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels, expected as many
-ElmoTagger(model).fit(["我"], [["O"]]) => ValueError: fit: 1 texts, expected two at least
+ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels, expected equal numbers
+ElmoTagger(model).fit(["我"], [["O"]]) => ValueError: fit: 1 texts, expected at least two
 ElmoTagger(model).fit("我", [["O"]]) => ValueError: fit: X is '我', expected a list of strings
 ElmoTagger(model).score(["我", None], []) => TypeError: score: X[1] is None, expected a string
 """

@@ -92,10 +92,10 @@ class IndexLayout:
         self.path = path
         # Texts, model and settings of the index, and the sizes of the other files.
         self.info = path / "index.json"
-        # `WORD` of each distinct token, sorted by spelling, those without vectors too; and the spellings, in UTF-8,
-        # without anything between them.
+        # `WORD` of each distinct token, sorted by spelling, including tokens without vectors; and the spellings in
+        # UTF-8, one directly after the other.
         self.words, self.word_text = path / "words.npy", path / "words.utf8"
-        # `LINE` of each line, in the order of the texts; their texts, in the same way; and `TOKEN` of each token.
+        # `LINE` of each line, in the order of the texts; the texts of lines, joined likewise; `TOKEN` of each token.
         self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
         self.tokens = path / "tokens.npy"
         # The columns of the lines, such as year and author: the distinct values of each column; and for each line the

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Characters of a sentence in a message, and columns of a terminal on either side of a word.
 _SHOWN_CHARACTERS, _COLUMNS = 40, 30
-# Repeated lines are skipped, so more occurrences are read than requested: at most this many times as many.
+# Repeated lines are skipped, so more occurrences are read than requested, up to this many times the number.
 _MOST_PER_SHOWN = 64
 
 

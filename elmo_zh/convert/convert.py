@@ -35,7 +35,7 @@ class ConvertSettings:
     text: KnownText = field(default_factory=KnownText)
     warm_on: Path | None = None  # Text whose sentence ends give the warm state, or None
     segmented: bool = False  # That text is one sentence per line, with tokens split at U+0020
-    swapped_marks: bool = True  # For ELMoForManyLangs: begin and end of a word are swapped, as in all released models
+    swapped_marks: bool = True  # ELMoForManyLangs: the marks of words are swapped, as in all its released models
     form: BundleForm = field(default_factory=BundleForm)
 
     def files_read(self, source: Path) -> list[Path]:

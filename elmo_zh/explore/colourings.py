@@ -158,7 +158,7 @@ class Colouring:
     labels: tuple[str, ...]
     colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
     points: tuple[int | None, ...]  # the number of each point's label; None for a point without one
-    chinese: tuple[str, ...] = ()  # the labels in Chinese, if they have names of their own there
+    chinese: tuple[str, ...] = ()  # the labels in Chinese; empty without Chinese names
 
     @classmethod
     def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":

@@ -98,7 +98,7 @@ def load_own_index(
     reporter: Reporter,
     before: Callable[[], None] | None = None,
 ) -> ContextIndex:
-    """Return the index of a subject's own text; if it is missing or from another model, call `before` and build it."""
+    """Return the index of a subject's own text; if none can be used, call `before` and build one."""
     place = subject.index(embedder.bundle.digest)
     reason = "--force was given" if force else _reason_to_make(place, embedder)
     if not reason:

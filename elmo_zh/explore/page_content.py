@@ -170,7 +170,7 @@ def _folder(
     if not os.access(index.path, os.W_OK):
         return None
     folder = WorkFolder(index.path / "pages" / digits)
-    for left in folder.path.glob(f"*{UNFINISHED}"):  # by a command that was killed
+    for left in folder.path.glob(f"*{UNFINISHED}"):  # left by a command that was killed
         left.unlink(missing_ok=True)
     return folder
 

@@ -137,7 +137,7 @@ class ExploreServer(ThreadingHTTPServer):
             self.server_close()
 
     def wait(self) -> None:
-        """Wait until the server ends; Ctrl-C interrupts it."""
+        """Wait until the server ends; Ctrl-C interrupts the wait."""
         while self._thread.is_alive():
             self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
 

@@ -13,7 +13,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign import Found, read_foreign
 from elmo_zh.hdf5.readers import describe, name_attributes
 
-# Names of one dataset.
+# Maximum number of names for one dataset.
 _MOST_NAMES = 2
 
 

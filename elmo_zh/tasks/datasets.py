@@ -26,7 +26,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _SHOWN_FILES = 5
 _SHOWN_CLASSES = 10
 _LEAST_EXAMPLES = 20
-# If more of the texts have no Han character, they are in another language or are numbers.
+# If a larger fraction of the texts has no Han character, they are in another language or are numbers.
 _WITHOUT_CHINESE = 0.95
 _SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
 

@@ -291,7 +291,7 @@ class CRF(nn.Module):
         # Score of the chosen tags up to each unit, without the first unit's emission.
         path = torch.cat([own.new_zeros(1), (transitions[chosen[:-1], chosen[1:]] + own[1:]).cumsum(0)])
         first, last = torch.tensor([(start, end - 1) for start, end, _ in spans]).T
-        within = path[last] - path[first] - own[last]  # the last tag is in the endings too
+        within = path[last] - path[first] - own[last]  # the endings include the last tag too
         logs = beginnings[first, chosen[first]] + within + endings[last, chosen[last]]
         found: list[float] = (logs - torch.logsumexp(beginnings[-1] + ends, dim=0)).exp().clamp(max=1).tolist()
         return found

@@ -235,7 +235,7 @@ def choose_members(
         without, together = score(own, before), score(own, mixed)
         judged.append(replace(reached, without=without, together=together))
         if together >= without and gains.mean() > _STANDARD_ERRORS * gains.std() / np.sqrt(len(rows)):
-            # Mixing a mixture with a member mixes all: the normalisation of log-probabilities changes no difference.
+            # Mixing a mixture with a member equals mixing all: normalising log-probabilities keeps their differences.
             weights = {each: kept * weight for each, weight in weights.items()} | {name: added}
             so_far[rows] = mixed
     weights = {name: round(weight, 4) for name, weight in weights.items() if weight}
