@@ -59,7 +59,7 @@ class EmbedOptions:
     )
 
     def form(self, config: EmbedConfig) -> "OutputForm":
-        """Combine options and settings into the form of the output."""
+        """Return the form of the output, taken from the options and from section embed."""
         from elmo_zh.embed.formats import OutputForm
 
         return OutputForm(
@@ -71,7 +71,7 @@ class EmbedOptions:
         )
 
     def settings(self, common: Common, config: EmbedConfig, num_layers: int) -> "DumpSettings":
-        """Combine options and settings into the settings for turning lines into vectors."""
+        """Return the settings for turning lines into vectors, taken from the options and from section embed."""
         from elmo_zh.embed.dump import DumpSettings
         from elmo_zh.embed.reduction import load_mix_weights
 

@@ -111,7 +111,7 @@ def own_index_path(model: Path | None = None) -> Path | None:
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
-    """Load the given model, the one that made an index, or the default, set up to compute as the index was computed."""
+    """Load the given model, the one that made an index, or the default, with the settings that made the index."""
     made_with = index.model
     path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(

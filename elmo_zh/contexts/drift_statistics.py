@@ -48,7 +48,7 @@ class DocumentSums:
     def of(
         cls, units: Vectors, documents: NDArray[np.int64], labels: NDArray[np.int64] | None = None, num_usages: int = 1
     ) -> "DocumentSums":
-        """Sum unit vectors, shape (n, 2P), by document, and count them by document and, if given, by cluster."""
+        """Sum unit vectors, shape (n, 2P), by document; count them by document and, with `labels`, by cluster."""
         distinct, rows = np.unique(documents, return_inverse=True)
         vectors, usages = np.zeros((len(distinct), units.shape[1])), np.zeros((len(distinct), num_usages))
         np.add.at(vectors, rows, units)

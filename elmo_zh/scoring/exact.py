@@ -179,7 +179,7 @@ class TopOutputs(NamedTuple):
 
 
 def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> TopOutputs:
-    """Read sentences of input ids from a state; each LM predicts the last marker that it meets, but never reads it."""
+    """Run both LMs on sentences of input ids from a state; each predicts its last marker, but never reads it."""
     [outputs] = _iter_outputs(bilm, lexicon, sentences, state, block_steps=sys.maxsize)
     return outputs
 

@@ -152,7 +152,7 @@ class PreparedTask:
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
     def mix(self, head: TaskHead) -> Mixture:
-        """Mix a trained network with linear models, with members and weights chosen on held-out labels."""
+        """Mix a trained network with linear models, choosing members and weights on held-out labels."""
         parts = self.scored_parts()
         network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
         cache, word2vec = self.encoder.cache, self.encoder.word2vec

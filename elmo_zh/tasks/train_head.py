@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """The weights with the best development score, also the biLM's if it was trained, and the figures of all epochs."""
+    """The weights with the best development score, including any trained biLM's, and the figures of all epochs."""
 
     weights: dict[str, Tensor]
     bilm_weights: dict[str, Tensor]
