@@ -39,7 +39,7 @@ _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Let idle OpenMP threads sleep soon. Call this before torch is imported.
+    """Make idle OpenMP threads go to sleep sooner. Call this before torch is imported.
 
     By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other direction needs
     (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Values that

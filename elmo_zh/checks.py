@@ -192,7 +192,7 @@ def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
 
 
 def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return the spans to keep together in each text, possibly none; raise ValueError unless each text has a list."""
+    """Return the spans to keep together in each text, or none at all; raise ValueError unless each text has a list."""
     if keep is None:
         return [()] * num_texts
     what = "for each sentence a list of spans of characters, such as [[(0, 2)]]"
@@ -219,7 +219,7 @@ def _check_pair(pair: Any, call: str, name: str) -> Place:
 
 
 def check_place(tokens: object, position: Any, call: str) -> Place:
-    """Return the tokens and the position as an int; only the search checks that the position is in the sentence."""
+    """Return the tokens and the position as an int; the search itself checks that the position is in the sentence."""
     checked = check_tokens(tokens, call, "tokens")
     if not is_whole_number(position):
         raise refusal(TypeError, call, "position", position, "the place of a token, a whole number from 0")

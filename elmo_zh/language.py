@@ -83,7 +83,7 @@ class _Template:
         return re.compile(pattern, re.DOTALL)
 
     def match(self, line: str) -> dict[str, str] | None:
-        """Return the text in each gap if a line was made from this template."""
+        """Return the text in each gap if a line was made from this template, otherwise None."""
         found = self._pattern.fullmatch(line) if self.anchor in line and self._may_match(line) else None
         return found.groupdict() if found else None
 
@@ -203,6 +203,6 @@ def _translator() -> Translator | None:
 
 
 def translate(line: str) -> str:
-    """Return a finished message in the language of the environment."""
+    """Translate a finished message into the language that the environment asks for."""
     translator = _translator()
     return translator.translate(line) if translator else line

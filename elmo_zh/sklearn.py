@@ -1,4 +1,4 @@
-"""ELMo vectors of whole sentences as a step of a scikit-learn pipeline.
+"""Compute ELMo vectors of whole sentences as a step of a scikit-learn pipeline.
 
 Requires the package scikit-learn (extra `sklearn`).
 """

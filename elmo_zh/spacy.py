@@ -1,4 +1,4 @@
-"""ELMo vectors as a component of a spaCy pipeline.
+"""Add ELMo vectors to spaCy documents, with a component of the pipeline.
 
 Requires the package spaCy (extra `spacy`).
 """

@@ -33,7 +33,7 @@ _MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether a file that starts with these 512 bytes is a tar archive, by the checksum in the first header."""
+    """Return whether a file with these first 512 bytes is a tar archive, judging by the checksum of its header."""
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
     except tarfile.HeaderError:
@@ -42,7 +42,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a zip archive in order."""
+    """Yield the members of a zip archive in order, or the sheets of an Excel file; raise CorpusError for damage."""
     try:
         archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:

@@ -101,7 +101,7 @@ _COMMON_NAMES = {"CP950": "Big5 (CP950)"}
 
 
 def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with the position of undecodable bytes and, if it `may_skip`, the option that skips them."""
+    """Raise CorpusError with the position of undecodable bytes; with `may_skip`, also name the option to skip them."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:

@@ -52,7 +52,7 @@ codecs.register_error(MARKING, _mark)
 
 @dataclass(frozen=True)
 class Encoding:
-    """The encoding of a file, and how many places do not decode in it."""
+    """The encoding of a file, and the number of places in the file that it cannot decode."""
 
     name: str
     num_bad: int  # Number of places in the file that do not decode, or hold `MARK` itself; 1 if unknown
@@ -145,7 +145,7 @@ def _bad_lines_fraction(content: Content, encoding: str) -> float:
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Return whether more of a sample decodes as UTF-8 than by chance; short samples need a larger share."""
+    """Return whether more of a sample decodes as UTF-8 than would by chance; short samples need a larger share."""
     text = sample.decode("utf-8", MARKING)
     good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
     return good >= (_LEAST_UTF8_FRACTION if good > _MANY else 0.5) * (good + bad)

@@ -62,7 +62,7 @@ class Members:
 
 
 def member_name(archive: str, member: str) -> str:
-    """Return the name of an archive's member, as outputs show it for the source of a line."""
+    """Return the name that outputs use for a member of an archive, such as texts.zip/old/1.txt."""
     return f"{archive}/{member}"
 
 

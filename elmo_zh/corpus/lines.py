@@ -1,4 +1,4 @@
-"""Lines of text of any length, in bounded memory."""
+"""Divide text into lines, in bounded memory however long the lines are."""
 
 import io
 import re
@@ -33,7 +33,7 @@ def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of a text."""
+    """Yield the lines of a text, as `lines_of_chunks` does."""
     if len(text) <= LONGEST_LINE and "\n" not in text and "\r" not in text:
         return iter((text,) if text else ())
     # In chunks, so that a long text is not copied for each of its lines.

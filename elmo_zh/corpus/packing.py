@@ -109,7 +109,7 @@ def unpacked(
 
 
 def stream_of(pieces: Iterator[bytes]) -> BinaryIO:
-    """Return a buffered stream of non-empty pieces of bytes, joined."""
+    """Join non-empty pieces of bytes into a buffered stream."""
     return io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES)
 
 

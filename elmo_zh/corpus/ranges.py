@@ -1,4 +1,4 @@
-"""Byte ranges of one large file that can be read independently: plain text, JSON lines and MediaWiki dumps."""
+"""Divide a large file into byte ranges that can be read independently: plain text, JSON lines or a MediaWiki dump."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return ranges from the first boundary after each offset, without overlap; none if the file cannot be split."""
+    """Return ranges that start at the first boundary after each offset and do not overlap; [] for other formats."""
     size = source.path.stat().st_size
     whole = _whole_range(source, config, size, trusts_head=True)
     if whole is None:
@@ -152,7 +152,7 @@ def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None
 def read_range(
     source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Documents:
-    """Yield the documents in a range, as `read_source` does for a file; a document across ranges counts once."""
+    """Yield the documents in a range, as `read_source` does for a file; a document that spans ranges counts once."""
     opened = partial(_open_range, source, byte_range)
     content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
     text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)

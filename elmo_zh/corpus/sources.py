@@ -82,7 +82,7 @@ def changed_error(name: str) -> CorpusError:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The sources of a corpus in reading order, and what else its folders contain."""
+    """The sources of a corpus in reading order, and the other files and outputs in its folders."""
 
     sources: tuple[Source, ...]
     passed_over: tuple[Path, ...] = ()  # Files whose names do not suggest text
@@ -91,7 +91,7 @@ class Sources:
     arguments: tuple[str, ...] = ()
 
     def total_bytes(self) -> int:
-        """Return the size on disk, which is the compressed size of compressed files."""
+        """Return the total size on disk in bytes; compressed files count with their compressed size."""
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
@@ -311,7 +311,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return why an address cannot be fetched: the system's reason, if there is one inside the library's errors."""
+    """Return the reason why a fetch failed, preferably the system's own from inside the library's errors."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:

@@ -64,7 +64,7 @@ def _require_workers(client: "Client", scheduler: str) -> None:
         ) from None
 
     def find_version() -> str | None:
-        """Return the version of elmo-zh on the calling machine; sent as code, since it may not be installed there."""
+        """Return elmo-zh's version on the machine that runs this; sent as code, since it may not be installed there."""
         try:
             from elmo_zh.version import __version__ as found
         except ImportError:

@@ -58,7 +58,7 @@ class Workers(Protocol):
 def run_tasks(
     workers: Workers, num_ahead: int, work: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Iterator[tuple[Task, Result]]:
-    """Do `work` on tasks, repeating tasks whose worker died, and yield each with its result as soon as it finishes."""
+    """Do `work` on tasks, and yield each task with its result as it finishes; repeat tasks whose worker died."""
     upcoming = iter(tasks)
     submitted: dict[Future[Result], Task] = {}
     again: list[Task] = []

@@ -1,4 +1,4 @@
-"""Build an id store, with one task for each segmented file and, in character mode, a second one."""
+"""Build an id store, in one task for each segmented file, or two in character mode."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -134,7 +134,7 @@ def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: S
 
 
 def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) -> int:
-    """Write the first sentence of each document and return the number of documents; empty ones are left out."""
+    """Write the sentence number at which each non-empty document starts; return the number of these documents."""
     lengths = np.array([num_sentences], np.uint64)
     if task.documents is not None:
         content = task.documents.read_bytes()

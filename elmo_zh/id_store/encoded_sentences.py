@@ -77,7 +77,7 @@ class EncodedSentences:
         return range(first + int(bounds[own]), first + int(bounds[own + 1]))
 
     def lengths(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of words in each of many sentences, in any order."""
+        """Return the number of words in each chosen sentence; `chosen` may be in any order."""
         order = np.argsort(chosen, kind="stable")
         lengths = np.empty(len(chosen), np.int64)
         lengths[order] = np.concatenate([np.diff(spans).ravel() for _, spans in self._spans(chosen[order])])

@@ -116,11 +116,7 @@ def load_id_store(
 ) -> IdStore:
     """Open an id store, whose shards are memory-mapped on use.
 
-    Args:
-        folder: The store.
-        vocabulary: The vocabulary that the text was encoded with.
-        num_slots: Characters per word in character mode, None in token mode.
-        reads_all: Read and check every id and offset, instead of only the sizes of the files.
+    `num_slots` is None in token mode. `reads_all` checks every id and offset, and not only the sizes of the files.
 
     Raises:
         RunError: If the store is damaged, or was encoded with another vocabulary or for the other mode.

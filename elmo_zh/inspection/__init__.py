@@ -1,4 +1,4 @@
-"""Describe a run: what its text and vocabulary contain, and what looks odd."""
+"""Describe a run: the content of its text and vocabulary, and anything that looks odd."""
 
 from dataclasses import dataclass
 

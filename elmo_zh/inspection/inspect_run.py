@@ -31,11 +31,7 @@ _MOST_SOURCES, _MOST_REASONS = 20, 3
 
 
 def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]:
-    """Describe the content of a run, finished or not, as JSON values, and draw coverage.png if there are counts.
-
-    Raises:
-        RunError: If the folder is not a run, or its records are damaged.
-    """
+    """Describe the content of a run, finished or not, as JSON values, and draw coverage.png if there are counts."""
     finished, files = finished_stages(run), run.train_files()
     if not (finished or files or run.plan.exists()):
         if BundleLayout(run.path).info.is_file():
@@ -123,7 +119,7 @@ def _draw_coverage(
 
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that show what `inspect_run` found, section by section, separated by empty lines."""
+    """Yield the result of `inspect_run` as lines for the screen, in sections separated by empty lines."""
     picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),

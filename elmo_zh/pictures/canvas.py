@@ -36,7 +36,7 @@ def can_draw() -> bool:
 
 
 def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[Figure, list[Axes]]:
-    """Create a figure, in inches, and its axes, one above the other, with heights in proportion to `rows`."""
+    """Create a figure of this size in inches, with axes one above the other, their heights in proportion to `rows`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))

@@ -113,7 +113,7 @@ def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
 
 
 def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
-    """Add a time axis along the top, whose ticks mark where training was at each time since its start."""
+    """Add a time axis along the top, whose ticks mark how far training had come at each time since its start."""
     tokens, seconds = ([0.0, *(line[name] for line in losses)] for name in ("tokens", "elapsed_seconds"))
     if seconds[-1] < 1:
         return

@@ -77,7 +77,7 @@ class ArrayWriter:
         self._start = file.tell()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append rows in the file's dtype, along the second axis for three axes and the first for fewer."""
+        """Append rows of the file's dtype, along the second axis if they have three axes, otherwise the first."""
         assert rows.dtype == self._dtype, rows.dtype
         for number, part in enumerate(rows if rows.ndim == 3 else ()):
             first_row = number * self._shape[1] + self.num_rows

@@ -1,4 +1,4 @@
-"""Describe what has changed since a stage was recorded: settings by their dotted names, files by name."""
+"""Describe the changes since a stage was recorded: settings by their dotted names, files by name."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,6 @@ def describe_changes(
 
 
 def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return phrases about the files that were added, removed or changed, judging by their digests."""
     changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
     new, gone = now.keys() - before.keys(), before.keys() - now.keys()
     phrases = {

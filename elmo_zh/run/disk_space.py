@@ -1,4 +1,4 @@
-"""Recognise full disks from the errors of the system and of libraries, and say what did not fit."""
+"""Recognise full disks from the errors of the system and of libraries, and name the output that did not fit."""
 
 import errno
 import re

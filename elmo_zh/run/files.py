@@ -137,7 +137,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn a full-disk error into one that names the output and its size; an oversized file is named too."""
+    """Turn a full-disk error into one that names the output and its size; also name a file that is too large."""
     try:
         yield
     except Exception as error:

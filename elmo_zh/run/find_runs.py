@@ -45,7 +45,7 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is not a run but holds other files, because no run must be written among them."""
+    """Raise RunError if a folder is not a run but holds other files, among which no run may be written."""
     if other := _other_content(path):
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
@@ -62,7 +62,7 @@ def _new_run(path: Path) -> Path:
 
 
 def _other_content(path: Path) -> str:
-    """Return the name of a visible file in a folder that is not a run; empty for a run, or if it has none."""
+    """Return the name of a visible file in a folder that is not a run; "" for a run, or if there is no such file."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
     # A run whose first command was killed may hold only config.toml.unfinished.
     marks = {*names, *(name.removesuffix(UNFINISHED) for name in names)}

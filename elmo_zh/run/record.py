@@ -1,4 +1,4 @@
-"""Stage records: run a stage if anything has changed, skip it otherwise, and record its results."""
+"""Run a stage if anything has changed since its record was written, skip it otherwise, and record its results."""
 
 import os
 import shlex
@@ -84,7 +84,7 @@ class StageOutcome:
 
 
 def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
-    """Run a stage, or skip it if its record shows that nothing has changed since it finished; save the settings.
+    """Run a stage unless its record shows that nothing has changed since it finished; save the settings either way.
 
     Raises:
         RunError: If an input is missing or damaged, or a changed stage would make the run's checkpoints useless.
@@ -242,7 +242,7 @@ def corpus_names(run: RunDir) -> list[str]:
 
 
 def unchanged_corpus(run: RunDir) -> list[Path]:
-    """Return the files of the run's corpus if all of them still exist with the same content, otherwise nothing."""
+    """Return the files of the run's corpus if all of them still exist with the same content, otherwise []."""
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     inputs, folder = record.get("inputs", {}), record.get("folder")
     if not inputs or not isinstance(folder, str):
@@ -265,7 +265,7 @@ def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, 
 
 
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return digest, size and modification time of each file; the digest is taken from `known` if the rest matches."""
+    """Return digest, size and modification time of each file; reuse the digest in `known` if size and time match."""
     described = {}
     for name, path in files.items():
         status = path.stat()

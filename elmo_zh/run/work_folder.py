@@ -139,7 +139,7 @@ class WorkFolder:
 
     @property
     def manifest(self) -> Path:
-        """The file that records what the work depends on."""
+        """The file that records the inputs and settings that the work depends on."""
         return self.path / "manifest.json"
 
     def is_of(self, manifest: Mapping[str, Any]) -> bool:
@@ -250,7 +250,7 @@ class WorkFolder:
         return sum(self.whole_figures(name) is not None for name in names)
 
     def whole_figures(self, name: str) -> Figures | None:
-        """Return the figures of a part whose files have the right sizes, or None, without reading their content."""
+        """Return a part's figures if its files have the right sizes, otherwise None; do not read the files."""
         found = self._read(name)
         return found[0] if found and all(file.is_whole(self.path) for file in found[1]) else None
 
@@ -263,7 +263,6 @@ class WorkFolder:
                 (self.path / file.file).unlink(missing_ok=True)
 
     def _read(self, name: str) -> tuple[Figures, list[_Written]] | None:
-        """Return the figures and files of a part, or None if it has no valid record."""
         try:
             record = read_json(self.record(name))
             is_sound = record["digest"] == own_digest(record)

@@ -58,7 +58,7 @@ class RepeatedLines:
 def find_repeated(
     shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
 ) -> RepeatedLines | None:
-    """Find the lines to leave out, all copies but the first and all boilerplate; return None to keep all lines."""
+    """Find the lines to leave out: all copies but the first, and all boilerplate; None if no lines are compared."""
     if key_rule(config) is None:
         return None
     num_buckets = -(-sum(shard.num_keys() for shard in shards) // _BUCKET_KEYS)
@@ -74,7 +74,7 @@ def find_repeated(
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Write the shard, number and reason of each line in a bucket that is to be left out, sorted by shard and line."""
+    """Find the lines of a bucket to leave out, and write shard, line and reason of each, sorted by shard and line."""
     keys, shards, lines = _load_bucket(task)
     # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")

@@ -98,7 +98,7 @@ def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[
 
 
 def extract(task: ExtractTask, part: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards; return the shard sizes and what was read from each source."""
+    """Write the lines of a task's sources as text shards; return the shard sizes and a tally of each source."""
     tallies = {each.number: Tally() for each in task.sources}
     passed_over = PassedOver()
     with TextShardWriter(part, task.shard_bytes, task.rule) as writer:

@@ -74,7 +74,7 @@ def _iter_signed(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], S
 def _has_near_copy(
     keys: NDArray[np.uint64], ours: Signatures, other_keys: NDArray[np.uint64], others: Signatures
 ) -> NDArray[np.bool_]:
-    """Return which signatures agree with a signature under another key in enough places."""
+    """Return which of our signatures agree in enough places with one of the others under another key."""
     is_near = np.zeros(len(keys), np.bool_)
     # Signatures that agree in 9 of 16 places agree in both places of one of these 8 pairs.
     for our_pairs, other_pairs in zip(ours.view(np.uint64).T, others.view(np.uint64).T, strict=True):

@@ -1,4 +1,4 @@
-"""Report what the segment stage read and changed: on the screen, in the stage record, and in RUN/corpus_report.md."""
+"""Report the text that the segment stage read, changed and dropped: on screen, in its record, in corpus_report.md."""
 
 import re
 from collections import Counter
@@ -51,7 +51,7 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
 
 
 def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
-    """Report what was read, changed, dropped and written, and warn about anything that the user should check."""
+    """Report the text that was read, changed, dropped and written, and warn about anything that users should check."""
     counts = result.counts
     _report_forms(result, reporter)
     for line in result.passed_over.summary_lines():

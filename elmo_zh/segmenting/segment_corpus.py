@@ -261,7 +261,7 @@ def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
 
 
 def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
-    """Choose the held-out paragraphs among the candidates of all shards, and return a file of their keys."""
+    """Choose the held-out paragraphs among the candidates of all shards; return the path of a file with their keys."""
     choice = HeldoutChoice(work.config)
     shards = [work.step("segmented").path / part_name(number) for number in range(len(num_sentences))]
     for shard, sentences_in_shard in zip(shards, num_sentences, strict=True):

@@ -43,7 +43,7 @@ class CorpusPreparation:
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
-        """Return the tokens of each sentence in a raw line, empty if it is dropped; count the line and its changes."""
+        """Return the tokens of each sentence in a raw line, [] for a dropped line; count the line and its changes."""
         cleaned = self.cleaner.clean(line, counts)
         if cleaned is None:
             return []

@@ -63,7 +63,7 @@ class TextShard:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Decides which lines have a key: `least_characters` or more (lowest bit 1) and, with `has_short`, shorter ones."""
+    """Decides which lines have a key: long ones, whose key has the lowest bit 1, and, with `has_short`, short ones."""
 
     least_characters: int
     has_short: bool
@@ -81,7 +81,7 @@ class KeyRule:
 
 
 class TextShardWriter:
-    """Writes lines to text shards of about `shard_bytes` each, numbered from 0; leaving the block ends the last one.
+    """Writes lines to text shards of about `shard_bytes`, numbered from 0; leaving the block finishes the last one.
 
     Attributes:
         sizes: Bytes of text in each finished shard.
@@ -123,7 +123,7 @@ class TextShardWriter:
         self._runs.extend((self._source, 0, not continues))
 
     def write(self, line: str) -> None:
-        """Write one line of the current document."""
+        """Write one line of the current document, in a new shard if the current one is full."""
         if self._written_bytes >= self._shard_bytes:
             # The current document continues in the next shard, unless none of its lines has been written yet.
             continues = self._runs[-2] > 0 or not self._runs[-1]

@@ -62,7 +62,7 @@ def adopt_model(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the settings with section model from the bundle, except for `named`, unless the run no longer needs it."""
+    """Return the settings with section model from the bundle, except for `named`, if the run still needs the bundle."""
     records = (load_record(run.stage_record(stage), damaged_is_none=True) for stage in ("vocab", "train"))
     was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
     if not init or (is_in_training(run) and not force) or (was_used and not Path(init).exists()):

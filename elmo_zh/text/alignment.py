@@ -37,7 +37,7 @@ def identity_spans(num_characters: int) -> NDArray[np.int32]:
 
 
 def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
-    """Return the characters' spans, int32, shape (m, 2), after edits; each new character spans all that it replaces."""
+    """Apply edits to the spans of characters, int32, shape (m, 2); a new character gets the span of all it replaces."""
     starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
     num_opened = np.zeros(len(spans) + 1, np.int32)
     num_opened[starts + 1] += 1

@@ -62,7 +62,7 @@ class Normaliser:
         return self._normalised(text, self._steps_for(text), None)
 
     def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
-        """Return the sentence texts of a line, each normalised separately, after a quick check of the whole line."""
+        """Normalise each sentence of a line separately, after a quick check of the whole line."""
         steps = self._steps_for(line)
         if not steps:
             return list(sentences)

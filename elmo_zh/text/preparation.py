@@ -29,11 +29,11 @@ class TextPreparation:
         return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of one raw sentence text, without splitting it into sentences."""
+        """Return the tokens of one raw sentence, without looking for sentence ends in it."""
         return self.segment(self.normalise(sentence))
 
     def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
-        """Return the tokens of one raw sentence text, and their positions before normalisation.
+        """Return the tokens of one raw sentence, and their positions before normalisation.
 
         Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
         between spans is segmented separately. Unsuitable spans raise ValueError, as in `check_spans`.
@@ -81,7 +81,7 @@ class TextPreparation:
 
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
-    """Return character spans in order; raise ValueError if one is empty, overlaps another or exceeds the text."""
+    """Return spans of characters in order; raise ValueError if one is empty, overlaps another or leaves the text."""
     ordered = sorted((int(start), int(end)) for start, end in spans)
     for start, end in ordered:
         if not 0 <= start < end <= num_characters:

@@ -40,7 +40,7 @@ def script_step(script: str) -> Step:
 
 
 def fold_script() -> Callable[[str], str]:
-    """Return a function that maps a word and its traditional spelling to the same form, of the same length."""
+    """Return a function that maps a word's simplified and traditional spellings to one form of the same length."""
     step = script_step("simplified")
 
     def fold(text: str) -> str:

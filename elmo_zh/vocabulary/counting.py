@@ -45,7 +45,7 @@ class WordCounts:
 
 
 def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
-    """Count the words in segmented files; the runs stay in `parts`, where those from earlier calls are reused."""
+    """Count the words in segmented files, as runs in `parts`; runs that an interrupted command left are reused."""
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")

@@ -1,4 +1,4 @@
-"""Train word vectors on the run's text with gensim or with our own code in torch (`torch_training`)."""
+"""Train word vectors on the run's text with gensim or with our own code in torch (`negative_sampling`)."""
 
 import logging
 from collections.abc import Iterator, Sequence

@@ -111,7 +111,7 @@ class Steps:
 
 
 class NegativeSampling:
-    """The two tables of word2vec, each (V, P): `inputs`, the result, changed in place, and `outputs`, zero at first."""
+    """The two tables of word2vec, each (V, P): `inputs`, the result, trained in place; `outputs`, zero at first."""
 
     def __init__(self, inputs: Tensor, window: int, negative: int) -> None:
         self.inputs = inputs
@@ -121,10 +121,7 @@ class NegativeSampling:
         self._distances = _distances(BLOCK_WORDS, window)
 
     def cbow_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps for predicting each word from the mean of its context.
-
-        As in gensim, each word of the context gets the whole gradient of the mean.
-        """
+        """Return the steps for predicting a word from the mean of its context, whose words get the mean's gradient."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         is_context, is_context_of = self._context(part)
@@ -180,7 +177,7 @@ class NegativeSampling:
         return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
 
     def _context(self, part: Part) -> tuple[Tensor, Tensor]:
-        """Return which neighbours are in each word's context, and whose context each word is in, both (G, K, X)."""
+        """Return two masks, (G, K, X): the neighbours in a word's context, and the neighbours whose context has it."""
         num_blocks, num_words = _blocks(part)
         distances = self._distances if num_words == BLOCK_WORDS else _distances(num_words, self._window)
         sentences = self._with_neighbours(self._with_margins(part.sentence_numbers, fill=-1), num_words)
@@ -195,7 +192,7 @@ class NegativeSampling:
         return torch.cat((margin, values, margin))
 
     def _padded(self, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        """Return an array for G * K vectors with a window of zeros on each side, and the part between them."""
+        """Return an array for G * K vectors with a window of zeros on each side, and a view between the zeros."""
         num_rows = shape[0] * shape[1]
         whole = self.inputs.new_empty(num_rows + 2 * self._window, shape[2])
         whole[: self._window] = 0

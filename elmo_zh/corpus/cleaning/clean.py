@@ -62,7 +62,7 @@ class LineCleaner:
         )
 
     def clean(self, line: str, counts: LineCounts) -> str | None:
-        """Return the cleaned line, or None if it is dropped; count changes and drops, but not kept lines yet."""
+        """Clean a line, counting changes and drops; return None if it is dropped. The caller counts kept lines."""
         if self.max_characters and len(line) > self.max_characters:
             counts.drop(TOO_LONG, line)
             return None
@@ -107,7 +107,7 @@ def _was_read_as_gb18030(line: str) -> bool:
 
 
 def build_repair() -> Callable[[str], str]:
-    """Return the function that repairs a line: ftfy, or our own code for GB18030, which ftfy does not know."""
+    """Return a function that repairs a line with ftfy, or with our own code for GB18030, which ftfy does not know."""
     fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
 
     def repair(line: str) -> str:
@@ -117,7 +117,7 @@ def build_repair() -> Callable[[str], str]:
 
 
 def _from_gb18030(line: str) -> str:
-    """Return the repaired line of UTF-8 that was read as GB18030; empty if its bytes are not all UTF-8."""
+    """Repair a line of UTF-8 that was read as GB18030; return "" if its bytes are not all UTF-8."""
     if not _was_read_as_gb18030(line):
         return ""
     try:

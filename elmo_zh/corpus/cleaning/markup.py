@@ -1,4 +1,4 @@
-"""Remove remnants of HTML, wikitext and BBCode from plain text, but nothing that may be text or mathematics.
+"""Remove remnants of HTML, wikitext and BBCode from plain text, leaving anything that may be text or mathematics.
 
 Markup is tags with known names and valid attributes, known entities, and paired wiki and BBCode marks. Removing it
 takes time proportional to the length of a line, whatever the line contains.

@@ -96,7 +96,7 @@ def _preference(path: str) -> tuple[int, int, bool, str]:
 
 
 def text_column(sample: Rows) -> tuple[int | None, bool]:
-    """Return the column that certainly holds the text, or None, and whether the first row names columns."""
+    """Return the column that clearly holds the text, or None, and whether the first row names the columns."""
     header = [cell.strip() for cell in sample[0]]
     if name := known_field({name: num_han_of(sample[1:], header.index(name)) for name in header}):
         return header.index(name), True
@@ -226,7 +226,7 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return `count` columns, best with much Chinese and few empty or repeated cells, or None if there are too few."""
+    """Return the `count` columns with the most Chinese, those with many empty or equal cells last; None if too few."""
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_of(rows, column)

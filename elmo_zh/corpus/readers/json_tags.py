@@ -206,7 +206,7 @@ def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
 
 
 def has_token_lists(text: DecodedText, text_column: str, label_column: str) -> bool:
-    """Return whether the first object in a file has tokens and a list of as many tags."""
+    """Return whether the first object in a file has tokens and an equally long list of tags."""
     return next((_fields(record, text_column, label_column) for record in iter_objects(text)), None) is not None
 
 

@@ -49,7 +49,7 @@ class UnlabelledError(CorpusError):
 
 @dataclass(frozen=True)
 class LabelledRecord:
-    """A row or an object: its name in messages, its texts (and label), and the part of the data that it names."""
+    """A row or an object: its name in messages, its texts and label, and the part of the data that it names."""
 
     what: str
     cells: tuple[str, ...]
@@ -75,7 +75,7 @@ class LabelledRecords(NamedTuple):
 
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
-    """Return the records of a table or of JSON, reading the columns that the settings name or that are detected."""
+    """Return the records of a table or of JSON, from the columns that the settings name, or else the detected ones."""
     open_records = _open_objects if kind == "jsonl" else _open_table
     opened = open_records(text, kind, reading, with_label)
     part_field = opened.find_parts() if with_label else None
@@ -237,7 +237,6 @@ def _shown_column(sample: Rows, column: int) -> str:
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
-    """Return the error for a text or label whose column or field could not be found."""
     what = "label" if place == num_texts else "text"
     pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
     advice = f"Name it: --{what}-column NAME"
@@ -336,7 +335,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def names_in(text: DecodedText, kind: str) -> list[str]:
-    """Return the cells in the first row of a table, or the fields of the first JSON object; [] for neither."""
+    """Return the cells in the first row of a table, or the fields of the first JSON object; [] for an empty file."""
     if kind in ("csv", "tsv"):
         return [cell.strip() for cell in next(rows_of(text, kind), [])]
     return list(first_object(text))

@@ -1,4 +1,4 @@
-"""Turn Markdown into prose: headings, paragraphs and list items, without code, tables, images and HTML."""
+"""Turn Markdown into prose: headings, paragraphs and list items, without code, tables, images, HTML or front matter."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -44,7 +44,7 @@ def num_without_field(tally: Tally) -> int:
 
 
 def other_fields_note(others: Counter[str]) -> str:
-    """Return the message that names fields and columns with Chinese text that were not read."""
+    """Return a message that names fields and columns with Chinese text that were not read."""
     found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
     names = f"{found} and {number:,} more" if number > 0 else found
     return f"Not read, though they hold Chinese text: {names}. --field NAME reads other fields."
@@ -220,7 +220,7 @@ def _described(columns: Sequence[int], first: Row, *, has_header: bool) -> str:
 
 
 def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tuple[list[int], bool]:
-    """Return the columns that the user named, or else the one that is clearly the text; and whether a header exists."""
+    """Return the columns that the user named, else the one that is clearly the text, and whether there is a header."""
     names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
     if not names:
         column, has_header = text_column(sample)

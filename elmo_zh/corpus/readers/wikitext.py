@@ -47,7 +47,7 @@ _CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
-    """Yield the lines of a page's prose, and count what is left out by its kind of markup."""
+    """Yield the lines of a page's prose, and count the rest of the page by kind of markup."""
     import mwparserfromhell
 
     page = _without_open_comment(source, tally)
