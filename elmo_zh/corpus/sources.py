@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """The size and modification time of a source's file, which show a change without reading the file."""
+    """The size and modification time of a source's file, which reveal a change to the file without reading it."""
 
     num_bytes: int
     modified_ns: int

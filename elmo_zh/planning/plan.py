@@ -78,7 +78,7 @@ def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
 
     growth = power(1)
     distinct = len(found) * factor**growth
-    # Frequent words grow faster, by a surplus of the power that halves whenever the text doubles.
+    # The number of frequent words grows faster: its power has a surplus, which halves whenever the text doubles.
     surplus = (power(min_count) - growth) * (1 - 1 / factor)
     frequent = int((found >= min_count).sum()) * factor**growth * 4**surplus
     once, twice = (int((found == number).sum()) for number in (1, 2))

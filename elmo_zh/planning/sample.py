@@ -95,7 +95,7 @@ class Sample:
                 continue
             bytes_begun += sizes[source]
             counts, factor = self._read_source(source, sizes[source], started_at + seconds * bytes_begun / corpus_bytes)
-            one = {} if counts["documents"] > 1 else {"documents": 1}  # a single document so far is all of the file
+            one = {} if counts["documents"] > 1 else {"documents": 1}  # a single document so far is not scaled up
             totals += Counter({name: factor * count for name, count in counts.items()} | one)
             bytes_read += sizes[source] / factor
         whole = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
@@ -208,7 +208,7 @@ class Trial:
 def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float) -> Trial:
     """Run the stages on as much of a sample as time allows, or on the corpus itself if the sample is all of it."""
     name = ", ".join(source.name for source in sources.sources[:3])
-    # Almost no text takes only start-up time: the first time with reading the dictionary, the second time without.
+    # With almost no text, the stages take only their start-up time, first with reading the dictionary, then without.
     every_word = replace(config, vocab=VocabConfig(size=0, min_count=1))
     start, again = (_try_blocks(sample.blocks[:2], every_word, name).seconds for _ in range(2))
     if sample.is_all:

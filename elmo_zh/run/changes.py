@@ -44,7 +44,7 @@ def _file_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
 
 
 def _flat(stage: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return recorded settings by the names that users type."""
+    """Return recorded settings with the names that users type."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if stage == "export" and isinstance(value, dict):

@@ -74,7 +74,7 @@ def find_repeated(
 
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Find the lines of a bucket to leave out, and write shard, line and reason of each, sorted by shard and line."""
+    """Find the lines of a bucket to leave out; write their shards, numbers and reasons, sorted by shard and number."""
     keys, shards, lines = _load_bucket(task)
     # A stable sort: equal keys come together, in the order of the corpus.
     order = np.argsort(keys, kind="stable")

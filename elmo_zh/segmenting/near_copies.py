@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from elmo_zh.run.arrays import read_numbers
 from elmo_zh.segmenting.heldout import INDEX
 
-Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs without near copies
+Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs that are too short to compare
 _PLACES, _LEAST_EQUAL = 16, 9
 # Shorter sentences recur naturally; paragraphs much longer than this are never held out.
 _LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
@@ -24,7 +24,7 @@ _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return a signature for each text, given without white space; all digits count as the same character."""
+    """Return a signature for each text; texts come without white space, and all digits count as the same character."""
     lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), _PLACES), np.uint32)

@@ -1,4 +1,4 @@
-"""Report the text that the segment stage read, changed and dropped: on screen, in its record, in corpus_report.md."""
+"""Report the text that the segment stage read, changed and dropped, on screen, in its record and in a report."""
 
 import re
 from collections import Counter

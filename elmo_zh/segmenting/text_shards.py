@@ -63,7 +63,7 @@ class TextShard:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRule:
-    """Decides which lines have a key: long ones, whose key has the lowest bit 1, and, with `has_short`, short ones."""
+    """Decides which lines have a key: long lines get an odd key and, with `has_short`, short lines an even one."""
 
     least_characters: int
     has_short: bool

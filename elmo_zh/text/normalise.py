@@ -152,7 +152,7 @@ def _control_step() -> Step:
     invisible = _invisible()
 
     def leaves(text: str) -> bool:
-        # Several times as fast as the search: a printable text has no invisible character and no space but U+0020.
+        # Several times faster than the search: a printable text has no invisible character and no space but U+0020.
         return text.isprintable() or "".join(text.split()).isprintable() or invisible.search(text) is None
 
     return _translating("remove_control", _invisible_characters(), leaves)

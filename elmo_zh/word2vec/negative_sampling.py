@@ -144,7 +144,7 @@ class NegativeSampling:
         return Steps(part, input_steps, means.mul_(positive_steps), sample_steps)
 
     def skipgram_steps(self, part: Part, learning_rate: float) -> Steps:
-        """Return the steps for predicting each word from each word in its context, with the latter's negatives."""
+        """Return the steps for predicting a word from each word in its context, with the context word's negatives."""
         shape = (*_blocks(part), self.inputs.shape[1])
         negative_ids, num_words = part.negative_ids, shape[1]
         _, is_context_of = self._context(part)
@@ -154,7 +154,7 @@ class NegativeSampling:
         predicted = self._with_neighbours(padded_outputs, num_words)  # (G, X, P)
         negatives = self._negatives(negative_ids)
         positive_steps = torch.bmm(inputs, predicted.mT).neg_().sigmoid_().mul_(is_context_of).mul_(learning_rate)
-        # For each input and sample, how many of the input's predictions the sample is a wrong answer to.
+        # For each input and sample, the number of the input's predictions for which the sample is a wrong answer.
         neighbour_ids = self._with_neighbours(self._with_margins(part.word_ids), num_words)
         num_wrong = torch.bmm(is_context_of, (neighbour_ids[..., None] != negative_ids[:, None]).float())
         negative_steps = torch.bmm(inputs, negatives.mT).sigmoid_().mul_(num_wrong)
@@ -177,7 +177,7 @@ class NegativeSampling:
         return self.outputs.index_select(0, negative_ids.view(-1)).view(*negative_ids.shape, -1)
 
     def _context(self, part: Part) -> tuple[Tensor, Tensor]:
-        """Return two masks, (G, K, X): the neighbours in a word's context, and the neighbours whose context has it."""
+        """Return two masks, (G, K, X): the neighbours in a word's context, and those whose context has the word."""
         num_blocks, num_words = _blocks(part)
         distances = self._distances if num_words == BLOCK_WORDS else _distances(num_words, self._window)
         sentences = self._with_neighbours(self._with_margins(part.sentence_numbers, fill=-1), num_words)

@@ -43,8 +43,8 @@ _NUMBERING = re.compile(r".*id\d*|idx|index|.*(?:序号|编号|案号|单号|病
 # Dates are never labels. Dates, numbers and identifiers are never texts.
 _DATE = re.compile(r"\d{2,4}[-/.年]\d{1,2}(?:[-/.月]\d{1,2})?日?(?:[T ]?\d{1,2}:\d{2}.*)?")
 _NO_TEXT = re.compile(r"(?:[\W\d_]|[年月日时分秒])*|(?=.*\d)[!-~]+")
-# A known name is passed over if another known name has more than twice its Han characters, or any other field more than
-# four times: it then holds numbers, captions or answers beside the text.
+# A field with a known name is passed over if another such field has more than twice its Han characters, or any other
+# field more than four times: it then holds numbers, captions or answers beside the text.
 _MOST_TIMES_KNOWN, _MOST_TIMES_ANY = 2, 4
 # A column is taken as the text if it has at least this fraction of a sample's Han characters.
 _LEAST_FRACTION = 0.8

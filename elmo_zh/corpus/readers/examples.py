@@ -111,7 +111,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
 
 
 def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> list[str]:
-    """Return one tag per unit, marking the given spans by the given scheme.
+    """Return one tag per unit, marking spans in the given scheme.
 
     >>> tags_of([(0, 3, "PER"), (4, 5, "LOC")], 5, "BMES")
     ['B-PER', 'M-PER', 'E-PER', 'O', 'S-LOC']
