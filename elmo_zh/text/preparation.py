@@ -81,7 +81,7 @@ class TextPreparation:
 
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
-    """Return the spans of a text in order; raise ValueError if one is empty, overlaps another or is outside the text."""
+    """Return the spans of a text in order; raise ValueError if one is empty, overlaps another or exceeds the text."""
     ordered = sorted((int(start), int(end)) for start, end in spans)
     for start, end in ordered:
         if not 0 <= start < end <= num_characters:
