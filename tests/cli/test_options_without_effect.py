@@ -48,6 +48,10 @@ def text(empty_folder: Path) -> Path:
             "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",
         ),
         (
+            ("vocab", "--run", "x", "--init", "y", "--from", "words.txt"),
+            "--init and --from both determine the words of the vocabulary. Give only one of them.",
+        ),
+        (
             ("pipeline", "a.txt", "--run", "x", "--init", "y", "--set", "vocab.words=words.txt"),
             "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",
         ),

@@ -243,17 +243,6 @@ def test_with_a_softmax_perplexity_is_that_of_the_oracle(tmp_path: Path, out: Pa
     assert warning.startswith("Warning: This model was trained with carried state, but here every sentence")
 
 
-@pytest.mark.parametrize("characters", MODES)
-def test_without_a_softmax_there_is_no_perplexity(tmp_path: Path, out: Path, characters: bool) -> None:
-    convert(Published(characters=characters).write(tmp_path / "source"), out)
-    (tmp_path / "text.txt").write_text("我们\n", encoding="utf-8")
-    answer = elmo_zh("evaluate", tmp_path / "text.txt", "--segmented", "--model", out)
-    assert answer.only_error() == (
-        f"{out} has no softmax, so it gives vectors but no probabilities."
-        " Models from other programs usually lack it, and perplexity cannot be computed without it."
-    )
-
-
 # Where the files are and how they are named
 
 
@@ -393,19 +382,12 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     assert not (out / "vocab.data").exists()
     assert "n_tokens_vocab" not in json.loads((out / "options.json").read_text(encoding="utf-8"))
     assert set(info_of(out)["origin"]["files"]) == {"options.json", "weights.hdf5"}
-
-
-def test_a_named_vocabulary_is_used_or_refused_but_never_left_out(tmp_path: Path, out: Path) -> None:
-    """Even in character mode without a softmax, which needs none."""
-    model = Published(characters=True)
-    source = model.write(tmp_path / "source")
-    words = tmp_path / "words.txt"
-    words.write_text("good\nWhy\n，\n", encoding="utf-8")
-    told = elmo_zh("convert", source, "--output", out, "--vocab", words).only_error()
+    # Named, it is used or refused.
+    words = source / "vocab_test.txt"
+    told = elmo_zh("convert", source, "--output", tmp_path / "new", "--vocab", words).only_error()
     assert told.startswith(
         f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']"
     )
-    assert not out.exists()
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -496,14 +478,6 @@ def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
     assert info["segmenter"] == {"name": "whitespace", "version": "1"}
     assert info["text"]["segmenter"] == "whitespace"
     assert "user_dictionary" not in info["text"]
-
-
-def test_a_configuration_file_says_how_as_well(tmp_path: Path, out: Path) -> None:
-    source = Published(characters=True).write(tmp_path / "source")
-    (tmp_path / "my.toml").write_text('[text]\nsegmenter = "character"\nfold_fullwidth = false\n', encoding="utf-8")
-    convert(source, out, "--config", tmp_path / "my.toml")
-    assert info_of(out)["text"]["fold_fullwidth"] is False
-    assert ElmoEmbedder.load(out).tokens("今天 Ａ") == ["今", "天", "Ａ"]
 
 
 def test_a_converted_bundle_can_be_told_later_how_its_text_was_segmented(tmp_path: Path, out: Path) -> None:
@@ -759,12 +733,17 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     source = Published(characters=True).write(tmp_path / "source")
     config = tmp_path / "some.toml"
     config.write_text("[train]\nepochs = 3.0\n", encoding="utf-8")
+    known = tmp_path / "known.toml"
+    known.write_text('[text]\nsegmenter = "character"\nfold_fullwidth = false\n', encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error(2)
     assert (
         told == "text.unicode_form is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give neither."
     )
     convert(source, out, "--config", config)
     assert info_of(out)["segmenter"] is None
+    convert(source, out, "--force", "--config", known)
+    assert info_of(out)["text"]["fold_fullwidth"] is False
+    assert ElmoEmbedder.load(out).tokens("今天 Ａ") == ["今", "天", "Ａ"]
 
 
 def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -> None:

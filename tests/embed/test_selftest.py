@@ -93,16 +93,6 @@ def test_the_trained_model_passes(sample_run: SampleRun) -> None:
     assert all(list(entry) == ["table", "word", "neighbours"] for entry in result["neighbours"])
 
 
-def test_json_of_a_model_that_fails(model: Path) -> None:
-    """The result stands on stdout, and the exit status is 1 all the same."""
-    change_stored_vectors(model, 0.001)
-    answer = elmo_zh("selftest", model, "--json")
-    assert answer.status == 1
-    result = json.loads(answer.stdout)
-    assert result["passed"] is False
-    assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
-
-
 def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:
     with h5py.File(model / "golden.hdf5", "a") as file:
         file[str(line)][1, -1, 3] += amount
@@ -131,6 +121,10 @@ def test_stored_vectors_of_another_shape(model: Path) -> None:
         file["1"] = shorter
     sign(model)
     assert failed_checks(elmo_zh("selftest", model)) == [STORED]
+    answer = elmo_zh("selftest", model, "--json")
+    result = json.loads(answer.stdout)
+    assert (answer.status, result["passed"]) == (1, False)
+    assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
 
 
 def test_weights_that_were_altered(model: Path) -> None:
@@ -171,15 +165,6 @@ def test_words_that_changed_places(model: Path) -> None:
     assert failed_checks(answer) == [TABLES]
     told = f"vocab.data has digest sha256:{digest}, not the exported one"
     assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
-
-
-def test_another_version_of_the_segmenter(model: Path) -> None:
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
-    info["segmenter"]["version"] = "0.1"
-    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
-    answer = elmo_zh("selftest", model)
-    assert failed_checks(answer) == [TOKENS]
-    assert "was trained with segmenter " in answer.stdout.splitlines()[0]
 
 
 def test_text_that_becomes_other_tokens(model: Path) -> None:
