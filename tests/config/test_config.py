@@ -5,7 +5,6 @@ import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +26,6 @@ from elmo_zh.config.load import SHIPPED_NAMES, _field_docs
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SHIPPED = sorted(CONFIGS.glob("*.toml"))
 SECTIONS = [f.name for f in dataclasses.fields(Config)]
 
 
@@ -54,19 +52,6 @@ def test_every_setting_has_a_docstring_of_one_line(name: str) -> None:
         assert "\n" not in text
 
 
-def as_toml_has_it(config: Config) -> Any:
-    """All settings as plain values, tuples as lists."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_shipped_configs_load(path: Path) -> None:
-    config = as_toml_has_it(load_config(Config(), path, []))
-    for section, values in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        for key, value in values.items():
-            assert config[section][key] == value
-
-
 def test_the_four_sizes_are_shipped_in_both_modes() -> None:
     found = shipped_configs()
     sizes = ("tiny", "small", "base", "original")
@@ -88,16 +73,8 @@ def test_shipped_configs_are_found_by_name_in_any_folder(tmp_path: Path, monkeyp
 
 def test_small_toml_equals_the_defaults() -> None:
     text = (CONFIGS / "small.toml").read_text(encoding="utf-8")
-    assert tomllib.loads(text) == as_toml_has_it(Config())
+    assert tomllib.loads(text) == json.loads(json.dumps(dataclasses.asdict(Config())))  # with tuples as lists
     assert text == load_script("generate").small_config(), "configs/small.toml is stale. Run: make docs"
-
-
-def test_rendered_settings_explain_each_field() -> None:
-    text = render_config(Config())
-    assert "# Width of the LSTM cell (D).\ncell_dim = 1024\n" in text
-    for name in SECTIONS:
-        for field, explanation in _field_docs()[type(getattr(Config(), name)).__name__].items():
-            assert f"# {explanation}\n{field} = " in text
 
 
 PATHS = st.text(st.characters(codec="utf-8"), max_size=13)

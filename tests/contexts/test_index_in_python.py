@@ -59,6 +59,8 @@ def test_texts_are_one_path_or_several(embedder: ElmoEmbedder) -> None:
 def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> None:
     Path("texts").mkdir()
     Path("texts", "a-noise").write_bytes(bytes(range(256)) * 9)
+    with pytest.raises(ElmoZhError, match="None of the files in the folder is a text file"):
+        ContextIndex.build(embedder, "texts", "index", reporter=Heard())
     write_text(Path("texts", "b.txt"), LINES)
     with pytest.warns(UserWarning, match="Skipped: |of words") as caught:
         ContextIndex.build(embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1)
@@ -82,13 +84,9 @@ def test_an_existing_index_is_kept(embedder: ElmoEmbedder) -> None:
     stateful = ElmoEmbedder(embedder.bundle, "cpu", stateful=True)
     with pytest.raises(ElmoZhError, match="Give an embedder that is not stateful"):
         ContextIndex.build(stateful, text, "other")
-
-
-def test_a_wrong_argument_writes_nothing(embedder: ElmoEmbedder) -> None:
-    """tests/test_checks.py has all of them."""
     with pytest.raises(ValueError, match="build: min_count is 0"):
-        ContextIndex.build(embedder, write_text(Path("a.txt"), LINES), "index", min_count=0)
-    assert [path.name for path in Path().iterdir()] == ["a.txt"]
+        ContextIndex.build(embedder, text, "other", min_count=0)
+    assert sorted(path.name for path in Path().iterdir()) == ["a.txt", "index"]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,13 @@
 """Scores of lines and tokens: against the NumPy oracle and `evaluate`, and the command from its text to its output."""
 
 import csv
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, elmo_zh, succeed
+from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, write_model
 from packed import zip_of
 from parity import numpy_oracle
@@ -75,21 +74,6 @@ def test_each_prediction_is_that_of_the_oracle(
         expected = numpy_oracle.evaluate(oracle, [tokens])
         assert score.bits_per_character == pytest.approx(expected["bits_per_character"], rel=1e-6)
         assert score.perplexity == pytest.approx(expected["perplexity"], rel=1e-6)
-
-
-def test_lines_sum_to_what_evaluate_gives(sample_run: SampleRun) -> None:
-    arguments = (sample_run.heldout, "--segmented", "--model", sample_run.model)
-    expected = elmo_zh("evaluate", *arguments, "--json").result()
-    result = elmo_zh("score", *arguments, "--json", "--output", "scores.tsv").result()
-    assert result["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-6)
-    assert result["bits_per_character"] == pytest.approx(expected["bits_per_character"], rel=1e-6)
-    lines = rows(Path("scores.tsv").read_text(encoding="utf-8"))
-    num_predictions = sum(int(line["tokens"]) + 1 for line in lines)
-    assert num_predictions == expected["num_predictions"]
-    for direction in ("forward", "backward"):
-        total = sum(float(line[f"{direction}_nats"]) for line in lines)
-        assert total == pytest.approx(result[f"{direction}_nats"], rel=1e-6)
-        assert math.log(expected[f"{direction}_perplexity"]) * num_predictions == pytest.approx(total, rel=1e-6)
 
 
 def test_sentences_of_lines_sum_to_what_evaluate_gives(bundle: Path) -> None:
