@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from contract.command_line import changed_json
 from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 from torch import nn
@@ -139,12 +140,10 @@ def install_model(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def add_word2vec(folder: Path, dimension: int = 5) -> Path:
-    """Give a bundle drawn word2vec vectors."""
     layout = BundleLayout(folder)
     num_tokens = len(load_vocabulary(layout.vocab))
     table = np.random.default_rng(1).normal(size=(num_tokens, dimension)).astype(np.float16)
     write_table(layout.word2vec, table)
-    info = json.loads(layout.info.read_text(encoding="utf-8"))
-    info["digests"][layout.word2vec.name] = file_digest(layout.word2vec)
-    layout.info.write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(layout.info) as info:
+        info["digests"][layout.word2vec.name] = file_digest(layout.word2vec)
     return folder

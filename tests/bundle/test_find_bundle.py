@@ -1,9 +1,9 @@
 """A path that should be a bundle and is none: the message says what is there, and what was probably meant."""
 
-import json
 from pathlib import Path
 
 import pytest
+from contract.command_line import changed_json
 from drawn_bundles import install_model
 
 from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle, starter_advice
@@ -104,8 +104,7 @@ def test_a_folder_with_the_name_of_the_starter_is_not_the_installed_one(
     model = install_model(folder / "installed", "starter", monkeypatch)
     (folder / "starter").mkdir()
     assert default_bundle() == model
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
-    info["training"] |= {"tokens": 1_000_000, "train_tokens": 300_000}
-    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(model / "bundle.json") as info:
+        info["training"] |= {"tokens": 1_000_000, "train_tokens": 300_000}
     (advice,) = starter_advice(Config(), num_tokens=1_000)
     assert "trained on 300,000 tokens, 1,000,000 with repeats:" in advice

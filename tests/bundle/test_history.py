@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun, changed_json, elmo_zh
 from drawn_bundles import TOKENS, write_model
 from messages import message_of
 
@@ -57,9 +57,8 @@ def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_of_which_less_is_known(tmp_path: Path) -> None:
     model = write_model(tmp_path / "drawn", TOKENS)
     assert model_line(load_bundle(model)) == "Model: drawn, trained on an unknown text."
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
-    info["origin"]["program"] = "ELMoForManyLangs"
-    (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(model / "bundle.json") as info:
+        info["origin"]["program"] = "ELMoForManyLangs"
     assert model_line(load_bundle(model)) == "Model: drawn, converted from ELMoForManyLangs."
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh, succeed
+from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, changed_json, elmo_zh, succeed
 from drawn_bundles import CHARACTERS, TOKENS, write_model
 
 from elmo_zh.bundle.weights import num_parameters
@@ -163,14 +163,11 @@ def test_the_parameters_of_info_are_the_numbers_in_the_file(tmp_path: Path) -> N
     assert not [name for name, _ in bilm.named_parameters() if "projection" in name]
 
 
-def change_info(model: Path, **changes: object) -> None:
-    path = model / "bundle.json"
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
-
-
 def test_info_with_figures_that_are_none(sample_run: SampleRun, tmp_path: Path) -> None:
     model = Path(shutil.copytree(sample_run.model, tmp_path / "model"))
-    change_info(model, training={"tokens": "many", "epochs": None, "heldout": {"perplexity": 1}})
+    with changed_json(model / "bundle.json") as info:
+        info["training"] = {"tokens": "many", "epochs": None, "heldout": {"perplexity": 1}}
     assert lines_of(model)["trained on"] == "many tokens, None epochs"
-    change_info(model, training=[1])
+    with changed_json(model / "bundle.json") as info:
+        info["training"] = [1]
     assert elmo_zh("info", model).only_error().startswith(f"{model / 'bundle.json'} is damaged (")

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from contexts.texts import files_of
-from contract.command_line import ROOT, SampleRun, elmo_zh, succeed
+from contract.command_line import ROOT, SampleRun, changed_json, elmo_zh, succeed
 from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
@@ -89,9 +89,8 @@ def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
 
 def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir) -> None:
     explored("runs/mine", *FEW)
-    info = json.loads((latest.index / "index.json").read_text("utf-8"))
-    info["model"]["model_digest"] = "sha256:other"
-    (latest.index / "index.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(latest.index / "index.json") as info:
+        info["model"]["model_digest"] = "sha256:other"
     told, _ = explored("--model", "runs/mine/model", *FEW)
     assert "Making the index runs/mine/index (another model made the old one) from the corpus" in told
     good = files_of(latest.index)

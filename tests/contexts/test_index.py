@@ -7,17 +7,17 @@ from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from contexts.texts import LINES, build, files_of, indexed, write_text
+from contract.command_line import changed_json
 from drawn_bundles import oracle_layers
 from messages import message_of
 from packed import zip_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import build_index, index_content, index_files, index_settings
+from elmo_zh.contexts import index_content, index_files, index_settings
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
@@ -107,19 +107,6 @@ def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path:
         member = line.source.removeprefix(f"{tmp_path}/x.zip/")
         assert line.text in members.get(member, LINES)[line.number]
         assert line.archive == ("" if line.source == str(plain) else str(tmp_path / "x.zip"))
-
-
-def test_members_are_known_if_the_command_was_killed_when_the_tokens_were_there(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_archive(tmp_path / "x.zip")
-    build(embedder, [tmp_path / "x.zip"], tmp_path / "whole", min_count=1)
-    with monkeypatch.context() as patch:
-        patch.setattr(build_index._Build, "_write_text", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            build(embedder, [tmp_path / "x.zip"], tmp_path / "resumed", min_count=1)
-    build(embedder, [tmp_path / "x.zip"], tmp_path / "resumed", min_count=1)
-    assert files_of(tmp_path / "resumed") == files_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -260,9 +247,8 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
 
 
 def without_digests(folder: Path) -> None:
-    info = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    del info["digests"]
-    (folder / "index.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(folder / "index.json") as info:
+        del info["digests"]
 
 
 def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path) -> None:
@@ -355,18 +341,3 @@ def test_lines_out_of_order_and_vectors_that_are_not_finite_are_refused(folder_o
     np.testing.assert_array_equal(found.vectors_of(np.array([2, 0]), 1), vectors[[2, 0]])
     with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
         found.vectors_of(np.array([2, 1]), 1)
-
-
-def test_files_that_are_no_text_are_skipped_in_a_folder(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    noise = folder / "a-noise"
-    noise.write_bytes(bytes(range(256)) * 9)
-    with pytest.raises(CorpusError, match="None of the files in the folder is a text file"):
-        build(embedder, [folder], tmp_path / "index")
-    write_text(folder / "b.txt", LINES)
-    build(embedder, [folder], tmp_path / "index")
-    alone = build(embedder, [folder / "b.txt"], tmp_path / "alone")
-    assert files_of(tmp_path / "index") == files_of(alone.path)
-    with pytest.raises(CorpusError, match="a-noise: not text in UTF-8"):
-        build(embedder, [noise], tmp_path / "other")

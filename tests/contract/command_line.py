@@ -6,7 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,6 @@ def elmo_zh(*arguments: str | Path, stdin: bytes = b"") -> Answer:
 
 
 def succeed(*arguments: str | Path, stdin: bytes = b"") -> Answer:
-    """Run a command that ends well."""
     answer = elmo_zh(*arguments, stdin=stdin)
     assert answer.status == 0, answer.stderr
     return answer
@@ -149,6 +149,14 @@ def contents_alone(folder: Path) -> Mapping[str, bytes]:
 
 def settings(*assignments: str) -> list[str]:
     return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+@contextmanager
+def changed_json(path: Path) -> Iterator[Any]:
+    """Let a block change a JSON file."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    yield value
+    path.write_text(json.dumps(value), encoding="utf-8")
 
 
 def record_of(run: Path, stage: str) -> Any:

@@ -10,14 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from contract.command_line import (
-    CELL,
-    LAYERS,
     NUM_STEPS,
-    PROJECTION,
     STAGES,
     STEP_TOKENS,
     SampleRun,
@@ -84,14 +80,6 @@ def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:
     written = (sample_run.path / "config.toml").read_text(encoding="utf-8")
     given = load_config(Config(), sample_run.config, [])
     assert tomllib.loads(written) == json.loads(json.dumps(asdict(given)))  # tuples are lists in TOML
-
-
-def test_word2vec_has_the_words_of_the_vocabulary_in_its_text_format(sample_run: SampleRun) -> None:
-    words = (sample_run.path / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
-    header, *lines = (sample_run.path / "word2vec.txt").read_text(encoding="utf-8").splitlines()
-    assert header == f"{len(words)} {PROJECTION}"
-    assert [line.split(" ")[0] for line in lines] == words
-    assert all(len(line.split(" ")) == 1 + PROJECTION for line in lines)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -172,27 +160,6 @@ def test_the_bundle_says_what_it_is(sample_run: SampleRun) -> None:
     figures = next(line for line in metrics_lines(sample_run.path) if line.get("heldout_set") == "full")
     for name in ("perplexity", "bits_per_character", "oov_rate"):
         assert training["heldout"][name] == figures[f"heldout_{name}"]
-
-
-def test_the_bundle_has_the_published_layout(sample_run: SampleRun) -> None:
-    options = read_json(sample_run.model / "options.json")
-    lstm = {"dim": CELL, "projection_dim": PROJECTION, "n_layers": LAYERS, "use_skip_connections": True}
-    assert options["lstm"] == {**lstm, "cell_clip": 3.0, "proj_clip": 3.0}
-    assert "char_cnn" not in options
-    words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()
-    shapes = {"embedding": (len(words), PROJECTION), "softmax/W": (len(words), PROJECTION), "softmax/b": (len(words),)}
-    for direction in range(2):
-        for layer in range(LAYERS):
-            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-            shapes |= {f"{cell}/W_0": (2 * PROJECTION, 4 * CELL), f"{cell}/B": (4 * CELL,)}
-            shapes |= {f"{cell}/W_P_0": (CELL, PROJECTION)}
-    found: dict[str, tuple[int, ...]] = {}
-    with h5py.File(sample_run.model / "weights.hdf5") as file:
-        file.visititems(lambda name, node: found.update({name: node.shape}) if hasattr(node, "shape") else None)
-        table = file["embedding"][()]
-    assert found == shapes
-    with h5py.File(sample_run.model / "vocab_embedding.hdf5") as file:
-        np.testing.assert_array_equal(file["embedding"][()], table)
 
 
 def test_print_config_of_a_run_is_its_own(sample_run: SampleRun) -> None:

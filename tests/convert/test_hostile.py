@@ -1,7 +1,6 @@
 """Files that are damaged or mean harm: one line that says so, exit status 1, no memory taken, nothing left behind."""
 
 import gzip
-import json
 import re
 import shutil
 import zipfile
@@ -12,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import contents_alone, elmo_zh
+from contract.command_line import changed_json, contents_alone, elmo_zh
 from drawn_bundles import SHAPES, TOKENS, D, P, write_published, zip_folder
 
 from elmo_zh.bundle import weights as bundle_weights
@@ -83,14 +82,6 @@ def _no_model_is_built(hdf5_in_its_process: None, monkeypatch: pytest.MonkeyPatc
 # The options
 
 
-def change_options(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    path = folder / "options.json"
-    options = json.loads(path.read_text(encoding="utf-8"))
-    change(options)
-    path.write_text(json.dumps(options), encoding="utf-8")
-    return path
-
-
 @pytest.mark.parametrize(
     ("section", "values"),
     [
@@ -104,14 +95,16 @@ def change_options(folder: Path, change: Callable[[dict[str, Any]], object]) -> 
 def test_options_with_sizes_that_the_weights_do_not_have(
     source: Path, out: Path, section: str, values: dict[str, Any]
 ) -> None:
-    change_options(source, lambda options: options[section].update(values))
+    with changed_json(source / "options.json") as options:
+        options[section] |= values
     assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: ")
 
 
 @pytest.mark.usefixtures("_no_model_is_built")
 def test_options_of_another_architecture(source: Path, out: Path) -> None:
     values = {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}
-    change_options(source, lambda options: options["char_cnn"].update(values))
+    with changed_json(source / "options.json") as options:
+        options["char_cnn"] |= values
     assert refused(source, out).startswith(f"{source / 'options.json'} belongs to a bundle made from ELMoForManyLangs")
 
 
@@ -248,7 +241,8 @@ def test_only_plain_datasets_of_the_file_are_read(
 @pytest.mark.parametrize("compression", [None, "gzip", "lzf"])
 def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path, compression: str | None) -> None:
     """4 x 10^9 columns in 10 rows, and of the chunks one is there."""
-    change_options(source, lambda options: options["lstm"].update(dim=LARGE))
+    with changed_json(source / "options.json") as options:
+        options["lstm"]["dim"] = LARGE
     path = source / "weights.hdf5"
     with h5py.File(path, "a") as file:
         name = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
@@ -264,7 +258,8 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
 def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source: Path, out: Path) -> None:
     """Zeros all through: every chunk is there, and takes a few bytes."""
     path = source / "weights.hdf5"
-    change_options(source, lambda options: options["lstm"].update(dim=60_013))
+    with changed_json(source / "options.json") as options:
+        options["lstm"]["dim"] = 60_013
     with h5py.File(path, "a") as file:
         del file["RNN_0"]
         file.create_dataset(
@@ -477,7 +472,6 @@ def test_hdf5_files_beside_the_weights_that_are_none(source: Path, out: Path) ->
 def test_a_bundle_whose_digests_name_files_elsewhere(source: Path, out: Path, tmp_path: Path, name: str) -> None:
     bundle = tmp_path / "bundle"
     assert elmo_zh("convert", source, "--output", bundle).status == 0
-    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
-    info["digests"][name] = "sha256:0"
-    (bundle / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(bundle / "bundle.json") as info:
+        info["digests"][name] = "sha256:0"
     assert refused(bundle, out) == f"{bundle / Path(name).name} is missing. Export or copy the bundle again."

@@ -86,11 +86,6 @@ def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None
     assert "truncated" in message_of(CorpusError, lambda: read(tmp_path))
 
 
-def test_compression_is_told_by_content_as_well(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(gzip.compress("苹果".encode()))
-    assert read(tmp_path / "a.txt") == ["苹果"]
-
-
 def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -131,15 +126,6 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(PermissionError):
         read(tmp_path / "a.txt")
-
-
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("今天。\n", encoding="utf-8")
-    (source,) = find_sources([str(path)]).sources
-    path.unlink()
-    told = message_of(CorpusError, lambda: list(read_source(source, TextConfig(), Tally(), PassedOver())))
-    assert told == f"{path} is gone. Run the command again without it, or restore it."
 
 
 @pytest.mark.parametrize("head", ["Content-Length: 101", "Transfer-Encoding: chunked"])

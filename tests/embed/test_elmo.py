@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from contract.command_line import changed_json
 from drawn_bundles import CHARACTERS, SHAPES, TOKENS, L, P, oracle_layers, write_model
 from messages import refusal_of
 from numpy.typing import NDArray
@@ -425,16 +426,6 @@ def test_a_bilm_as_the_module(bundles: dict[str, Path]) -> None:
         assert all(parameter.requires_grad for parameter in module.parameters())
 
 
-def test_files_that_do_not_fit(bundles: dict[str, Path], tmp_path: Path) -> None:
-    options = {mode: path / "options.json" for mode, path in bundles.items()}
-    with pytest.raises(BundleError, match=r"is not in the model that options\.json describes"):
-        Elmo(options["token"], bundles["character"] / "weights.hdf5", 1)
-    with pytest.raises(BundleError, match="cannot be read as HDF5"):
-        Elmo(options["character"], tmp_path / "nothing.hdf5", 1)
-    with pytest.raises(BundleError, match="nowhere does not exist"):
-        Elmo.from_bundle(tmp_path / "nowhere")
-
-
 def test_a_token_model_without_its_words_cannot_spell(bundles: dict[str, Path]) -> None:
     """Its rows come from elsewhere, or from the bundle."""
     bundle = bundles["token"]
@@ -465,9 +456,8 @@ def test_ids_of_published_files_have_the_models_slots(tmp_path: Path) -> None:
 
 def test_options_of_another_architecture(bundles: dict[str, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(bundles["character"], tmp_path / "model"))
-    options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
-    options["char_cnn"] |= {"unicode_characters": True, "word_embedding": {"dim": 0}}
-    (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    with changed_json(folder / "options.json") as options:
+        options["char_cnn"] |= {"unicode_characters": True, "word_embedding": {"dim": 0}}
     with pytest.raises(BundleError, match="ELMoForManyLangs; load the whole bundle with from_bundle"):
         Elmo(folder / "options.json", folder / "weights.hdf5", 1)
 

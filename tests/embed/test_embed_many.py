@@ -48,13 +48,6 @@ def test_outputs_that_are_there_are_passed_over(sample_run: SampleRun, texts: Pa
     assert embed(sample_run, "texts", "--segmented", "--json", "--force").result()["skipped"] == []
 
 
-def test_tokens_of_an_earlier_output_are_no_text(sample_run: SampleRun, texts: Path) -> None:
-    for skipped in (0, 3):
-        result = embed(sample_run, "texts", "--segmented", "--format", "npy", "--json").result()
-        assert len(result["skipped"]) == skipped
-        assert len(result["outputs"]) == 3 - skipped
-
-
 def test_two_texts_that_would_have_one_output(sample_run: SampleRun, texts: Path) -> None:
     arguments = ("embed", texts / "a.txt", texts / "sub" / "a.txt", "--model", sample_run.model, "--output", "out")
     assert "would both be written to out/a.txt.hdf5." in elmo_zh(*arguments).only_error()

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from contract.command_line import Answer, SampleRun, elmo_zh
+from contract.command_line import Answer, SampleRun, changed_json, elmo_zh
 from drawn_bundles import D, L, P, draw_source
 from torch import Tensor
 
@@ -47,12 +47,9 @@ def model(sample_run: SampleRun, tmp_path: Path) -> Path:
 
 def sign(bundle: Path) -> None:
     """Write into bundle.json the digests that the files have now, as someone would who changes a bundle by hand."""
-    path = bundle / "bundle.json"
-    info = json.loads(path.read_text(encoding="utf-8"))
-    info["digests"] = {
-        name: f"sha256:{hashlib.sha256((bundle / name).read_bytes()).hexdigest()}" for name in info["digests"]
-    }
-    path.write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(bundle / "bundle.json") as info:
+        for name in info["digests"]:
+            info["digests"][name] = f"sha256:{hashlib.sha256((bundle / name).read_bytes()).hexdigest()}"
 
 
 def failed_checks(answer: Answer) -> list[str]:

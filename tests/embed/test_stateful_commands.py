@@ -1,13 +1,12 @@
 """`--stateful` of embed and evaluate."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.command_line import PROJECTION, SampleRun, elmo_zh, succeed
+from contract.command_line import PROJECTION, SampleRun, changed_json, elmo_zh, succeed
 from contract.dumps import SEGMENTED_TOKENS, assert_all_close, embed, read_dump, write_lines
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import BilmState, run_bilm
@@ -22,8 +21,8 @@ def test_a_model_trained_with_carried_state_is_warned_of_once(
     sample_run: SampleRun, tmp_path: Path, command: str
 ) -> None:
     model = shutil.copytree(sample_run.model, tmp_path / "model")
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
-    (model / "bundle.json").write_text(json.dumps({**info, "carry_state": True}), encoding="utf-8")
+    with changed_json(model / "bundle.json") as info:
+        info["carry_state"] = True
     source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
     force = ["--force"] if command == "embed" else []
     answer = succeed(command, source, "--segmented", "--model", model, "--quiet")

@@ -45,15 +45,6 @@ def test_parts_end_at_lines_or_tokens(
     assert [(block.first_line, block.num_lines) for block in tokens.blocks()] == [(0, 2), (2, 3), (5, 2)]
 
 
-def test_a_text_that_cannot_be_read_leaves_nothing(embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "file.txt", ["好"] * 5000)
-    with path.open("ab") as file:
-        file.write(b"\xb0\xa1\n")
-    told = message_of(CorpusError, lambda: write(embedder, tokens, path))
-    assert told.startswith(f"{path}: line 5001, byte 20000 (0xb0) is not UTF-8.")
-    assert not tokens.folder.path.exists()
-
-
 def test_rows_know_their_sentence_and_the_columns_of_their_record(
     embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

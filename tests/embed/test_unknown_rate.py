@@ -1,6 +1,5 @@
 """The warning that far more words are unknown than in the model's training, and the reason that it gives."""
 
-import json
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -183,8 +182,3 @@ def test_no_warning_where_words_are_known_or_spelled(embedder: ElmoEmbedder, tmp
     assert warnings_of(lambda: embedder.embed_tokens([KNOWN] * 10)) == []
     spelling = ElmoEmbedder.load(write_model(tmp_path / "model", SHAPES["character"], words=WORDS), "cpu")
     assert warnings_of(lambda: spelling.embed_tokens(UNKNOWN)) == []
-
-
-def test_a_trained_model_knows_its_rate(sample_run: Any) -> None:
-    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
-    assert 0 < (training_unknown_rate(info) or 0) < 1

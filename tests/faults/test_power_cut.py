@@ -21,7 +21,6 @@ def outcomes(disk: Disk, folder: Path, start: Path) -> set[frozenset[tuple[str, 
 
 
 def test_what_may_be_left_of_a_file_that_is_written_synced_and_renamed(tmp_path: Path) -> None:
-    """Worked out by hand."""
     start = tmp_path / "start"
     start.mkdir()
     (start / "a").write_bytes(b"old")

@@ -1,11 +1,11 @@
 """Folders of several files that are fuzzed: one file is replaced, then the folder is read."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contexts.texts import build, write_text
+from contract.command_line import changed_json
 from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
 from safetensors.torch import save_file
 
@@ -53,9 +53,8 @@ def bundle_folder(folder: Path, mode: str) -> Folder:
 
     def sign(path: Path) -> None:
         if path != layout.info:
-            info = json.loads(layout.info.read_text("utf-8"))
-            info["digests"][path.name] = file_digest(path)
-            layout.info.write_text(json.dumps(info), "utf-8")
+            with changed_json(layout.info) as info:
+                info["digests"][path.name] = file_digest(path)
 
     def read() -> None:
         bundle = load_bundle(model)
@@ -115,8 +114,8 @@ def index_folder(folder: Path) -> Folder:
 
 def without_digests(path: Path) -> None:
     """Make a folder as earlier versions wrote it: digests would find every change before the readers see it."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**found, "digests": {}}), encoding="utf-8")
+    with changed_json(path) as found:
+        found["digests"] = {}
 
 
 def task_folder(folder: Path) -> Folder:

@@ -1,6 +1,5 @@
 """Foreign HDF5 is read in another process: its crash, its endless loop, its memory are one line, and no harm."""
 
-import json
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +9,7 @@ import foreign_readers
 import h5py
 import numpy as np
 import pytest
+from contract.command_line import changed_json
 from drawn_bundles import SHAPES, write_model
 from safetensors.numpy import load
 
@@ -143,9 +143,8 @@ def test_many_names_of_one_dataset_are_refused(tmp_path: Path) -> None:
     shape = tuple(ForeignFile.open(layout.weights).datasets[biases[0]]["shape"])
     shapes = dict.fromkeys(biases[:2], shape)
     assert len(dict(ForeignFile.open(layout.weights, shapes).read_arrays(shapes))) == 2
-    info = json.loads(layout.info.read_text("utf-8"))
-    info["digests"][layout.weights.name] = file_digest(layout.weights)
-    layout.info.write_text(json.dumps(info), "utf-8")
+    with changed_json(layout.info) as info:
+        info["digests"][layout.weights.name] = file_digest(layout.weights)
     with pytest.raises(BundleError, match=r"weights\.hdf5: RNN_.*/B is a dataset with more than 2 names\."):
         load_bundle(layout.path)
 

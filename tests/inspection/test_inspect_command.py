@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh, succeed
+from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
 from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -68,8 +68,8 @@ def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run
     shown = lines[lines.index("Verdict:") :]
     assert shown[: len(found["verdict"]["findings"])] == trained[start : start + len(found["verdict"]["findings"])]
     # A run of an earlier version has none.
-    del record["counts"]["verdict"]
-    (run / "stages" / "train.json").write_text(json.dumps(record), encoding="utf-8")
+    with changed_json(run / "stages" / "train.json") as record:
+        del record["counts"]["verdict"]
     assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh, succeed
+from contract.command_line import changed_json, elmo_zh, succeed
 from drawn_bundles import install_model
 from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
 
@@ -23,10 +23,9 @@ def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     corpus, recommended = write_corpus(), "Recommended for so little text: start from the installed"
     assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
     model = install_model(empty_folder, "starter", monkeypatch)
-    info = json.loads((model / "bundle.json").read_text(encoding="utf-8"))
     for seen, is_recommended in ((1_000_000, True), (20_000, False)):
-        info["training"]["tokens"] = seen
-        (model / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+        with changed_json(model / "bundle.json") as info:
+            info["training"]["tokens"] = seen
         answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
         assert (recommended in answer.stdout) == is_recommended, answer.stdout
     character = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH, "--set", "model.mode=character")

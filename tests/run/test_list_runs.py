@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from contract.command_line import elmo_zh, succeed
+from contract.command_line import changed_json, elmo_zh, succeed
 
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.list_runs import describe_runs, list_runs
@@ -78,9 +78,8 @@ def test_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_wrong_record_does_not_hide_the_other_runs(run: Path, name: str, wrong: object) -> None:
     shutil.copytree(run, run.parent / "sound")
     for stage in ("segment", "train"):
-        path = run / "stages" / f"{stage}.json"
-        record = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps({**record, name: wrong}), encoding="utf-8")
+        with changed_json(run / "stages" / f"{stage}.json") as record:
+            record[name] = wrong
     found = list_runs(run.parent)
     damaged, sound = sorted(found["runs"], key=lambda each: each["run"])
     assert (damaged["perplexity"], damaged["train_tokens"]) == (None, None)

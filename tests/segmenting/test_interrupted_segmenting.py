@@ -35,10 +35,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     # A session of its own is a process group of its own, to which a terminal would send the signal.
@@ -66,20 +62,3 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     train = (run / "segmented" / "train-00000.txt").read_text(encoding="utf-8")
     assert set(re.findall("[一-鿿]", train)) == {"甲"}
     assert not (run / "segmented.parts").exists()
-
-
-def test_a_worker_that_is_killed_has_its_shard_done_again(tmp_path: Path, corpus: Path) -> None:
-    run, other = tmp_path / "run", tmp_path / "other"
-    with subprocess.Popen(command(corpus, run), stderr=subprocess.PIPE, text=True) as process:
-        wait_until((run / FIRST_PART).exists, process)
-        os.kill(_worker_of(process.pid), signal.SIGKILL)
-        _, told = process.communicate()
-    assert process.returncode == 0, told
-    segmented_here(corpus, other)
-    assert files_of(run / "segmented") == files_of(other / "segmented")
-
-
-def _worker_of(main: int) -> int:
-    children = Path(f"/proc/{main}/task/{main}/children").read_text(encoding="ascii").split()
-    spawned = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return int(spawned[0])

@@ -12,7 +12,6 @@ from elmo_zh.config import TextConfig
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle that has word2vec vectors."""
     folder = tmp_path_factory.mktemp("tasks") / "model"
     return add_word2vec(write_model(folder, TOKENS, words=WORDS, text=TextConfig(segmenter="character")))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contract.command_line import changed_json
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
@@ -34,9 +35,8 @@ def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path
 
 
 def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    found = json.loads((path / "task.json").read_text(encoding="utf-8"))
-    change(found)
-    (path / "task.json").write_text(json.dumps(found), encoding="utf-8")
+    with changed_json(path / "task.json") as found:
+        change(found)
 
 
 def lines(*records: object) -> str:

@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, contents_alone, elmo_zh, succeed
-from drawn_bundles import TOKENS, install_model, write_model
+from contract.command_line import SampleRun, changed_json, contents_alone, elmo_zh, succeed
+from drawn_bundles import install_model
 from messages import Heard, message_of
 from tasks.labelled import WORDS, lines, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.find_bundle import find_installed
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError
+from elmo_zh.errors import BundleError, OptionError, OutputError
 from elmo_zh.run.reporter import Progress
 from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import (
@@ -196,26 +195,13 @@ def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEm
     assert comparison.facts["examples"]["test"] == 30
 
 
-def test_what_is_missing_is_one_line(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = write_classes(tmp_path, len)
-    bare = write_model(tmp_path / "bare", TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
-    told = message_of(
-        BundleError, lambda: compare_task(job_of(path), ElmoEmbedder.load(bare, "cpu"), tmp_path / "found")
-    )
-    assert "has no word2vec vectors" in told
-    told = message_of(CorpusError, lambda: compare_task(job_of(path), embedder, tmp_path / "found"))
-    assert "training examples with one label, '6': at least two labels are needed." in told
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
-
-
 def child_of(parent: ElmoEmbedder, folder: Path) -> ElmoEmbedder:
     """The same weights in a bundle that says where it started, and has no word2vec vectors."""
     layout = BundleLayout(Path(shutil.copytree(parent.bundle.path, folder)))
-    info = json.loads(layout.info.read_text(encoding="utf-8"))
-    del info["digests"][layout.word2vec.name]
     layout.word2vec.unlink()
-    info["origin"]["started_from"] = {"digest": parent.bundle.digest, "tokens": 7, "origin": {}}
-    layout.info.write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(layout.info) as info:
+        del info["digests"][layout.word2vec.name]
+        info["origin"]["started_from"] = {"digest": parent.bundle.digest, "tokens": 7, "origin": {}}
     return ElmoEmbedder.load(folder, "cpu")
 
 

@@ -226,16 +226,6 @@ def test_a_damaged_training_starts_again(
     assert reporter.warnings == [f"{state} is damaged, so this training starts over."]
 
 
-def test_a_damaged_manifest_is_one_line(embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path) -> None:
-    job, folder = stopped
-    shutil.copytree(folder / "task.parts", tmp_path / "task.parts")
-    (tmp_path / "task.parts" / "manifest.json").write_bytes(bytes(300))
-    told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
-    assert told.endswith("Give the same ones to continue it, or --force to start over.")
-    fit_task(job, embedder, tmp_path / "task", force=True)
-    assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
-
-
 @pytest.mark.usefixtures("no_pictures")
 def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     job = job_of(write_data(tmp_path, "classify"), "classify")

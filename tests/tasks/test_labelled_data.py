@@ -255,11 +255,6 @@ def test_all_labels_empty(tmp_path: Path) -> None:
         assert "all labels are empty" in message_of(CorpusError, lambda case=case: read_labelled(*case))
 
 
-def test_bytes_that_do_not_decode(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("text,label\n好好好好好好,1\n".encode() * 20 + b"\xff\xfe,1\n")
-    assert "is not UTF-8" in message_of(CorpusError, lambda: read_labelled(tmp_path / "a.csv", CLASSIFY))
-
-
 def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", table(range(300), copies=2))
     datasets = [load(DataFiles(data=path, seed=seed)) for seed in (1, 1, 2)]

@@ -365,12 +365,6 @@ def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
     torch.testing.assert_close(found.detach(), expected, rtol=2e-3, atol=2e-3)  # the cache has float16
     assert not found[:, chosen == 0].any()
     assert not live.take(chosen[2:]).any()
-    live.thaw(1)
-    assert not live.take(chosen).requires_grad
-    live.thaw(2)
-    live.take(chosen).sum().backward()
-    learns = {name for name, parameter in live.bilm.named_parameters() if parameter.grad is not None}
-    assert {name.split(".")[1] for name in learns} == {"1"}
     with torch.no_grad():
         for parameter in live.bilm.parameters():
             parameter.add_(1)

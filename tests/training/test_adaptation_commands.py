@@ -14,6 +14,7 @@ from contract.command_line import (
     STEP_TOKENS,
     Answer,
     SampleRun,
+    changed_json,
     checkpoint_steps,
     contents_alone,
     elmo_zh,
@@ -185,9 +186,8 @@ def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: P
     path = base / "vocab.data"
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(f"{line}\n" for line in (*lines[:-1], "新词")), encoding="utf-8")
-    info = json.loads((base / "bundle.json").read_text(encoding="utf-8"))
-    info["digests"]["vocab.data"] = file_digest(path)
-    (base / "bundle.json").write_text(json.dumps(info), encoding="utf-8")
+    with changed_json(base / "bundle.json") as info:
+        info["digests"]["vocab.data"] = file_digest(path)
     answer = elmo_zh("vocab", "--run", segmented_run, "--json")
     assert answer.result()["skipped"] is False
     assert "vocab runs again: the file of vocab.init has changed." in answer.stderr.splitlines()
@@ -393,8 +393,8 @@ def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path
     encoded_run = adapted_run
     assert elmo_zh("train", "--run", encoded_run, "--init", base).status == 0
     path = base / "bundle.json"
-    info = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**info, "training": {}}), encoding="utf-8")
+    with changed_json(path) as info:
+        info["training"] = {}
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(

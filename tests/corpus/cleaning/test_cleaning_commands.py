@@ -1,12 +1,11 @@
 """Dirty text by the command line: what is written, told and recorded, and what embedding takes over."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import Answer, SampleRun, contents_alone, elmo_zh, record_of, settings, succeed
+from contract.command_line import Answer, contents_alone, elmo_zh, record_of, settings, succeed
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources
@@ -93,11 +92,3 @@ def test_the_number_of_workers_changes_neither_text_nor_record_nor_report(monkey
     assert made[0] == made[1]
     assert "### duplicate lines" in made[0][1].splitlines()
     assert made[0][2]["heldout-00000.txt"]
-
-
-def test_a_run_made_before_goes_on(sample_run: SampleRun) -> None:
-    """Neither its record nor its bundle names what came later, and both are as if it stood there as none."""
-    for path in (sample_run.path / "stages" / "segment.json", sample_run.path / "stages" / "export.json"):
-        assert "script" not in json.dumps(json.loads(path.read_text(encoding="utf-8"))["settings"])
-    info = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
-    assert not {"script", "remove_markup"} & set(info["text"])

@@ -32,12 +32,6 @@ def test_shapes(value: object, field: str, expected: list[list[str]]) -> None:
         assert documents_of(read_json, json.dumps(value, indent=indent), field=field) == expected
 
 
-def test_the_field_is_told() -> None:
-    tally = Tally()
-    documents_of(read_json, '[{"x": {"body": "一"}}]', tally)
-    assert tally.read_field == "x.body"
-
-
 @pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
 def test_files_that_are_no_json_or_cut_off(text: str) -> None:
     assert message_of(CorpusError, lambda: documents_of(read_json, text)).startswith("a.txt: ")
@@ -46,11 +40,6 @@ def test_files_that_are_no_json_or_cut_off(text: str) -> None:
 def test_a_field_that_is_not_there() -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, '[{"a": {"b": "x"}}]', field="text"))
     assert told == "a.txt: no record has text in the field text. The fields of the first ones are: a.b."
-
-
-def test_no_field_is_known() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json, '{"name": "elmo", "version": "1"}'))
-    assert told == "a.txt: cannot tell which field holds the text: name, version. Name one or several: --field NAME"
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
