@@ -2,8 +2,7 @@
 
 import hashlib
 import shutil
-from bisect import insort
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,24 +12,17 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.run.arrays import read_numbers, write_numbers
-from elmo_zh.run.files import link_or_copy, read_json, write_json
+from elmo_zh.run.files import link_or_copy, read_json
 from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
 
 # A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
 INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
+# A row for each different text: its key, the sentences and tokens of one copy, and how many copies there are.
+TEXTS = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("copies", "<i8")])
 _HASHES = 2**64
 # A longer text, such as a book in one line or an often repeated notice, would be most of the held-out text.
 _MAX_TEXT_SENTENCES = 200
 _MAX_TEXT_FRACTION = 0.1
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """The sentences and tokens of a paragraph, and a hash of its characters from 0 to 2^64 - 1."""
-
-    key: int
-    num_sentences: int
-    num_tokens: int
 
 
 def paragraph_text(sentences: Iterable[str]) -> str:
@@ -43,116 +35,82 @@ def paragraph_key(sentences: Iterable[str]) -> int:
     return int.from_bytes(hashlib.blake2b(paragraph_text(sentences).encode("utf-8"), digest_size=8).digest(), "big")
 
 
-# One of several paragraphs of equal text, and the number of these paragraphs.
-Candidate = tuple[Paragraph, int]
+def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArray[Any], int]:
+    """Find the texts that may be held out in the `.index` files of shards; only one shard is in memory at a time.
 
-
-class HeldoutChoice:
-    """Collects paragraphs and then decides which ones are held out.
-
-    The paragraphs with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more
-    while there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds
-    out more than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more
-    than 200 sentences or a tenth of `heldout_max_tokens`. All paragraphs of equal text are on the same side, and the
-    order in which paragraphs are added does not matter. Only possible candidates stay in memory: different texts of up
-    to twice the size that may be needed, since some may turn out to be repeated too often.
-
-    Texts with keys of `bound` or above are not kept.
+    Returns:
+        The different texts with the lowest keys, sorted, of dtype `TEXTS`: up to twice the size that may be needed,
+        since some may turn out to be repeated too often. And the number of sentences in all shards.
     """
-
-    def __init__(self, config: TextConfig) -> None:
-        self._share_end = int(config.heldout_share * _HASHES)
-        self._min_sentences = config.heldout_min_sentences if config.heldout_share > 0 else 0
-        self._max_tokens = config.heldout_max_tokens
-        self._keys: list[int] = []
-        self._texts: dict[int, Paragraph] = {}
-        self._copies: dict[int, int] = {}
-        self.bound = _HASHES
-        self._num_sentences = 0
-        # Each different text counts once, so that what is kept does not depend on when its copies are added.
-        self._kept_sentences = 0
-        self._kept_tokens = 0
-
-    def add(self, paragraph: Paragraph) -> None:
-        """Count a paragraph, and keep it if it may be held out."""
-        self._num_sentences += paragraph.num_sentences
-        if paragraph.key < self.bound and not self._is_too_long(paragraph, 1):
-            self._add_text(paragraph, 1)
-
-    def merge(self, candidates: Iterable[Candidate], bound: int, num_sentences: int) -> None:
-        """Merge in the candidates of another shard with `num_sentences`, as if its paragraphs had been added here."""
-        self._num_sentences += num_sentences
-        self.bound = min(self.bound, bound)
-        while self._keys and self._keys[-1] >= self.bound:
-            self._drop_last()
-        for paragraph, copies in candidates:
-            if paragraph.key < self.bound:
-                self._add_text(paragraph, copies)
-
-    def _add_text(self, paragraph: Paragraph, copies: int) -> None:
-        key = paragraph.key
-        if key in self._texts:
-            self._copies[key] += copies
-            return
-        insort(self._keys, key)
-        self._texts[key], self._copies[key] = paragraph, copies
-        self._kept_sentences += paragraph.num_sentences
-        self._kept_tokens += paragraph.num_tokens
-        while self._keys and not self._last_may_be_needed():
-            # A later text with a key this high is not needed either.
-            self.bound = self._keys[-1]
-            self._drop_last()
-
-    def _drop_last(self) -> None:
-        key = self._keys.pop()
-        paragraph = self._texts.pop(key)
-        del self._copies[key]
-        self._kept_sentences -= paragraph.num_sentences
-        self._kept_tokens -= paragraph.num_tokens
-
-    def candidates(self) -> list[Candidate]:
-        """Return the texts that may be held out, sorted by key."""
-        return [(self._texts[key], self._copies[key]) for key in self._keys]
-
-    def _last_may_be_needed(self) -> bool:
-        last = self._keys[-1]
-        before = self._kept_sentences - self._texts[last].num_sentences
-        return self._kept_tokens <= 2 * self._max_tokens and (
-            last < self._share_end or before < 2 * self._min_sentences
-        )
-
-    def _is_too_long(self, paragraph: Paragraph, copies: int) -> bool:
-        most_tokens = _MAX_TEXT_FRACTION * self._max_tokens
-        return copies * paragraph.num_sentences > _MAX_TEXT_SENTENCES or copies * paragraph.num_tokens > most_tokens
-
-    def chosen(self, near_copies: Collection[int] = ()) -> list[int]:
-        """Return the keys of the held-out texts, sorted; the keys in `near_copies` have near copies in the corpus."""
-        wanted = min(self._min_sentences, self._num_sentences // 10)
-        heldout: list[int] = []
-        num_sentences = num_tokens = 0
-        for paragraph, copies in sorted(self.candidates(), key=lambda each: each[0].key in near_copies):
-            if self._is_too_long(paragraph, copies):
-                continue
-            is_new = paragraph.key not in near_copies
-            is_wanted = (paragraph.key < self._share_end and is_new) or num_sentences < wanted
-            num_sentences += copies * paragraph.num_sentences
-            num_tokens += copies * paragraph.num_tokens
-            if not is_wanted or num_tokens > self._max_tokens or num_sentences * 5 > self._num_sentences:
-                break
-            heldout.append(paragraph.key)
-        return sorted(heldout)
+    texts, num_sentences = np.zeros(0, TEXTS), 0
+    for shard in shards:
+        index = read_numbers(shard.with_suffix(".index"), INDEX)
+        num_sentences += int(index["sentences"].sum(dtype=np.int64))
+        paragraphs = np.ones(len(index), TEXTS)
+        for name in ("key", "sentences", "tokens"):
+            paragraphs[name] = index[name]
+        found = np.concatenate([texts, paragraphs[~_is_too_long(paragraphs, config)]])
+        _, first, inverse = np.unique(found["key"], return_index=True, return_inverse=True)
+        texts = found[first]
+        texts["copies"] = np.bincount(inverse, found["copies"])
+        # The first text that is not needed stays, so that no later text above it is taken for one that is.
+        texts = texts[: _num_needed(texts, config) + 1]
+    return texts[: _num_needed(texts, config)], num_sentences
 
 
-def save_candidates(path: Path, choice: HeldoutChoice) -> None:
-    """Write the bound and the candidates of a choice to a file."""
-    rows = [[each.key, each.num_sentences, each.num_tokens, copies] for each, copies in choice.candidates()]
-    write_json(path, {"bound": choice.bound, "groups": rows})
+def _sizes(texts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many sentences and tokens all copies of each text have."""
+    return texts["copies"] * texts["sentences"], texts["copies"] * texts["tokens"]
 
 
-def load_candidates(path: Path) -> tuple[int, list[Candidate]]:
-    """Read the bound and the candidates of a choice from a file."""
-    saved = read_json(path)
-    return saved["bound"], [(Paragraph(*numbers), copies) for *numbers, copies in saved["groups"]]
+def _is_too_long(texts: NDArray[Any], config: TextConfig) -> NDArray[np.bool_]:
+    sentences, tokens = _sizes(texts)
+    return (sentences > _MAX_TEXT_SENTENCES) | (tokens > _MAX_TEXT_FRACTION * config.heldout_max_tokens)
+
+
+def _num_needed(texts: NDArray[Any], config: TextConfig) -> int:
+    """Return how many of the lowest texts may be needed."""
+    # Each text counts once here, so that the order of the shards makes no difference.
+    sentences_before = np.cumsum(texts["sentences"]) - texts["sentences"]
+    is_wanted = _in_share(texts, config) | (sentences_before < 2 * _min_sentences(config))
+    return int(np.count_nonzero(is_wanted & (np.cumsum(texts["tokens"]) <= 2 * config.heldout_max_tokens)))
+
+
+def _in_share(texts: NDArray[Any], config: TextConfig) -> NDArray[np.bool_]:
+    return np.asarray(texts["key"] < np.uint64(int(config.heldout_share * _HASHES)))
+
+
+def _min_sentences(config: TextConfig) -> int:
+    return config.heldout_min_sentences if config.heldout_share > 0 else 0
+
+
+def choose_texts(
+    texts: NDArray[Any], num_sentences: int, config: TextConfig, near_copies: Collection[int] = ()
+) -> NDArray[np.uint64]:
+    """Choose the texts that are held out, and return their keys, sorted.
+
+    The texts with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more while
+    there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds out more
+    than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more than 200
+    sentences or a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too few others.
+    All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
+
+    Args:
+        texts: From `load_lowest_texts`.
+        num_sentences: Number of sentences in all shards.
+        config: The settings.
+        near_copies: Keys of texts that have near copies in the corpus.
+    """
+    texts = texts[~_is_too_long(texts, config)]
+    has_near = np.isin(texts["key"], np.array(list(near_copies), np.uint64))
+    order = np.argsort(has_near, kind="stable")
+    texts, has_near = texts[order], has_near[order]
+    sentences, tokens = _sizes(texts)
+    sentences_before = np.cumsum(sentences) - sentences
+    is_short = sentences_before < min(_min_sentences(config), num_sentences // 10)
+    is_wanted = (_in_share(texts, config) & ~has_near) | is_short
+    fits = (np.cumsum(tokens) <= config.heldout_max_tokens) & (np.cumsum(sentences) * 5 <= num_sentences)
+    return np.sort(texts["key"][np.logical_and.accumulate(is_wanted & fits)])
 
 
 @dataclass(frozen=True, kw_only=True)

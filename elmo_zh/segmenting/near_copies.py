@@ -46,13 +46,12 @@ def signatures(texts: Sequence[str]) -> Signatures:
     return found
 
 
-def find_near_copies(keys: Sequence[int], shards: Sequence[Path]) -> set[int]:
-    """Return the keys of paragraphs with a near copy under another key; only one shard is in memory at a time."""
-    wanted, found = np.array(keys, np.uint64), np.zeros((len(keys), _PLACES), np.uint32)
-    order = np.argsort(wanted)
+def find_near_copies(keys: NDArray[np.uint64], shards: Sequence[Path]) -> set[int]:
+    """Return which of the sorted keys have a near copy under another key; only one shard is in memory at a time."""
+    wanted, found = keys, np.zeros((len(keys), _PLACES), np.uint32)
     for shard_keys, shard_signatures in _iter_signed(shards):
         rows = np.flatnonzero(np.isin(shard_keys, wanted))
-        found[order[np.searchsorted(wanted, shard_keys[rows], sorter=order)]] = shard_signatures[rows]
+        found[np.searchsorted(wanted, shard_keys[rows])] = shard_signatures[rows]
     wanted, found = wanted[found.any(1)], found[found.any(1)]
     near: set[int] = set()
     for shard_keys, shard_signatures in _iter_signed(shards):

@@ -2,7 +2,7 @@
 
 The four steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
 (extract.py), find repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take out the
-held-out text, chosen among the candidates of all shards that have no near copies (heldout.py, near_copies.py).
+held-out text, chosen among the paragraphs of all shards that have no near copies (heldout.py, near_copies.py).
 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
@@ -27,7 +27,7 @@ from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import NumberedSource, cut, extract
-from elmo_zh.segmenting.heldout import HeldoutChoice, TakeOutTask, load_candidates, take_out
+from elmo_zh.segmenting.heldout import TakeOutTask, choose_texts, load_lowest_texts, take_out
 from elmo_zh.segmenting.near_copies import find_near_copies
 from elmo_zh.segmenting.shard_task import SegmentTask, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
@@ -121,11 +121,11 @@ def segment_corpus(
             num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
             reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are segmented.")
         repeated = find_repeated(shards, config, repeated_parts, engine)
-        num_sentences = _segment_shards(work, shards, user_dictionary, repeated)
+        _segment_shards(work, shards, user_dictionary, repeated)
         if not result.counts.kept_characters:
             parts.remove()
             raise _no_text_error(corpus, result)
-        heldout = _take_heldout_out(work, num_sentences)
+        heldout = _take_heldout_out(work, len(shards))
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
         _write_output(unfinished, len(shards), work.step("train").path, heldout)
@@ -142,7 +142,7 @@ def _describe_plan(
     settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
     files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
     # Bump `parts` when the files of a part change.
-    return {"elmo_zh": __version__, "parts": 2, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
+    return {"elmo_zh": __version__, "parts": 3, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
 
 
 # Step 1
@@ -192,8 +192,8 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
 
 def _segment_shards(
     work: _Work, shards: list[TextShard], user_dictionary: Path | None, repeated: RepeatedLines | None
-) -> list[int]:
-    """Clean and segment all shards, add up their counts, and return the number of sentences in each shard."""
+) -> None:
+    """Clean and segment all shards, and add up their counts."""
     tasks = {
         part_name(number): SegmentTask(
             number=number, shard=shard, config=work.config, user_dictionary=user_dictionary, repeated=repeated
@@ -213,7 +213,6 @@ def _segment_shards(
         work.result.lines.merge(LineCounts.from_record(found[name]["lines"]))
         work.result.counts.han_characters += found[name]["han_characters"]
     _add_up(work.result)
-    return [found[name]["sentences"] for name in tasks]
 
 
 def _add_up(result: SegmentedCorpus) -> None:
@@ -242,11 +241,11 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
 # Step 4
 
 
-def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
-    chosen = _choose_heldout(work, num_sentences)
+def _take_heldout_out(work: _Work, num_shards: int) -> list[str]:
+    chosen = _choose_heldout(work, num_shards)
     tasks = {
         name: TakeOutTask(segmented=work.step("segmented"), name=name, chosen=chosen)
-        for name in map(part_name, range(len(num_sentences)))
+        for name in map(part_name, range(num_shards))
     }
     counts = work.result.counts
     heldout: list[tuple[int, str, int, str]] = []
@@ -260,15 +259,12 @@ def _take_heldout_out(work: _Work, num_sentences: list[int]) -> list[str]:
     return [text for *_, text in sorted(heldout)]
 
 
-def _choose_heldout(work: _Work, num_sentences: list[int]) -> Path:
-    """Choose the held-out paragraphs among the candidates of all shards; return the path of a file with their keys."""
-    choice = HeldoutChoice(work.config)
-    shards = [work.step("segmented").path / part_name(number) for number in range(len(num_sentences))]
-    for shard, sentences_in_shard in zip(shards, num_sentences, strict=True):
-        bound, candidates = load_candidates(shard.with_suffix(".candidates"))
-        choice.merge(candidates, bound, sentences_in_shard)
-    near_copies = find_near_copies([paragraph.key for paragraph, _ in choice.candidates()], shards)
-    chosen = choice.chosen(near_copies)
+def _choose_heldout(work: _Work, num_shards: int) -> Path:
+    """Choose the held-out paragraphs of all shards; return the path of a file with their keys."""
+    shards = [work.step("segmented").path / part_name(number) for number in range(num_shards)]
+    texts, num_sentences = load_lowest_texts(shards, work.config)
+    near_copies = find_near_copies(texts["key"], shards)
+    chosen = choose_texts(texts, num_sentences, work.config, near_copies).tolist()
     work.result.counts.near_copies_heldout = len(near_copies.intersection(chosen))
     work.result.counts.near_copies_trained = sum(key < max(chosen, default=0) for key in near_copies.difference(chosen))
     path = work.parts.path / "chosen.json"

@@ -1,4 +1,4 @@
-"""Third step of the segment stage: clean and segment the lines of a text shard, and record held-out candidates."""
+"""Third step of the segment stage: clean and segment the lines of a text shard, and index its paragraphs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
-from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key, paragraph_text, save_candidates
+from elmo_zh.segmenting.heldout import paragraph_key, paragraph_text
 from elmo_zh.segmenting.near_copies import MOST_CHARACTERS, signatures
 from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.text.han import count_han
@@ -74,7 +74,6 @@ class _ShardCounts:
 
     lines: LineCounts = field(default_factory=LineCounts)
     han_characters: int = 0
-    sentences: int = 0
     tallies: dict[int, Tally] = field(default_factory=dict)
 
 
@@ -90,9 +89,8 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's paragraphs, their index and signatures, and the held-out candidates; return its counts."""
+    """Write a shard's paragraphs, their index and signatures; return its counts."""
     counts = _ShardCounts()
-    choice = HeldoutChoice(task.config)
     with (
         writer.file("txt") as unfinished,
         unfinished.open("wb") as file,
@@ -103,24 +101,18 @@ def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
     ):
         texts: list[str] = []
         for sentences, num_tokens, starts_document in _iter_paragraphs(task, counts):
-            paragraph = Paragraph(paragraph_key(sentences), len(sentences), num_tokens)
-            choice.add(paragraph)
             data = ("\n".join(sentences) + "\n").encode("utf-8")
             file.write(data)
-            index.write(_ROW.pack(paragraph.key, len(data), len(sentences), num_tokens, starts_document))
-            counts.sentences += len(sentences)
+            index.write(_ROW.pack(paragraph_key(sentences), len(data), len(sentences), num_tokens, starts_document))
             texts.append(paragraph_text(sentences)[:MOST_CHARACTERS])
             if len(texts) == _SIGNED:
                 signature_file.write(signatures(texts).tobytes())
                 texts.clear()
         signature_file.write(signatures(texts).tobytes())
-    with writer.file("candidates") as unfinished:
-        save_candidates(unfinished, choice)
     return {
         "lines": counts.lines.as_record(),
         "tallies": {str(number): tally.described() for number, tally in counts.tallies.items()},
         "han_characters": counts.han_characters,
-        "sentences": counts.sentences,
     }
 
 

@@ -149,7 +149,7 @@ def terminate(*_: object) -> None:
 @pytest.mark.parametrize(
     ("stage", "place", "stop", "status"),
     [
-        ("segment", "elmo_zh.segmenting.heldout.HeldoutChoice.chosen", press_control_c, 130),
+        ("segment", "elmo_zh.segmenting.segment_corpus.choose_texts", press_control_c, 130),
         ("vocab", "elmo_zh.stages.vocab.save_counts", press_control_c, 130),
         ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", terminate, 143),
         ("encode", "elmo_zh.id_store.build._measure", press_control_c, 130),

@@ -1,16 +1,26 @@
 """What is held out depends on the text alone."""
 
 import random
-from typing import Any
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.segmenting.heldout import HeldoutChoice, Paragraph, paragraph_key
+from elmo_zh.segmenting.heldout import INDEX, choose_texts, load_lowest_texts, paragraph_key
 
 HASHES = 2**64
+
+
+class Paragraph(NamedTuple):
+    key: int
+    num_sentences: int
+    num_tokens: int
 
 
 def paragraph(key: int, num_sentences: int = 1, tokens_each: int = 5) -> Paragraph:
@@ -24,16 +34,20 @@ def spread(count: int, num_sentences: int = 1, tokens_each: int = 5) -> list[Par
     return paragraphs
 
 
-def choose(paragraphs: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
-    choice = HeldoutChoice(TextConfig(**values))
-    for one in paragraphs:
-        choice.add(one)
-    return divided(choice, paragraphs)
+def lowest_texts(shards: Sequence[list[Paragraph]], config: TextConfig) -> tuple[np.ndarray, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, str(number)) for number in range(len(shards))]
+        for path, shard in zip(paths, shards, strict=True):
+            rows = [(each.key, 1, each.num_sentences, each.num_tokens, False) for each in shard]
+            path.with_suffix(".index").write_bytes(np.array(rows, INDEX).tobytes())
+        return load_lowest_texts(paths, config)
 
 
-def divided(choice: HeldoutChoice, paragraphs: list[Paragraph]) -> tuple[list[Paragraph], list[Paragraph]]:
-    chosen = choice.chosen()
+def choose(*shards: list[Paragraph], **values: Any) -> tuple[list[Paragraph], list[Paragraph]]:
+    config = TextConfig(**values)
+    chosen = choose_texts(*lowest_texts(shards, config), config).tolist()
     assert chosen == sorted(set(chosen))
+    paragraphs = [one for shard in shards for one in shard]
     heldout = sorted((one for one in paragraphs if one.key in chosen), key=lambda one: one.key)
     return heldout, [one for one in paragraphs if one.key not in chosen]
 
@@ -112,13 +126,22 @@ def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
         (5_003, {"heldout_share": 0.5, "heldout_max_tokens": 131}, 2 * 131 // 7),
     ],
 )
-def test_few_candidates_are_kept_whatever_the_length(count: int, values: dict[str, Any], expected: int) -> None:
-    choice = HeldoutChoice(TextConfig(**values))
-    most = 0
-    for one in spread(count, tokens_each=7):
-        choice.add(one)
-        most = max(most, len(choice.candidates()))
-    assert most == expected
+@pytest.mark.parametrize("num_shards", [1, 13])
+def test_few_texts_are_kept_whatever_the_length(
+    count: int, values: dict[str, Any], expected: int, num_shards: int
+) -> None:
+    paragraphs = spread(count, tokens_each=7)
+    shards = [paragraphs[start::num_shards] for start in range(num_shards)]
+    texts, num_sentences = lowest_texts(shards, TextConfig(**values))
+    assert (len(texts), num_sentences) == (expected, count)
+
+
+def test_a_text_above_one_that_is_not_needed_is_not_kept_either() -> None:
+    config = TextConfig(heldout_share=0.5, heldout_max_tokens=100)
+    tokens = {**dict.fromkeys(range(19), 10), 19: 5, 23: 10, 29: 5}  # 195, 205 and 210 tokens up to the last three
+    low, high = ([paragraph(key, tokens_each=tokens[key]) for key in keys] for keys in ([*range(20), 23], [29]))
+    for shards in ([low, high], [high, low], [low + high]):
+        assert lowest_texts(shards, config)[0]["key"].tolist() == list(range(20))
 
 
 def test_the_key_is_that_of_the_characters() -> None:
@@ -153,11 +176,5 @@ def test_a_choice_in_parts_is_that_of_the_whole(
 ) -> None:
     lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
     paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
-    expected, _ = choose(paragraphs, **chosen)
-    whole = HeldoutChoice(TextConfig(**chosen))
-    for start in range(num_parts):
-        part = HeldoutChoice(TextConfig(**chosen))
-        for one in paragraphs[start::num_parts]:
-            part.add(one)
-        whole.merge(part.candidates(), part.bound, num_sentences(paragraphs[start::num_parts]))
-    assert divided(whole, paragraphs)[0] == expected
+    shards = [paragraphs[start::num_parts] for start in range(num_parts)]
+    assert choose(*shards, **chosen)[0] == choose(paragraphs, **chosen)[0]
