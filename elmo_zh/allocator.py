@@ -12,6 +12,8 @@ _GIGABYTE = 2**30
 
 def keep_freed_memory() -> None:
     """Have glibc keep freed memory, since requesting pages from the kernel takes a good part of a training step."""
+    if sys.platform == "win32":  # where CDLL(None) is an error
+        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)

@@ -281,7 +281,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
         pipeline_stage.pipeline(
             run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
         )
-    pipeline_stage.link_latest(run)
+    pipeline_stage.link_latest(run, common.console)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         f"The model is in {run.model}. Next, look at words in their sentences, in the browser:",

@@ -25,7 +25,8 @@ def _renew_locks() -> None:
         each._lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_locks)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class SentenceTokens:

@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
@@ -116,9 +117,12 @@ def worker_processes(num_workers: int) -> Iterator[Engine]:
         processes.discard()
 
 
+_MOST_ON_WINDOWS = 61  # which waits for no more processes at a time
+
+
 class _Processes:
     def __init__(self, num_workers: int) -> None:
-        self._num_workers = num_workers
+        self._num_workers = min(num_workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else num_workers
         self._children_of_others = set(active_children())
         self._executor: ProcessPoolExecutor | None = None
 

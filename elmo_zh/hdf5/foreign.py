@@ -76,18 +76,18 @@ def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, *
         "seconds": seconds,
         "arguments": arguments,
     }
-    with tempfile.NamedTemporaryFile(prefix="elmo-zh-", suffix=".safetensors", delete=False) as spool:
-        kept = Path(spool.name)
-        try:
+    descriptor, name = tempfile.mkstemp(".safetensors", "elmo-zh-")
+    try:
+        with os.fdopen(descriptor, "wb") as spool:
             status, told = _run(request, spool, path)
-            if told:
-                raise _explain(told, path)
-            if status:
-                raise _explain_status(status, path)
-            return Found(_fields(kept, path), kept)
-        except BaseException:
-            kept.unlink()
-            raise
+        if told:
+            raise _explain(told, path)
+        if status:
+            raise _explain_status(status, path)
+        return Found(_fields(Path(name), path), Path(name))
+    except BaseException:
+        Path(name).unlink()
+        raise
 
 
 def _fields(kept: Path, path: Path) -> dict[str, Any]:

@@ -86,8 +86,10 @@ def save(output: BinaryIO, fields: dict[str, Any], arrays: Mapping[str, Any], se
 def _limit() -> None:
     if resource is None:
         return
+    # macOS gives each process hundreds of GB of addresses, and refuses a limit below that.
+    memory = () if sys.platform == "darwin" else ((resource.RLIMIT_AS, MOST_BYTES),)
     for limit, value in (
-        (resource.RLIMIT_AS, MOST_BYTES),
+        *memory,
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, _MOST_OPEN_FILES),

@@ -20,6 +20,8 @@ UNFINISHED, PARTS = ".unfinished", ".parts"
 # The paths that the running command reads, and the outputs that it has claimed. Python calls note nothing, since a
 # later call may replace a file that an earlier one has read.
 _NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
+# Windows opens no folders, and neither replaces nor deletes a file that is open or mapped.
+IS_WINDOWS = not hasattr(os, "O_DIRECTORY")
 
 
 def file_digest(path: Path) -> str:
@@ -169,13 +171,13 @@ def _sync(path: Path) -> None:
 
 def sync_file(path: Path) -> None:
     """Flush the content of a file to disk."""
-    with path.open("rb") as opened:
+    with path.open("r+b" if IS_WINDOWS else "rb") as opened:  # Windows flushes only what is open for writing
         os.fsync(opened.fileno())
 
 
 def sync_folder(path: Path) -> None:
     """Flush the names in a folder to disk; without this, a power cut may undo a rename."""
-    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+    if IS_WINDOWS:  # which opens no folders
         return
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -297,7 +299,7 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OutputError(refusal) from None
-        if not (path.exists() and path.samefile(f"/dev/fd/{file.fileno()}")):
+        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
             raise OutputError(refusal)
         try:
             yield

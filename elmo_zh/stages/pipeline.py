@@ -39,13 +39,20 @@ def pipeline(
     export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
 
 
-def link_latest(run: RunDir) -> None:
-    """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone."""
+def link_latest(run: RunDir, reporter: Reporter) -> None:
+    """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone.
+
+    Some disks have no links, and Windows makes them only in developer mode, so without one there is a warning.
+    """
     if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
         return
     unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
     remove(unfinished)
     make_folder(LATEST.parent)
-    unfinished.symlink_to(os.path.relpath(run.path.resolve(), LATEST.parent.resolve()), target_is_directory=True)
-    unfinished.replace(LATEST)
+    try:
+        target = os.path.relpath(run.path.resolve(), LATEST.parent.resolve())
+        unfinished.symlink_to(target, target_is_directory=True)
+        unfinished.replace(LATEST)
+    except (OSError, ValueError) as error:  # ValueError: on Windows, the run is on another drive
+        reporter.warn(f"{LATEST} could not be made a link to the run ({error}). Name its model: --model {run.model}")
     sync_folder(LATEST.parent)
