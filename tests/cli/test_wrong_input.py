@@ -382,6 +382,11 @@ def test_one_changed_byte_in_a_bundle_is_refused_with_both_digests(
     )
 
 
+def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> None:
+    (model / "golden.hdf5").unlink()
+    assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing. Export or copy the bundle again."
+
+
 def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
     with changed_json(model / "bundle.json") as info:
         info["origin"] = {"files": ["a"]}

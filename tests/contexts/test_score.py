@@ -1,6 +1,7 @@
 """Scores of lines and tokens: against the NumPy oracle and `evaluate`, and the command from its text to its output."""
 
 import csv
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,10 @@ def test_sentences_of_lines_sum_to_what_evaluate_gives(bundle: Path) -> None:
     by_line = elmo_zh("score", "raw.txt", "--model", bundle, "--split-sentences", "--output", "a", "--json").result()
     for name in ("perplexity", "bits_per_character"):
         assert by_line[name] == pytest.approx(expected[name], rel=1e-6)
+    for name in ("forward", "backward"):
+        total = sum(float(line[f"{name}_nats"]) for line in rows(Path("a").read_text(encoding="utf-8")))
+        assert total == pytest.approx(by_line[f"{name}_nats"], rel=1e-6)
+        assert total == pytest.approx(math.log(expected[f"{name}_perplexity"]) * expected["num_predictions"], rel=1e-6)
     assert (by_line["lines"], by_line["empty_lines"], by_line["sentences"]) == (5, 1, 5)
     one = elmo_zh("score", "raw.txt", "--model", bundle, "--output", "b", "--json").result()
     assert one["sentences"] == 4

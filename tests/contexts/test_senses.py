@@ -15,7 +15,7 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts import nearest as nearest_module
 from elmo_zh.contexts import usages as usages_module
 from elmo_zh.contexts.drift import Drift
-from elmo_zh.contexts.senses import usage_rows, usage_substitutes
+from elmo_zh.contexts.senses import usage_substitutes
 from elmo_zh.contexts.usages import (
     ClusterChoice,
     choose_number,
@@ -237,15 +237,6 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
         assert usage_substitutes(embedder, index, found, top=2)[number] == words[:2]
 
 
-def test_rows_of_all_occurrences(senses_index: ContextIndex) -> None:
-    """tests/contexts/test_places.py compares the places with the source."""
-    found = find_senses(senses_index, "苹果", num_usages=2)
-    rows = [*usage_rows(senses_index, found)]
-    assert [row["occurrence"] for row in rows] == senses_index.occurrences("苹果").tolist()
-    assert [row["usage"] for row in rows] == found.labels.tolist()
-    assert [row["repeated"] for row in rows] == [0] * 12 + [1]
-
-
 def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     for word, num_usages, layer, message in (
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
@@ -274,7 +265,10 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert sum(usage["occurrences"] for usage in result["usages"]) == 12
     assert all(len(usage["lines"]) == min(5, usage["occurrences"]) for usage in result["usages"])
     written = Path("a.tsv").read_bytes()
-    assert written.count(b"\n") == 14
+    rows = [row.split("\t") for row in written.decode().splitlines()[1:]]
+    labels = find_senses(senses_index, "苹果", num_usages=2).labels
+    assert [tuple(map(int, row[:2])) for row in rows] == [*zip(senses_index.occurrences("苹果"), labels, strict=True)]
+    assert [row[3] for row in rows] == ["0"] * 12 + ["1"]
     assert written.startswith(b"occurrence\tusage\tcosine\trepeated\tsource\tline\tstart\tend\ttext_start\ttext\n")
     shown = elmo_zh(*arguments, "--output", "a.tsv", "--force")
     assert Path("a.tsv").read_bytes() == written

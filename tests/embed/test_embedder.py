@@ -114,7 +114,6 @@ def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, statefu
 
 
 def outputs_expected(embedder: ElmoEmbedder, sentences: Any, weights: Any) -> dict[str, Any]:
-    """Worked out sentence by sentence."""
     longest = max(map(len, sentences))
     expected = {
         "word_emb": np.zeros((len(sentences), longest, PROJECTION)),

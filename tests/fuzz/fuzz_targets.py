@@ -74,7 +74,6 @@ def attempt(target: Target, data: bytes, folder: Path) -> bool:
 
 @functools.cache
 def paragraphs() -> list[str]:
-    """Some short lines of the sample."""
     files = [path.read_text("utf-8").split("\n")[:3] for path in sorted(SAMPLE.glob("*.txt"))]
     return [line for lines in files for line in lines if line][:9]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
-from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
+from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

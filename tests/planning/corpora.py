@@ -1,5 +1,6 @@
-"""Corpora for the tests of plans: random sentences, and a sample of them."""
+"""Corpora for the tests of plans: random sentences and a sample of them, and a folder whose plan and run are quick."""
 
+import gzip
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,9 @@ from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.sentences import split_sentences
 
 CHARACTERS = TextConfig(segmenter="character")
+FAST = ("--set", "text.segmenter=character", "--set", "text.num_workers=1", "--set", "word2vec.epochs=1")
+PLAN_FAST = (*FAST, "--no-training")
+WIDTH = ("--set", "model.projection_dim=7", "--set", "model.cell_dim=13")
 
 
 def lines(number: int, seed: int = 1) -> list[str]:
@@ -40,3 +44,13 @@ def figures_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0
     config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
     limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
     return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())["figures"]
+
+
+def write_corpus() -> Path:
+    folder = Path("corpus")
+    folder.mkdir()
+    for name, sign in (("a", "山"), ("b", "水")):
+        lines = [f"第{number}天我看见{sign}边有{number % 7}只鸟。" for number in range(200)]
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress('{"text": "苹果很甜。"}\n'.encode() * 40))
+    return folder

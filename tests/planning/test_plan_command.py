@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from contract.command_line import changed_json, elmo_zh, succeed
 from drawn_bundles import install_model
-from planning.small_corpus import FAST, PLAN_FAST, WIDTH, write_corpus
+from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 

@@ -88,7 +88,6 @@ class Recorder(Heard):
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds of the networks that are trained."""
     seeds: list[int] = []
 
     def train(*args: Any, **values: Any) -> Any:

@@ -113,7 +113,6 @@ def tagger(model: Path) -> ElmoTagger:
 
 
 def predicted(task: str) -> list[Any]:
-    """What the command predicts for the new texts."""
     Path("new.txt").write_text("".join(f"{text}\n" for text in NEW), encoding="utf-8")
     answer = succeed("task", "predict", "new.txt", "--task", task)
     return [json.loads(line) for line in answer.stdout.splitlines()]

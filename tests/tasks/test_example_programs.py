@@ -15,19 +15,19 @@ EXAMPLES = ROOT / "docs" / "examples"
 PROGRAM = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
-def run(name: str, sample_run: SampleRun, data: Path, warm: WarmPython) -> list[float]:
+def assert_learns(name: str, sample_run: SampleRun, data: Path, warm: WarmPython) -> None:
     answer = warm.run(PROGRAM, EXAMPLES / name, sample_run.model, data, cwd=data.parent)
     assert answer.status == 0, answer.stderr
-    return [float(score) for score in re.findall(r"epoch \d+: \w+ ([\d.]+) ", answer.stdout)]
+    scores = re.findall(r"epoch \d+: \w+ ([\d.]+) ", answer.stdout)
+    assert len(scores) == 10
+    assert float(scores[-1]) > 0.7
 
 
 def test_sentiment(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
     path = tmp_path / "reviews.csv"
     rows = [f"{number % 2},{'很好' if number % 2 else '不'}，{PLACES[number % 3]}" for number in range(84)]
     path.write_text("\n".join(["label,text", *rows]), encoding="utf-8")
-    scores = run("sentiment.py", sample_run, path, warm)
-    assert len(scores) == 10
-    assert scores[-1] > 0.7
+    assert_learns("sentiment.py", sample_run, path, warm)
 
 
 def test_names(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
@@ -43,9 +43,7 @@ def test_names(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
         for before, place, after in texts
     ]
     path.write_text("\n".join(blocks), encoding="utf-8")
-    scores = run("names.py", sample_run, path, warm)
-    assert len(scores) == 10
-    assert scores[-1] > 0.7
+    assert_learns("names.py", sample_run, path, warm)
 
 
 def test_questions(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> None:
@@ -55,9 +53,7 @@ def test_questions(sample_run: SampleRun, tmp_path: Path, warm: WarmPython) -> N
     same = [number % 2 for number in range(80)]
     lines = [f"{row},{label}" for row, label in zip(rows, same, strict=True)]
     path.write_text("\n".join(["sentence1,sentence2,label", *lines]), encoding="utf-8")
-    scores = run("questions.py", sample_run, path, warm)
-    assert len(scores) == 10
-    assert scores[-1] > 0.7
+    assert_learns("questions.py", sample_run, path, warm)
 
 
 @pytest.mark.parametrize(("name", "most"), [("sentiment.py", 52), ("names.py", 80), ("questions.py", 64)])

@@ -85,6 +85,7 @@ def test_spans_of_edits() -> None:
     again = follow_edits(spans, [Edit(0, 2, 1), Edit(3, 5, 1), Edit(6, 7, 0)])
     assert again.tolist() == [[1, 4], [3, 4], [3, 5], [5, 7]]
     assert again.dtype == np.int32
+    assert follow_edits(identity_spans(2), []).tolist() == [[0, 1], [1, 2]]
 
 
 @pytest.mark.parametrize("form", [form for form in UNICODE_FORMS if form != "none"])

@@ -38,8 +38,6 @@ def test_figures_for_people(sample_run: SampleRun) -> None:
     assert answer.stdout.startswith("perplexity ")
     for part in ("forward ", "backward ", " bits per character, ", " of the words unknown, ", " predictions\n"):
         assert part in answer.stdout
-    (model,) = answer.stderr.splitlines()
-    assert model.startswith(f"Model: {sample_run.model}, trained on ")
 
 
 def test_the_size_of_batches_and_windows_does_not_matter(

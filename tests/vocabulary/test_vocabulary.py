@@ -215,6 +215,6 @@ def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = BoundedCounts[str]()
     unknown.add(["花", "花", *"abcdefghi"])
     assert unknown.counts == {"花": 2, **dict.fromkeys("abcdefghi", 1)}
-    unknown.add(["花", "j"])
+    unknown.add({"花": 5, "j": 1})
     assert len(unknown.counts) == 5
-    assert unknown.counts["花"] == 3
+    assert unknown.counts["花"] == 7
