@@ -108,7 +108,7 @@ def check_instance(value: object, kind: type[T], call: str, name: str, expected:
 
 
 def check_path(value: object, call: str, name: str, what: str) -> Path:
-    """Return `value` as a path; otherwise raise a TypeError that asks for the path of `what`, such as a folder."""
+    """Return `value` as a path, or raise a TypeError that asks for the path of `what` ("a folder", for example)."""
     if isinstance(value, str | PathLike):
         return Path(fspath(value))
     raise refusal(TypeError, call, name, value, f"the path of {what}")
@@ -178,7 +178,7 @@ def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str
 
 
 def check_spans(spans: Any, call: str, name: str) -> None:
-    """Raise TypeError unless `spans` is a list of spans of characters: pairs of whole numbers, start and end."""
+    """Raise TypeError unless `spans` is a list of character spans: pairs of whole numbers, start and end."""
     if not _is_sequence(spans) or not all(_is_sequence(each) and _is_pair_of_numbers(each) for each in spans):
         raise refusal(TypeError, call, name, spans, "a list of spans of characters, such as [(0, 2)]")
 
@@ -192,7 +192,7 @@ def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
 
 
 def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return the spans to keep together in each text, or none at all; raise ValueError unless each text has a list."""
+    """Return each text's spans to keep together; raise ValueError unless `keep` is None or has a list for each text."""
     if keep is None:
         return [()] * num_texts
     what = "for each sentence a list of spans of characters, such as [[(0, 2)]]"

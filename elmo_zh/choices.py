@@ -46,7 +46,7 @@ class Registry:
         return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
 
     def load(self, name: str) -> Any:
-        """Import and return the module or object behind a name; raise ConfigError if it is unknown or does not load."""
+        """Return the module or object behind a name; raise ConfigError if it is unknown or cannot be imported."""
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
             loaded = importlib.import_module(module)

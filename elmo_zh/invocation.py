@@ -60,7 +60,7 @@ _CHECKOUT = Path(__file__).parents[1]
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an extra of pyproject.toml: editable and with pinned versions in a checkout."""
+    """Return the command that installs an extra of this package; in a checkout, editable and with pinned versions."""
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "constraints.txt")):
         return f"{_pip()} install {shlex.quote(f'elmo-zh[{extra}]')}"
     checkout = path_from_here(_CHECKOUT)

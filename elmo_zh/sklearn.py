@@ -56,7 +56,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
     device: str
 
     def _load_model(self, precision: str = "float32") -> ElmoEmbedder:
-        """Load the model that the settings `model` and `device` name; errors as in `ElmoEmbedder.load`."""
+        """Load the model that the settings `model` and `device` name; raise the same errors as `ElmoEmbedder.load`."""
         folder = find_given_bundle(self.model, type(self).__name__, "model")
         info = BundleLayout(folder).info
         digest = file_digest(info) if info.is_file() else ""
@@ -164,7 +164,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             TypeError: If an item of X is not a string, or X is a table.
 
         Warns:
-            UnknownWordsWarning: If far more words are unknown than in the model's training.
+            UnknownWordsWarning: If the share of unknown words is far higher than in training.
         """
         lines = list_strings(X, "transform")
         embedder = self._load()

@@ -1,4 +1,4 @@
-"""Add ELMo vectors to spaCy documents, with a component of the pipeline.
+"""Add ELMo vectors to spaCy documents, with a pipeline component.
 
 Requires the package spaCy (extra `spacy`).
 """
@@ -112,7 +112,7 @@ class ElmoComponent:
         return json.dumps(self._record()).encode()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":  # noqa: ARG002
-        """Check the content that `to_bytes` returned; errors as in `from_disk`."""
+        """Check the content that `to_bytes` returned; raise the same errors as `from_disk`."""
         try:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:

@@ -34,7 +34,7 @@ _OTHER_FOLDERS = (
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
-    """Return the folder of a bundle, given as a path or by the name of an installed model; a path takes precedence."""
+    """Return the folder of a bundle, given as a path or as the name of an installed model; a path takes precedence."""
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path
@@ -63,7 +63,7 @@ def find_installed(digest: str) -> Path | None:
 
 
 def shown_model(path: Path) -> str:
-    """Return how users refer to a model: by its name if it is installed, otherwise by its path from here."""
+    """Return how users refer to a model: by its name if it is installed, otherwise by its path."""
     return installed_name(path) or str(path_from_here(path))
 
 
@@ -73,14 +73,14 @@ def installed_name(path: Path) -> str | None:
 
 
 def _iter_installed() -> Iterator[tuple[str, Path]]:
-    """Yield the name and folder of each installed model; a broken package raises an error only if it is named."""
+    """Yield the name and folder of each installed model; skip broken packages, which raise an error only when named."""
     for name in MODELS.names():
         with suppress(BundleError):
             yield name, _load_installed(name)
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Find the model with a digest beside its `owner`, among installed ones or at its old path; None if it is gone."""
+    """Find a model by its digest: beside its `owner`, among installed models or at its old path; None if it is gone."""
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
     for folder in chain(beside, [find_installed(digest), path]):
@@ -156,7 +156,7 @@ def next_step_of_run(path: Path) -> str:
 
 
 def _suggest_model(path: Path) -> str:
-    """Suggest the bundle that was probably meant, otherwise the existing bundles, otherwise to train one."""
+    """Suggest the bundle that was probably meant; failing that, the existing bundles; failing that, training one."""
     if BundleLayout(path.parent).info.is_file():
         return f"Did you mean {path.parent}?"
     if names := get_close_matches(path.name, MODELS, 1):

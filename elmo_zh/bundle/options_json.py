@@ -1,4 +1,4 @@
-"""Read and write options.json, the only place with the published names of the biLM's settings."""
+"""Read and write options.json; only this module knows the published names of the biLM's settings."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -81,7 +81,7 @@ class Bundle:
         return self.softmax, self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
-        """Return the preparation that tokenises as in training, and keeps the words of a given dictionary whole."""
+        """Return a preparation that tokenises as in training, but keeps the words of a given dictionary whole."""
         if self.text is None:
             raise BundleError(
                 f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"

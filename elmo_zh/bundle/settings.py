@@ -19,7 +19,7 @@ from elmo_zh.run.reporter import Reporter
 
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:
-    """Return the settings of section model that a bundle's weights determine, by name."""
+    """Return, by name, the settings in section model that a bundle's weights determine."""
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(

@@ -1,7 +1,7 @@
-"""The warm state: where a model trained with carried state starts every sentence, so that their order does not matter.
+"""The warm state, from which a model trained with carried state starts every sentence, so that order does not matter.
 
 Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean
-state at the ends of many sentences is such a start, and the same one for every sentence.
+state at the ends of many sentences is such a start, and it is the same for every sentence.
 
 In warm_state.hdf5 the datasets are `output` (L, 2, P) and `cell` (L, 2, D), float32; the second axis is the direction,
 forward LM first.
@@ -31,7 +31,7 @@ _UNCOUNTED_SENTENCES = 2
 
 @torch.no_grad()
 def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> int:
-    """Set a biLM's warm state to the mean state after the last word of sentences (int64 ids); return their number."""
+    """Set a biLM's warm state to the mean state after each sentence's last word; return the number of sentences."""
     chosen = _take(sentences)
     if not chosen:
         raise ValueError("a warm state needs sentences")

@@ -24,7 +24,7 @@ from elmo_zh.run.files import IS_WINDOWS
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset, and the parameters stacked in it row by row: one direction of them, or all if that is None."""
+    """One dataset, and the parameters stacked in it row by row, for one direction or, if that is None, for both."""
 
     dataset: str
     shape: tuple[int, ...]
@@ -35,9 +35,9 @@ class Entry:
 def weight_table(shape: BiLMShape, *, has_softmax: bool) -> list[Entry]:
     """Return every dataset of a biLM and of its softmax, if it has one.
 
-    The forget gate's 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 if the
-    projection is as wide as the cell, and no CNN_proj if it is as wide as all filters together. `word_embed` is ours,
-    for models of ELMoForManyLangs.
+    The forget gate's added 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 if
+    the projection is as wide as the cell, and no CNN_proj if it is as wide as all filters together. `word_embed` is
+    ours, for models of ELMoForManyLangs.
     """
     V, P = shape.num_tokens, shape.projection_dim
     table = _lstm_table(shape)
@@ -132,7 +132,7 @@ def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
 
 
 def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
-    """Return the number of parameters of a model, counting numbers that a tied softmax shares only once."""
+    """Return the number of parameters of a model; numbers that a tied softmax shares are counted once."""
     shared = softmax.weight.numel() if softmax is not None and is_tied(bilm, softmax) else 0
     return num_parameters(bilm.shape, has_softmax=softmax is not None) - shared
 
@@ -154,7 +154,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model in a weights file; `token_embeddings` is the file with `embedding`, if it is a separate one."""
+    """Build the model in a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
     wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
     file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members

@@ -118,7 +118,7 @@ for _section in SECTIONS.values():
 
 
 def _end_children() -> None:
-    """Kill worker processes that still run because another interruption came while they were being stopped."""
+    """Kill worker processes that are still running because a second interrupt came while they were being stopped."""
     from multiprocessing import active_children
 
     for child in active_children():

@@ -1,4 +1,4 @@
-"""The command that shows words in context, and the reading of texts that it shares with the counting commands."""
+"""The command that shows words in context, and the code that it and the counting commands use to read texts."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """The texts that a command reads: their tokens, the index they come from, and the lines that count."""
+    """The texts that a command reads: their tokens, the index they come from, and the lines to search or count in."""
 
     table: "TokenTable"
     index: "ContextIndex | None"
@@ -32,7 +32,7 @@ class ReadTexts:
     fold: Callable[[str], str]
 
     def find(self, query: str) -> "Concordance":
-        """Return the matches of a query in the lines that count."""
+        """Return the matches of a query in the wanted lines."""
         from elmo_zh.concordance.kwic import Concordance
         from elmo_zh.concordance.query import compile_query, find_matches
 
@@ -79,7 +79,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
-    """Add the options for reading texts or an index, which the help of a command lists after its own."""
+    """Add the options for reading texts or an index, which a command's help lists after the command's own options."""
     options = (takes(TextChoice, "texts"), input_options, shared_options("user_dictionary"), common_options)
     return with_options(function, options)
 

@@ -19,7 +19,7 @@ MARK = "\0"
 
 
 def one_line(message: str) -> str:
-    """Escape control characters, line breaks and lone surrogates in a message, which come from names of files."""
+    """Escape control characters, line breaks and lone surrogates in a message; file names may contain them."""
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
@@ -92,7 +92,7 @@ def _print(message: str) -> None:
 
 
 def _figure(value: float) -> str:
-    """Return a number for display: without decimals from 1000 on (rates), with three below (losses)."""
+    """Return a number for display: without decimals from 1000 up (rates), with three below that (losses)."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 

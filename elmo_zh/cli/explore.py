@@ -119,7 +119,7 @@ def _load(
 
 
 def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels in a table, by default the senses marked in the sample text."""
+    """Return the labels read from a table; by default, the senses marked in the sample text."""
     from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
 
@@ -153,7 +153,7 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
 
 
 def _server(common: Common, port: int | None) -> "ExploreServer":
-    """Return a server, on another port if none is given and the usual one is in use."""
+    """Return a server; if no port is given and the usual one is in use, choose another."""
     from elmo_zh.errors import OutputError
     from elmo_zh.explore.server import ExploreServer
 

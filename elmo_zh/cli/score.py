@@ -223,7 +223,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
 
 
 def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", advice: str = "") -> None:
-    """Report how many words were truncated, and warn if far more are unknown than in the model's training."""
+    """Report how many words were truncated, and warn if the share of unknown words is far higher than in training."""
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     if counts.cut_words:

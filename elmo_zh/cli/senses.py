@@ -97,7 +97,7 @@ def require_picture(picture: Path | None) -> None:
 
 @contextmanager
 def _way_out_without_substitutes() -> Iterator[None]:
-    """Add to a model's error the hint that the command also works without the model."""
+    """Add to an error about the model a hint that the command also works without it."""
     try:
         yield
     except BundleError as error:

@@ -52,7 +52,7 @@ def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function],
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
-    """Check the options of a training, and add the encoding of its files; raise UsageError if options conflict."""
+    """Check the options of a training run, and add the encoding of its files; raise UsageError if options conflict."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
         raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")

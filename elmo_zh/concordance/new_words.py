@@ -59,7 +59,7 @@ def find_new_words(
     limits: NewWordOptions,
     reporter: Reporter,
 ) -> list[NewWord]:
-    """Return candidates for new words, highest sum of PMI and entropy first, except strings that `is_known` accepts.
+    """Return candidates for new words that `is_known` does not accept, by descending sum of PMI and entropy.
 
     `runs` returns the runs of Han characters of a corpus; it is called twice, with the reporter and silently.
     """

@@ -61,7 +61,7 @@ def _element(element: str) -> str:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a function that tests whether any query may match a normalised line without spaces; if none, all may."""
+    """Return a test of whether any query may match a normalised line without spaces; without queries, any line may."""
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in own) for own in pieces for folded in [fold(text)])

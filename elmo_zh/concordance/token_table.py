@@ -71,7 +71,7 @@ class TokenTable:
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
     ) -> "TokenTable":
-        """Segment the lines that `wanted` accepts, given normalised and without spaces, into a table in memory.
+        """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
 
         Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
         out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.

@@ -38,7 +38,7 @@ def option(
 
 
 def free(default: Any, choices: Choices | None = None, *, least: float | None = None, most: float | None = None) -> Any:
-    """Return a field that cannot affect any result; `choices` lists its allowed values, if given."""
+    """Return a field that cannot affect any result; `choices`, if given, lists its allowed values."""
     metadata = {"affects_result": False, "choices": choices, "least": least, "most": most}
     return field(default=default, metadata=metadata)
 

@@ -34,7 +34,7 @@ def load_config(
     Advice on the settings in `options` names the option that the user gave.
 
     Raises:
-        ConfigError: With one message for each problem; an OptionError if the file has none.
+        ConfigError: With one message for each problem; it is an OptionError if the file has no problems.
     """
     problems: list[str] = []
     of_file = _apply(base, _read_toml(path), str(path), problems) if path is not None else base

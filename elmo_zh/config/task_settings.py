@@ -157,7 +157,7 @@ class TrainSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
-    """The data and settings of one training."""
+    """The data and settings of one training run."""
 
     files: DataFiles  # The labelled data
     reading: Reading  # How the data is read
@@ -166,7 +166,7 @@ class FitJob:
     num_seeds: int = 1  # Number of trainings, whose seeds are consecutive; the best on the development examples is kept
 
     def seeds(self) -> range:
-        """Return the seeds of all trainings."""
+        """Return the seeds of all training runs."""
         return range(self.files.seed, self.files.seed + self.num_seeds)
 
 

@@ -106,7 +106,7 @@ class _Groups(NamedTuple):
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
-    """Return the distances between two groups of at least two occurrences each, as arrays with one number."""
+    """Return the distances between two groups of at least two occurrences each, as arrays of one number."""
     return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
 
 

@@ -48,7 +48,7 @@ class ContextIndex:
         model: That bundle's path, model_digest, precision and unknown.
         layers: Numbers of the layers with vectors, ascending.
         dimension: Length of a vector, 2P.
-        is_segmented: Whether its texts were segmented.
+        is_segmented: Whether its texts were already segmented when they were indexed.
         user_dictionary: File of additional words that the segmenter kept whole; None without one.
         info: Content of index.json.
         sources: Names of the indexed files; archives are listed by member, such as texts.zip/old/1.txt.
@@ -131,7 +131,8 @@ class ContextIndex:
             OutputError: If the folder exists or does not fit on its disk, or holds a different unfinished index.
 
         Warns:
-            UserWarning: If a file is skipped, many more words are unknown than in training, or some words do not occur.
+            UserWarning: If a file is skipped, the share of unknown words is far higher than in training, or some words
+                do not occur.
         """
         from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
 
@@ -308,7 +309,7 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
             TypeError: If a word is given in place of a vector.
-            ValueError: If the vector has another shape or is not finite, or `top` is less than 1.
+            ValueError: If the vector has the wrong shape or is not finite, or `top` is less than 1.
         """
         top = check_whole_number(top, "neighbours", "top", 1, kinds=(TypeError, ValueError))
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
@@ -329,7 +330,7 @@ class ContextIndex:
 
         Raises:
             ElmoZhError: If the index does not have this layer.
-            ValueError: If the vectors have another shape or are not finite, or `top` is less than 1.
+            ValueError: If the vectors have the wrong shape or are not finite, or `top` is less than 1.
         """
         top = check_whole_number(top, "neighbours_of_each", "top", 1, kinds=(TypeError, ValueError))
         queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")

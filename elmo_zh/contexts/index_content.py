@@ -217,7 +217,7 @@ def write_vectors(
 def _iter_tasks(
     layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
 ) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield the lines with an occurrence in parts; `rows` are their numbers, and `first_line` is the first to do."""
+    """Yield, in parts, the lines with an occurrence; `rows` are their numbers, `first_line` is the first to compute."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
     for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
         own = rows[first_line : first_line + len(lines)]

@@ -102,7 +102,7 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
-    """Return a warning with the number of words given by `argument` that do not occur, and the first ten."""
+    """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
     return f"{counted(len(words), 'word')} of {argument} not found among the tokens: {first_ten(words)}"
 
 
@@ -135,7 +135,7 @@ class Sampler:
 
 
 def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int64]:
-    """Sample a word's occurrences; return their running numbers in random order. More text changes few of them.
+    """Sample a word's occurrences; return their running numbers in random order. Adding text changes few of them.
 
     The sample has the occurrences with the smallest hashes of seed, word and running number.
     """

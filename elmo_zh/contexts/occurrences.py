@@ -108,7 +108,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence that is a token without a cut in the sentence, or else the first one."""
+    """Return the first occurrence that is a token without cutting the sentence, otherwise the first one."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 
@@ -166,7 +166,7 @@ class NeighbourLine:
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
 ) -> list[NeighbourLine]:
-    """Return neighbours as `ContextIndex.neighbours` does, but only one from lines that are equal."""
+    """Return neighbours as `ContextIndex.neighbours` does, but only one from each set of equal lines."""
     wanted = 2 * top
     while True:
         found = index.neighbours(vector, layer, wanted, word)

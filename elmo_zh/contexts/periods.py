@@ -1,4 +1,4 @@
-"""The periods that drift compares, and their documents: parts of one index by column, or several indexes."""
+"""The periods that drift compares, and their documents: parts of one index, divided by a column, or several indexes."""
 
 import re
 from bisect import bisect_left

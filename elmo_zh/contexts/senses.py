@@ -223,7 +223,7 @@ def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int)
 
 
 def _place(index: ContextIndex, occurrence: Occurrence) -> tuple[list[str], int]:
-    """Return the tokens of an occurrence's line, which the index has, and its place among them."""
+    """Return the tokens of an occurrence's line, as stored in the index, and its place among them."""
     tokens, ends = index.tokens()
     first = ends[occurrence.line - 1] if occurrence.line else 0
     words = tokens["word"][first : ends[occurrence.line]].tolist()

@@ -184,7 +184,7 @@ def telling_words(
     """Return the most characteristic words for each usage of the given words, reading the index once.
 
     The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
-    nearer to it than to other usages. A candidate scores its cosine plus the margin over its cosine with the next one.
+    nearer to it than to other usages. A candidate's score is its cosine plus the lead over its cosine with the next.
     """
     if not words:
         return []

@@ -42,7 +42,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a zip archive in order, or the sheets of an Excel file; raise CorpusError for damage."""
+    """Yield a zip archive's members in order, or an Excel file's sheets; raise CorpusError if the file is damaged."""
     try:
         archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:

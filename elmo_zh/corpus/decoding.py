@@ -1,4 +1,4 @@
-"""Decode a file to chunks or lines of text; bytes that cannot be decoded are marked or refused."""
+"""Decode a file into chunks or lines of text; bytes that cannot be decoded are marked or refused."""
 
 import codecs
 import re

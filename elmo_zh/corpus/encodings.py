@@ -59,7 +59,7 @@ class Encoding:
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
-    """Return the wanted encoding of a file or, if that is auto, detect it by decoding the whole file.
+    """Return the requested encoding of a file or, if that is auto, detect it by decoding the whole file.
 
     A byte order mark decides. Without one, the encoding is UTF-8 if the whole file is valid UTF-8, or enough of the
     non-ASCII text in samples; otherwise the one that chardet finds in most samples, if it is a variant of GB18030 or
@@ -67,7 +67,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
 
     Raises:
         UnsuitableError: If the file is not text, or only text in some other encoding.
-        CorpusError: If the wanted encoding cannot read the file, or another one clearly fits better.
+        CorpusError: If the requested encoding cannot read the file, or another one clearly fits better.
     """
     refuse_foreign(content)
     if wanted != "auto":

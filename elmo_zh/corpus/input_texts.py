@@ -106,7 +106,7 @@ class InputText:
         return found if self.from_name is None else {**found, "from_name": self.from_name}
 
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
-        """Yield the lines from the start; errors as in `records`."""
+        """Yield the lines from the start; raise the same errors as `records`."""
         return (record.line for record in self.records(reporter))
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
@@ -148,7 +148,7 @@ class InputText:
             self.skip(error, reporter)
 
     def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
-        """Warn that the file is skipped, but raise the error if the user named the file, which should then be text."""
+        """Warn that the file is skipped, but raise the error if the user named it, since named files should be text."""
         if self.source.is_named:
             raise error
         reporter.warn(f"Skipped: {error}")
@@ -215,7 +215,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Find the sources that the arguments name: files, folders, globs or - (stdin). No output may then replace one."""
+    """Find the sources named by the arguments (files, folders, globs or -); from then on, no output may replace one."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

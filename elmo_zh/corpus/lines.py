@@ -67,7 +67,7 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
 
 
 def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the chunks with CR LF and lone CR, the line end of old programs, turned into LF unless `keeps_ends`."""
+    """Yield the chunks, turning CR LF and lone CR (the line end of old programs) into LF unless `keeps_ends`."""
     decoder = io.IncrementalNewlineDecoder(None, translate=not keeps_ends)
     for chunk in chunks:
         yield decoder.decode(chunk)

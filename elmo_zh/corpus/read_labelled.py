@@ -144,7 +144,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the one before them."""
+    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the tag before them."""
     converted, num_wrong = [], 0
     for example in examples:
         spans, wrong = spans_of(example.labels)

@@ -139,7 +139,7 @@ def _begun(items: Iterator[Item], kind: str, text: DecodedText, tally: Tally) ->
 
 
 def _rest(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the documents or lines after the first: the file is a corpus by now, so any later error means damage."""
+    """Yield the documents or lines after the first; the file is clearly a corpus by now, so any error means damage."""
     try:
         yield from items
     except UnsuitableError as error:

@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """The size and modification time of a source's file, which reveal a change to the file without reading it."""
+    """The size and modification time of a source's file, which reveal changes without the file being read."""
 
     num_bytes: int
     modified_ns: int
@@ -91,7 +91,7 @@ class Sources:
     arguments: tuple[str, ...] = ()
 
     def total_bytes(self) -> int:
-        """Return the total size on disk in bytes; compressed files count with their compressed size."""
+        """Return the total size on disk in bytes; compressed files are counted at their compressed size."""
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
@@ -115,7 +115,7 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Find the sources that arguments name; downloads and standard input stay in `fetched` until the block ends."""
+    """Find the sources that arguments name; downloads and standard input are kept in `fetched` until the block ends."""
     addresses = sorted({argument for argument in arguments if "://" in argument})
     local = [argument for argument in arguments if argument != "-" and "://" not in argument]
     found = find_sources(local, leave_out) if local else Sources(sources=())
@@ -311,7 +311,7 @@ def _fetch(address: str, path: Path) -> Source:
 
 
 def _reason(error: BaseException, address: str) -> str:
-    """Return the reason why a fetch failed, preferably the system's own from inside the library's errors."""
+    """Return the reason why a fetch failed, preferably the system error inside the library's errors."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:

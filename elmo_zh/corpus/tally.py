@@ -13,7 +13,7 @@ _MOST_NAMES = 20
 
 @dataclass
 class PassedOver:
-    """Files and pages that were not read as corpus, by reason: how many, and the first names."""
+    """Files and pages that were left out of the corpus, by reason: how many, and the first names."""
 
     counts: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=dict)

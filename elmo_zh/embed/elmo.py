@@ -243,7 +243,7 @@ class Elmo(nn.Module):
 
         Raises:
             TypeError: If the inputs are not tensors of integers.
-            ValueError: If the ids were made for the other mode or another number of character slots, or are out of
+            ValueError: If the ids were made for the other mode or a different number of character slots, or are out of
                 range.
         """
         self._check_ids(inputs, word_inputs)

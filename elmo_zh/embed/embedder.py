@@ -65,7 +65,7 @@ class ElmoEmbedder(SentenceTokens):
         unknown: Input for a word outside the vocabulary: unk or backoff.
         dtype: Number type of the vectors: float32 or float16.
         batch_tokens: Tokens computed together; affects only speed and memory.
-        user_dictionary: File of more words that the segmenter keeps whole, or None.
+        user_dictionary: File of additional words that the segmenter keeps whole, or None.
         is_stateful: Whether the state is carried from sentence to sentence.
     """
 
@@ -121,7 +121,7 @@ class ElmoEmbedder(SentenceTokens):
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
             unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it from the known
                 words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
-            dtype: Number type of the returned vectors: float32; or float16, half the memory.
+            dtype: Number type of the returned vectors: float32; or float16, which takes half the memory.
             user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
         Raises:
@@ -156,7 +156,7 @@ class ElmoEmbedder(SentenceTokens):
         return self._device.type
 
     def identity(self) -> dict[str, str]:
-        """Return everything but the text that vectors depend on: model, precision, `unknown`, user dictionary."""
+        """Return all that the vectors depend on except the text: model, precision, `unknown` and user dictionary."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
 
@@ -194,10 +194,10 @@ class ElmoEmbedder(SentenceTokens):
         Raises:
             TypeError: If anything but strings is given, or a single string instead of a list.
             ValueError: If `keep` does not have one entry per sentence, or its spans do not fit.
-            BundleError: If the bundle's segmenter is not installed or unknown.
+            BundleError: If the bundle's segmenter is unknown or not installed.
 
         Warns:
-            UnknownWordsWarning: If far more words are unknown than in the model's training.
+            UnknownWordsWarning: If the share of unknown words is far higher than in training.
         """
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
         spans = check_keep(keep, len(texts), "embed")
@@ -221,7 +221,8 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a sentence is not a list of tokens, or a token is not a string.
 
         Warns:
-            UnknownWordsWarning: If far more words are unknown than in training, or some would be known if normalised.
+            UnknownWordsWarning: If the share of unknown words is far higher than in training, or some words would be
+                known if normalised.
         """
         return self._embed_checked(sentences, "embed_tokens", normalise=normalise)
 
@@ -264,7 +265,7 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a single string is given, or anything but strings and lists of tokens.
 
         Warns:
-            UnknownWordsWarning: Once, if far more words are unknown than in the model's training.
+            UnknownWordsWarning: Once, if the share of unknown words is far higher than in training.
         """
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
@@ -283,7 +284,7 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a single string is given, or anything but strings and lists of tokens.
 
         Warns:
-            UnknownWordsWarning: Once, if far more words are unknown than in the model's training.
+            UnknownWordsWarning: Once, if the share of unknown words is far higher than in training.
         """
         return self._iter_embedded(sentences, "embed_iter")
 
@@ -339,10 +340,10 @@ class ElmoEmbedder(SentenceTokens):
             ranking: pattern ranks words by how well they go with the token there, joined to it by a conjunction, and by
                 the cosine of their rows in the softmax; the token itself is left out. slot ranks words by how well they
                 fit into the place; the token is not read. `elmo_zh.embed.substitutes` has the formulas.
-            with_punctuation: Return punctuation for words too; for punctuation it is always returned.
+            with_punctuation: Also return punctuation as a substitute for words; for punctuation it is always returned.
 
         Returns:
-            The candidates with their probabilities; by slot the token itself is among them.
+            The candidates with their probabilities; if ranked by slot, the token itself is among them.
 
         Raises:
             TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
@@ -387,7 +388,7 @@ class ElmoEmbedder(SentenceTokens):
             arrays: The arrays by name.
 
         Raises:
-            ValueError: If names or shapes do not fit this model's state; the state stays as it was.
+            ValueError: If names or shapes do not fit this model's state, which is then left unchanged.
         """
         self._state = restored_state(self._state, arrays)
 

@@ -48,7 +48,7 @@ def plan_jobs(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return a source's path in the output folder, which keeps its path below the folder that was typed."""
+    """Return a source's path in the output folder: relative to the folder that was typed, or just its name."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

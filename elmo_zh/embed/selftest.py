@@ -190,7 +190,7 @@ class Deviation:
 
 
 def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> list[Deviation]:
-    """Compare the vectors of segmented sentences at every other precision with float32, on the CPU."""
+    """Compare segmented sentences' vectors at every other precision with their float32 vectors, on the CPU."""
     found = {
         name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
         for name in PRECISIONS

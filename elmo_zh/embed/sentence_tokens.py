@@ -40,7 +40,7 @@ class SentenceTokens:
         self._preparation: TextPreparation | None = None
 
     def tokens(self, sentence: str) -> list[str]:
-        """Return the tokens of a raw sentence, normalised and segmented as in training; errors as in `prepare`."""
+        """Return the tokens of a raw sentence, prepared as in training; raise the same errors as `prepare`."""
         return self._text_preparation().tokens(check_string(sentence, "tokens", "sentence"))
 
     def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
@@ -55,7 +55,7 @@ class SentenceTokens:
             keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:
-            BundleError: If the bundle's segmenter is not installed or unknown.
+            BundleError: If the bundle's segmenter is unknown or not installed.
             TypeError: If the line is not a string, or `keep` is not a list of spans.
             ValueError: If spans are empty, overlap, reach beyond the line, or are given for a segmented line.
         """

@@ -119,7 +119,7 @@ def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
 
 
 def build_batch_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:
-    """Return a function that runs the LSTM layers on a batch of sentences, by the fastest way on the device."""
+    """Return a function that runs the LSTM layers on a batch of sentences, in the fastest way on the device."""
     if device.type != "cpu":
         return partial(_read_on_gpu, bilm, precision, device)
     reader = SentenceReader(bilm, precision)
@@ -174,7 +174,7 @@ class TokenLayerVectors:
         return torch.cat([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Tensor, list[NDArray[np.int64]]]:
-        """Return the vectors of all distinct words, and each sentence, with <S> and </S>, as numbers of these rows."""
+        """Return the vectors of all distinct words, and each sentence, with <S> and </S>, as row numbers in them."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

@@ -72,8 +72,8 @@ class Substitutes:
 
     Attributes:
         word: The token.
-        own: The token among the substitutes; None if it is outside the vocabulary, and by pattern, which leaves it out.
-        best: The most probable candidates in order, by slot possibly with the token itself. Special tokens are never
+        own: The token itself as a substitute; None if it is outside the vocabulary or the ranking is by pattern.
+        best: The most probable candidates in order; by slot, the token itself may be one. Special tokens are never
             candidates; punctuation is one only for punctuation, or on request.
     """
 

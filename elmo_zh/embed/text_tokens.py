@@ -161,7 +161,7 @@ class _PreparedRow(NamedTuple):
 def _block_of(
     embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
 ) -> TextBlock:
-    """Return some rows as they are stored on disk; parts of lines have their positions in their lines."""
+    """Return some rows as they are stored on disk, with their positions in their lines if they are parts of lines."""
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     rows = [prepared.row for prepared in part]
     has_columns = any(row.columns for row in rows)

@@ -1,4 +1,4 @@
-"""Warnings about text with far more unknown words than the model's training text, with the likely reason."""
+"""Warnings about text with a far larger share of unknown words than in training, with the likely reason."""
 
 import math
 import sys
@@ -44,7 +44,7 @@ def describe_unknown_rate(
     segmented: bool,
     read_as: str = "unk",
 ) -> str | None:
-    """Explain in one line, with the likely reason, that far more words are unknown than in training; else None."""
+    """Return a one-line warning with the likely reason if the share of unknown words is far too high, or else None."""
     training_rate = training_unknown_rate(bundle.info)
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
         return None
@@ -140,7 +140,7 @@ def _show(words: Mapping[str, int]) -> str:
 
 
 class UnknownWatch:
-    """Gives a Python warning, only once, if far more words are unknown than in the model's training."""
+    """Gives a Python warning, only once, if the share of unknown words is far higher than in training."""
 
     def __init__(self, bundle: Bundle, read_as: str) -> None:
         self._bundle, self._read_as = bundle, read_as
@@ -209,7 +209,7 @@ class TokenForms:
         return next((form for form in forms if form in self._vocabulary), normalised)
 
     def warn_of_others(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Warn, only once, if more than a few tokens would be known in another form than the given one."""
+        """Warn, only once, if more than a few tokens would be known in a form other than the given one."""
         if self._vocabulary is None or self._is_warned:
             return
         counts = Counter(token for tokens in sentences for token in tokens)

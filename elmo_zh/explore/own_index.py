@@ -123,7 +123,7 @@ def load_own_index(
 
 
 def labels_of_sample(index: ContextIndex) -> Path | None:
-    """Return the table of senses marked in the sample text, or None if the index has another text."""
+    """Return the table of senses marked in the sample text, or None if the index was built from a different text."""
     is_sample = all(Path(text["name"]).parent == _shipped("sample") for text in index.info["texts"])
     return _shipped("senses.tsv") if is_sample else None
 

@@ -88,7 +88,7 @@ class LiveSentences:
             return self._content.word(number)
 
     def compute_words(self) -> None:
-        """Compute the missing parts of all words ahead, pausing between words so that requests come first."""
+        """Compute the missing parts of all words in advance, pausing between words so that requests come first."""
         for number in range(self._content.num_words if self._content else 0):
             self.word(number)
             time.sleep(_PAUSE_SECONDS)
@@ -256,7 +256,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def open_in_browser(address: str) -> bool:
-    """Open an address in a graphical browser, as others would take over the terminal; return whether there is one."""
+    """Open an address in a graphical browser, since others would take over the terminal; return whether one exists."""
     if sys.platform == "linux" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         return False
     try:

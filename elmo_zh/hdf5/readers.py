@@ -100,7 +100,7 @@ def shown_name(name: bytes) -> str:
 
 
 def own_dataset(file: Any, name: str) -> Any:
-    """Return a dataset reached by hard links alone, since others may lead out of the file; otherwise raise KeyError."""
+    """Return a dataset reached by hard links alone, since other links may leave the file; otherwise raise KeyError."""
     group = file
     for part in name.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(part, getlink=True), h5py.HardLink):

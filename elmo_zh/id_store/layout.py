@@ -119,7 +119,7 @@ def load_id_store(
     `num_slots` is None in token mode. `reads_all` checks every id and offset, and not only the sizes of the files.
 
     Raises:
-        RunError: If the store is damaged, or was encoded with another vocabulary or for the other mode.
+        RunError: If the store is damaged, or was encoded with a different vocabulary or for the other mode.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():

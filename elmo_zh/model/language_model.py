@@ -76,7 +76,7 @@ class LanguageModel:
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
     def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
-        """Raise RunError, naming the first difference, if a checkpoint belongs to another model or vocabulary."""
+        """Raise RunError, naming the first difference, if a checkpoint belongs to a different model or vocabulary."""
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
                 raise RunError(

@@ -66,7 +66,7 @@ class Point(NamedTuple):
 
 
 def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str], measure: str) -> Figure:
-    """Draw a curve for each word across the boundaries between periods; hollow markers are not significant."""
+    """Draw a curve for each word across the boundaries between periods; hollow markers show non-significant changes."""
     # The legend has a line for each word.
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), max(5.5, 1.5 + 0.25 * len(curves)))
     for number, (word, points) in enumerate(curves.items()):

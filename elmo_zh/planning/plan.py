@@ -68,7 +68,7 @@ class Words:
 
 
 def words_of(counts: Iterable[int], factor: float, min_count: int) -> Words:
-    """Estimate the vocabulary of a text `factor` times as long as a sample with these counts; 1 means the sample."""
+    """Estimate the vocabulary of a text `factor` times as long as a sample with these counts (1: the sample itself)."""
     found = np.array(sorted(counts, reverse=True), np.int64)
     half = np.random.default_rng(1).binomial(found, 0.5)
 

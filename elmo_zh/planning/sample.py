@@ -1,4 +1,4 @@
-"""Take the sample for a plan, blocks of lines from all over a corpus, and run the stages before training on it."""
+"""Sample blocks of lines from all over a corpus for a plan, and run on them the stages that precede training."""
 
 import time
 from collections import Counter, deque
@@ -138,7 +138,7 @@ class Sample:
         return self._random.sample(ranges, len(ranges)) or [None]
 
     def _read_file(self, source: Source, tally: Tally, counts: Counter[str], deadline: float) -> int:
-        """Read a file until its time is up; return the number of bytes read, with 0 for the whole file."""
+        """Read a file until its time is up; return the number of bytes read, or 0 if that is the whole file."""
         watched, reached = _WatchedSource(**vars(source), opened=[]), 0
         documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
         for _ in self._keep_blocks(chain.from_iterable(documents), counts):

@@ -22,7 +22,7 @@ LATEST = RUNS / "latest"
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run, which has settings or records of stages."""
+    """Return whether a folder is a run, that is, whether it has settings or records of stages."""
     return RunDir(path).config.is_file() or (path / "stages").is_dir()
 
 

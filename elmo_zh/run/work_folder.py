@@ -293,8 +293,8 @@ class WorkFolder:
     ) -> Iterator[tuple[Kept, Value]]:
         """Compute the values of tasks, and yield each task's `kept` data and its value, in the order of the tasks.
 
-        In this process, a task is computed when its turn comes. Workers compute tasks ahead, in any order, and leave
-        the values as files. A file is removed once its value has been used; files that an interrupted command has left
+        In this process, a task is computed when its turn comes. Workers compute tasks in advance, in any order, and
+        leave the values as files. A file is removed once its value has been used; files left by an interrupted command
         are used when it resumes, on any engine.
 
         Args:

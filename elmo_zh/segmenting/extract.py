@@ -36,7 +36,7 @@ class NumberedSource:
 
     @classmethod
     def of(cls, number: int, source: Source) -> "NumberedSource":
-        """Number a source, and make its path absolute, since workers may have another current folder."""
+        """Number a source, and make its path absolute, since workers may have a different current folder."""
         absolute = replace(source, path=source.path.absolute())
         return cls(number=number, source=absolute, stamp=Stamp.of(absolute))
 

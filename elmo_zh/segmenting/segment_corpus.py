@@ -1,4 +1,4 @@
-"""Turn a corpus into files of one segmented sentence per line, with training and held-out text apart.
+"""Turn a corpus into files of one segmented sentence per line, with training and held-out text kept apart.
 
 The four steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
 (extract.py), find repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take out the

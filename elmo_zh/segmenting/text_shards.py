@@ -56,7 +56,7 @@ class TextShard:
         return np.memmap(self.file("keys"), "<u8", "r"), np.memmap(self.file("places"), "<u4", "r")
 
     def remove_text(self) -> None:
-        """Delete the lines, which are no longer needed once they are segmented; the keys stay."""
+        """Delete the lines, which are no longer needed once they are segmented; the keys are kept."""
         for suffix in ("txt", "runs"):
             self.file(suffix).unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ def train(
     force: bool,
     reporter: Reporter,
 ) -> StageOutcome:
-    """Run the train stage, on `device` for this session if given; in a process group, only rank 0 calls this."""
+    """Run the train stage; `device`, if given, is for this session only. In a process group, only rank 0 calls this."""
     config = with_resolved_init(run, config, ("train",))
     require_inputs(run, [run.ids, run.vocab])
     if group:

@@ -1,6 +1,6 @@
 """Compare task networks that read word2vec, ELMo or both, trained on all labels and on fractions of them.
 
-Each finished training leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
+Each finished training run leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
 interrupted comparison resumes without repeating one. Baselines and linear models run first.
 """
 
@@ -213,7 +213,7 @@ class _Vectors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Study:
-    """The data and the vectors that the models read; runs one training for each setting."""
+    """The data and the vectors that the models read; does one training run for each setting."""
 
     job: CompareJob
     whole: Dataset
@@ -228,7 +228,7 @@ class _Study:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
     def settings(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield the model, share, seed and fold of each training, networks last; folds cycle through the seeds.
+        """Yield the model, share, seed and fold of each training run, networks last; folds cycle through the seeds.
 
         Networks for classes are trained on the largest share only, because linear models learn more from few labels.
         """

@@ -252,7 +252,7 @@ class Comparison:
         return [*found, *self.hints(), self.verdict(), self.recommendation()]
 
     def trainings(self) -> Iterator[str]:
-        """Yield a Markdown table with one row per training, and the time spent on vectors."""
+        """Yield a Markdown table with one row per training run, and the time spent on vectors."""
         head = ["training", "examples", "seed", "fold", self.metric, "minutes"]
         yield table(
             head,

@@ -38,7 +38,7 @@ TRAININGS = "seed-*"
 
 @dataclass(frozen=True)
 class FitReport:
-    """The result of a training: its folder, the content of task.json, the main score's name, and reasons for doubt."""
+    """The result of a training run: its folder, the content of task.json, the main score's name, reasons for doubt."""
 
     output: Path
     description: TaskDescription
@@ -49,7 +49,7 @@ class FitReport:
 def fit_task(
     job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> FitReport:
-    """Train a task and write its folder; the same call resumes an interrupted training."""
+    """Train a task and write its folder; the same call resumes an interrupted run."""
     reporter = reporter or SilentReporter()
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)

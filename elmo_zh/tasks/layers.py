@@ -20,7 +20,7 @@ from elmo_zh.model.scalar_mix import ScalarMix
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The sizes of a network; `num_characters` counts padding and unknown, and regression has one output."""
+    """The sizes of a network; `num_characters` includes padding and unknown, and regression has one output."""
 
     num_layers: int
     elmo_dim: int

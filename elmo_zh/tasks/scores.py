@@ -256,7 +256,7 @@ def score_rows(rows: Rows, *, metric: str) -> float:
 
 
 def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metric: str, seed: int) -> Difference:
-    """Return how much higher the first model scores than the second, averaged over trainings, with a 95% interval."""
+    """Return how much higher the first model scores than the second, averaged over runs, with a 95% interval."""
     models, generator = (np.stack(first), np.stack(second)), np.random.default_rng(seed)
     if metric == "spearman":
         drawn = _draw_ranks(models, generator)
@@ -293,7 +293,7 @@ def _draw_ranks(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
 
 
 def _summands(models: Rows, metric: str) -> Rows:
-    """Return each example's summands, float64, shape (S, N, K, 2), for S trainings with rows of shape (S, N, 2).
+    """Return each example's summands, float64, shape (S, N, K, 2), for S training runs with rows of shape (S, N, 2).
 
     For macro F1, a class gets two numbers: 2 if it is predicted correctly, else 0; and 1 if it is the true class plus 1
     if it is the predicted one. For other metrics, K is 1.

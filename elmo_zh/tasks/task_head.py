@@ -120,7 +120,7 @@ class PairClassifier(nn.Module):
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, for each unit of a (B, T, D) and b (B, U, D), the mean of the other text weighted by attention."""
+    """Return, for each unit of a (B, T, D) and b (B, U, D), the attention-weighted mean of the other text's units."""
     products = a @ b.transpose(1, 2)
     to_b = products.masked_fill(~mask_b[:, None, :], -1e9).softmax(dim=2) * mask_b[:, None, :]
     to_a = products.masked_fill(~mask_a[:, :, None], -1e9).softmax(dim=1) * mask_a[:, :, None]

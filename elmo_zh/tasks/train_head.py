@@ -74,7 +74,7 @@ def train_head(
     folder: Path,
     reporter: Reporter,
 ) -> TrainedHead:
-    """Train a network, or resume an interrupted training from its state in `folder`.
+    """Train a network, or resume an interrupted training run from its state in `folder`.
 
     `score` returns the network's score on the development examples; higher is better. `seed` determines order and
     dropout. The network starts with its initial weights and is modified.

@@ -38,8 +38,8 @@ class TextPreparation:
         Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
         between spans is segmented separately. Unsuitable spans raise ValueError, as in `check_spans`.
 
-        A token reaches from the first raw character behind its first character to the last raw character behind its
-        last one. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
+        A token reaches from the first raw character that its first character comes from to the last one that its last
+        character comes from. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
 
         >>> preparation = TextPreparation.build(TextConfig())
         >>> line = preparation.prepare("今天１０度")

@@ -54,7 +54,7 @@ def _on_rank_0(
 
 
 class CheckpointFolder:
-    """The checkpoints of a run: the last few scheduled ones, the best one, and one saved at an interruption."""
+    """The checkpoints of a run: the last few scheduled ones, the best one, and one saved when interrupted."""
 
     def __init__(self, path: Path, num_kept: int = 2, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.path, self.num_kept, self.group = path, num_kept, group
@@ -95,7 +95,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def last_regular_step(self) -> int | None:
-        """Return the step of the last scheduled checkpoint, ignoring any saved at an interruption."""
+        """Return the step of the last scheduled checkpoint, ignoring any saved because of an interruption."""
         return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
 
     @_on_rank_0

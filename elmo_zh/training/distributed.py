@@ -158,7 +158,7 @@ class ProcessGroup:
         return gathered
 
     def all_reduce(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks."""
+        """Replace a tensor with its sum over all ranks."""
         if self.size > 1:
             distributed.all_reduce(tensor)
 
@@ -253,7 +253,7 @@ def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Netw
 
 @torch.no_grad()
 def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
-    """Replace each table's gradient, which is sparse on all ranks or on none, by its mean over the ranks."""
+    """Replace each table's gradient, which is sparse on all ranks or on none, with its mean over the ranks."""
     for table in tables if group.size > 1 else ():
         if table.grad is not None:
             # gloo sums sparse tensors, in the order of the ranks; NCCL does not.

@@ -117,7 +117,7 @@ def _require_documents(context: _Context) -> None:
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
-    """Raise RunError if word2vec.txt was made for another vocabulary; this matters only when training starts."""
+    """Raise RunError if word2vec.txt was made for a different vocabulary; this matters only when training starts."""
     made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
     if made_for and made_for != file_digest(run.vocab):
         raise RunError(

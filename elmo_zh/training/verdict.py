@@ -1,4 +1,4 @@
-"""The verdict on a finished training, in plain words: how good the model is, what limits it, and what helps most.
+"""The verdict on a finished training run, in plain words: how good the model is, what limits it, and what helps most.
 
 The verdict needs only figures, so it can be stored in the stage record and shown again without the model.
 """
@@ -127,7 +127,7 @@ class TrainingFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on a finished training: findings, and advice with a command."""
+    """The verdict on a finished training run: findings, and advice with a command."""
 
     findings: Sequence[str]  # Sentences on how good the model is and what limits it
     advice: str  # The change that helps most
@@ -135,7 +135,7 @@ class Verdict:
 
 
 def judge(figures: TrainingFigures) -> Verdict:
-    """Judge a finished training by its figures."""
+    """Judge a finished training run by its figures."""
     trend, _ = figures.trend()
     advice, command = _choose_advice(figures, trend)
     return Verdict(findings=tuple(_find(figures)), advice=advice, command=command)

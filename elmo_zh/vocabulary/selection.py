@@ -107,7 +107,7 @@ def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> Spelling
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text gets a row, or just one and the user did not list it."""
+    """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
             f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."

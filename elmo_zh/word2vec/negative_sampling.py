@@ -79,7 +79,7 @@ class BatchSampler:
         self._num_parts = num_blocks // self._part_blocks
 
     def batches(self, ids: NDArray[np.int32]) -> list[list[Part]]:
-        """Divide a text's word rows, with END_ID after each sentence, into batches of equally large, padded parts."""
+        """Divide a text's word rows, with END_ID after each sentence, into batches of padded parts of equal size."""
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
         part_words = self._part_blocks * BLOCK_WORDS

@@ -51,7 +51,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
     """Read the vectors of the words in the vocabulary from a file in word2vec's text format.
 
     Raises:
-        RunError: If a line has another number of values than `dimension`, or a value that is not finite.
+        RunError: If a line does not have `dimension` values, or a value is not finite.
     """
     rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     found: dict[int, NDArray[np.float32]] = {}

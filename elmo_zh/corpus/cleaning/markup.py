@@ -188,7 +188,7 @@ def _is_list(target: str) -> bool:
 
 
 def _without_templates(line: str) -> str:
-    """Return a line without templates, nested ones included; unclosed templates stay."""
+    """Return a line without templates, nested ones included; unclosed templates are left in."""
     kept: list[str] = []
     opened: list[int] = []
     end = 0

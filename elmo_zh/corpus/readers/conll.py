@@ -57,7 +57,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 
 
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
-    """Convert tagged sentences to examples; returns and errors as in `read_conll`."""
+    """Convert tagged sentences to examples; return the same values and raise the same errors as `read_conll`."""
     if not sentences:
         raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag per line.")
     notes: list[str] = []

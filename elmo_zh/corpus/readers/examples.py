@@ -51,7 +51,7 @@ class Labelled:
 
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:
-    """Describe the tags in the data for users."""
+    """Describe for users how the data is tagged."""
     if scheme:
         return f"{scheme} spans of words" if by_words else f"{scheme} spans of characters"
     return "one tag per word" if by_words else "one tag per character"

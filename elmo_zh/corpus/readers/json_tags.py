@@ -223,7 +223,7 @@ def _is_list(value: Any) -> bool:
 
 
 def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Example], list[str], bool]:
-    """Read sentences from JSON objects with tokens and lists of tags; returns as in `read_conll`."""
+    """Read sentences from JSON objects with tokens and lists of tags; return the same values as `read_conll`."""
     fields: tuple[str, str] | None = None
     sentences = []
     for number, record in enumerate(iter_objects(text), start=1):
@@ -266,7 +266,7 @@ def _is_header(row: Sequence[Sequence[str]]) -> bool:
 
 
 def read_table_of_lists(text: DecodedText) -> tuple[list[Example], list[str], bool]:
-    """Read sentences from a table that has a sentence and its tags in each row; returns as in `read_conll`."""
+    """Read sentences from a table with a sentence and its tags in each row; return the same values as `read_conll`."""
     sentences = []
     for number, row in enumerate(map(_items, rows_of(text, "tsv")), start=1):
         if any(row) and not (number == 1 and _is_header(row)):

@@ -128,7 +128,7 @@ class _Opened:
         return None
 
     def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts and the label of a record; raise CorpusError if its form differs from the other records."""
+        """Return the texts and the label of a record; raise CorpusError if its form differs from the others'."""
         check = _cells_of_row if self.what == "row" else _cells_of_object
         return check(self, where, values)
 

@@ -23,13 +23,13 @@ _NUMBER_BYTES, _WORD_BYTES = 12, 10
 
 
 def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file; the number of distinct words is guessed by Heaps' law (Heaps 1978)."""
+    """Return the approximate size of the file; the number of distinct words is estimated by Heaps' law (1978)."""
     num_words = min(contents.num_tokens, int(_HEAPS_FACTOR * math.pow(contents.num_tokens, _HEAPS_EXPONENT)))
     return num_words * (contents.dimension * _NUMBER_BYTES + _WORD_BYTES)
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file starts like this format, with the numbers of words and dimensions."""
+    """Return whether a file starts as this format does, with the numbers of words and dimensions."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -1,7 +1,7 @@
 """The private and deprecated parts of torch that the kernels use, and why they use them.
 
 Measured with torch 2.13 (docs/log.md, 2026-11-24). `make bench` shows the rates of packed and of torch's own products.
-Measure again when constraints.txt has another torch, and remove whatever a public call can do as fast.
+Measure again when constraints.txt pins another torch, and remove whatever a public call can do as fast.
 
 - `mkldnn._reorder_linear_weight` and `mkldnn._linear_pointwise`, which torch's compiler calls: oneDNN's own layout of a
   matrix. A product of few rows takes a third of the time of the public `torch.utils.mkldnn.to_mkldnn`, which computes
