@@ -3,7 +3,7 @@
 Messages are written in English where they arise, as ordinary f-strings. The catalogue holds the template of each, such
 as `{path} is not there.`, and its translation; `docs/messages.py` collects the templates from the code. The command
 line translates finished lines: it finds the template that a line was made from. A line without a template stays
-English. JSON, files, exceptions of the Python API and logs are never translated.
+in English. JSON, files, exceptions of the Python API and logs are never translated.
 """
 
 import os
@@ -185,7 +185,7 @@ class Translator:
 
 
 def _joined(sentence: str, rest: str, *, is_translated: bool) -> str:
-    """Join a sentence that stays English with the rest of its message."""
+    """Join a sentence that stays in English with the rest of its message."""
     if is_translated and (sentence[-1] in ";:" or (sentence[-1] == "," and not rest[0].isascii())):
         return sentence[:-1] + _FULL_WIDTH[sentence[-1]] + rest
     return f"{sentence} {rest}" if rest else sentence

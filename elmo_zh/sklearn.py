@@ -33,7 +33,7 @@ except ImportError:
 
 
 def list_strings(X: object, call: str) -> list[str]:
-    """Return X as a list; raise ValueError for a single string, as scikit-learn does, TypeError for anything else."""
+    """Return X as a list; raise ValueError for a single string, like scikit-learn, and TypeError for anything else."""
     _refuse_single_string(X, call)
     return check_strings(X, call, "X")
 

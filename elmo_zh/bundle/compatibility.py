@@ -8,7 +8,7 @@ _CHARACTERS_ONLY = "character-mode models only"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
-    """Return the reasons why each other program cannot load such a model; an empty list if it can."""
+    """Return, for each other program, the reasons why it cannot load such a model; an empty list means that it can."""
     if shape.characters and not shape.characters.is_published:
         reason = "it reads only the published architecture, not the one of ELMoForManyLangs"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}

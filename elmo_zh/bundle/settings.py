@@ -110,7 +110,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
-    """Raise RunError unless a run prepares its text like the bundle, so that words match; warn if that is unknown."""
+    """Raise RunError unless a run prepares text as the bundle does, so that words match; warn if this is unknown."""
     if bundle.text is None:
         reporter.warn(
             f"{bundle.path} does not say how its training text was segmented. If the text of this run was segmented"

@@ -139,7 +139,7 @@ def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
 
 @torch.no_grad()
 def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
-    """Round all weights to float16 in place; they stay float32 tensors."""
+    """Round all weights to float16 in place; they remain float32 tensors."""
     for name, tensor in named_parameters(bilm, softmax).items():
         rounded = tensor.half().float()
         if not torch.isfinite(rounded).all():
@@ -154,7 +154,7 @@ def _part(tensor: Tensor, direction: int | None) -> Tensor:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
-    """Build the model in a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
+    """Build a model from a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
     wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
     file = ForeignFile.open(path, wanted)
     has_softmax = with_softmax and "softmax" in file.members

@@ -121,7 +121,7 @@ class Word2Vec:
         }
 
     def table_of(self, vocabulary: Vocabulary) -> NDArray[np.float16]:
-        """Return a table for another vocabulary, with new words composed as in `with_words`, float16, shape (V, P)."""
+        """Return a table for a new vocabulary, with new words composed as in `with_words`, float16, shape (V, P)."""
         return self.of_words(vocabulary.tokens[len(SPECIALS) :]).table
 
     @property

@@ -188,7 +188,7 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares with `config.fields.option`, passed to the command as `parameter`."""
+    """Add the options that a dataclass declares with `config.fields.option`; the command gets them as `parameter`."""
     declared = [each for each in fields(group) if "option" in each.metadata and each.name not in without]
 
     def decorate(function: Function) -> Any:

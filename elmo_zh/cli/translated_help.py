@@ -50,7 +50,7 @@ class WideFormatter(click.HelpFormatter):
         self.write(f"{' ' * self.current_indent}{heading}：\n")
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs, indented; those that begin with \\b keep their lines."""
+        """Write paragraphs, indented; those that begin with \\b keep their line breaks."""
         for number, paragraph in enumerate(text.split("\n\n")):
             if number:
                 self.write("\n")

@@ -127,7 +127,7 @@ def measure_drift(
 
     Args:
         indexes: One index per period, in order, all made with one model; or one index with the column `periods`.
-        periods: A column of the index whose values are the periods, such as year.
+        periods: The column of the index, such as year, whose values are the periods.
         layer: The layer to compare. Default: the highest that all indexes have.
         min_count: Minimum number of distinct sentences with the word in each period, at least 2.
         words: Compare only these. Default: all words that all periods have.

@@ -79,7 +79,7 @@ class ContextIndex:
 
         Raises:
             TypeError: If `path` is not a path.
-            OutputError: If the folder is not an index, or the index is damaged or of another version.
+            OutputError: If the folder is not an index, or the index is damaged or from a different version.
         """
         folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
         return cls(folder, load_info(folder))
@@ -231,7 +231,7 @@ class ContextIndex:
         return lines
 
     def line(self, number: int) -> IndexedLine:
-        """Return the line with the given number in the index, such as `Occurrence.line`.
+        """Return the line with the given number, such as an `Occurrence.line`.
 
         Raises:
             TypeError, IndexError: If `number` is not a whole number, or there is no such line.

@@ -143,7 +143,7 @@ def is_index(folder: Path) -> bool:
 
 
 def load_info(folder: Path) -> dict[str, Any]:
-    """Return the content of index.json; raise OutputError if it is missing, damaged or of another version."""
+    """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
     path = IndexLayout(folder).info
     if folder.is_file():
         raise OutputError(_explain_file(folder))

@@ -135,7 +135,7 @@ def _require_text(text: str) -> None:
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
-    """Return a sentence for messages that lists the tokens of a text."""
+    """Return a sentence that lists the tokens of a text, for use in messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
     return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."

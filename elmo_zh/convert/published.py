@@ -65,7 +65,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary, or None if it is optional and is missing or in another format."""
+    """Return the vocabulary, or None if it is optional and is missing or in a different format."""
     if path is None:
         if is_needed:
             raise BundleError(

@@ -35,7 +35,7 @@ class DecodedText:
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield chunks without the byte order mark, bad bytes as `MARK`; raise CorpusError if the file has changed."""
+        """Yield chunks without byte order mark, and `MARK` for bad bytes; raise CorpusError if the file has changed."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = self.is_start
         with self.content.open() as stream:

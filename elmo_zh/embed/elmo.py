@@ -303,7 +303,7 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
 
 
 def _check_rows(rows: Any, num_words: int) -> None:
-    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`; raise errors as for ids."""
+    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`, as `_check_ids` checks ids."""
     expected = "the index of each word in vocab_to_cache"
     _require_integers(rows, "word_inputs", expected)
     _require_range(rows, "word_inputs", num_words, expected)

@@ -120,7 +120,7 @@ class _DaskWorkers:
 
 
 class _CheckedWork(Generic[Task, Result]):
-    """Work that checks the worker it runs on, which may have joined later with another version or see another disk."""
+    """Work that checks the worker it runs on, which may have joined later, with a different version or disk."""
 
     def __init__(self, work: Callable[[Task], Result]) -> None:
         self._work, self._version = work, __version__

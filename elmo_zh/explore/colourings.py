@@ -43,7 +43,7 @@ class PointLabels:
     def load(
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
-        """Read a table for an index with these texts; raise CorpusError if a row is malformed or names another text."""
+        """Read a table for an index with these texts; raise CorpusError if a row is malformed or names any other."""
         note_input(path)
         rows = enumerate(iter_lines(path), start=1)
         _, header = next(rows, (0, ""))
@@ -86,7 +86,7 @@ class PointLabels:
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
     def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels in Chinese, or unchanged if that is missing; empty if the column has no Chinese names."""
+        """Return labels in Chinese, unchanged where there is no Chinese name; empty if the column has none at all."""
         if (other := f"{name}{_CHINESE}") not in self.names:
             return ()
         places = self.names.index(name), self.names.index(other)

@@ -183,7 +183,7 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
 
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[np.int64]]:
-    """Return `pca`, two principal components, and `tsne`, a t-SNE map started there; int64, (n, 2), within SCALE.
+    """Return `pca`, two principal components, and `tsne`, a t-SNE map started from them; int64, (n, 2), within SCALE.
 
     They are always the same on one machine; if all vectors are equal, all points are at the origin.
     """

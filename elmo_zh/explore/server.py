@@ -197,7 +197,7 @@ class _Answers(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def _answer(self, question: Any) -> dict[str, Any]:
-        """Return the answer to a question from the page; raise ValueError if it is malformed."""
+        """Return the answer to a question from the page; raise ValueError if the question is malformed."""
         sentences = self.server.sentences
         if sentences is None or not isinstance(question, dict):
             raise ValueError("no page or no question")

@@ -70,7 +70,7 @@ def remedy(folder: Path) -> str:
 
 
 def read_description(folder: Path) -> Description:
-    """Read store.json; raise RunError if it is missing, damaged or in another format."""
+    """Read store.json; raise RunError if it is missing, damaged or in a different format."""
     path = folder / DESCRIPTION
     try:
         found = read_json(path)

@@ -57,7 +57,7 @@ def save_picture(figure: Figure, output: Path) -> None:
 
 
 def _translate_texts(figure: Figure) -> None:
-    """Translate titles, axis labels and notes if a font has the characters; names from the data stay as they are."""
+    """Translate titles, axis labels and notes if a font has the characters; names from the data are left alone."""
     from matplotlib.text import Text
 
     names: set[Text] = {*figure.texts}
@@ -231,7 +231,7 @@ def ticks_of_logarithms(low: float, high: float) -> list[float]:
 
 
 def format_count(count: float) -> str:
-    """Return a number as 500, 20,000 or 1.5 M."""
+    """Format a number: 500, 20,000 or 1.5 M."""
     return f"{count / 1e6:,.5g} M" if count >= 1e6 else f"{count:,.0f}"
 
 

@@ -78,7 +78,7 @@ def require_replaceable_kind(path: Path) -> None:
 
 
 def folder_bytes(path: Path) -> int:
-    """Return the size in bytes of a file, or of all files in a folder without links; 0 if it does not exist."""
+    """Return the size in bytes of a file, or of all files in a folder, not counting links; 0 if it does not exist."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 

@@ -45,7 +45,7 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is not a run but holds other files, among which no run may be written."""
+    """Raise RunError if a folder is not a run but holds other files, since no run may be written among them."""
     if other := _other_content(path):
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""

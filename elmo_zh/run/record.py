@@ -184,7 +184,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Calla
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
-    """Return a stage record, or an empty one if it is missing or in another format.
+    """Return a stage record, or an empty one if it is missing or in a different format.
 
     A damaged record raises RunError; with `damaged_is_none` it counts as missing.
     """
@@ -201,7 +201,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
 
 
 def _require_parts(record: Any) -> None:
-    """Raise ValueError unless a JSON value is a stage record of another format, or a complete one of this format."""
+    """Raise ValueError unless a JSON value is a stage record of some other format, or a complete one of this format."""
     if not isinstance(record, dict):
         raise ValueError(f"it holds a {type(record).__name__}, not an object")
     if record.get("format") != RECORD_FORMAT:

@@ -115,7 +115,7 @@ def format_date(moment: str) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration as 45 s, 12 min, 3.4 h or 21 days."""
+    """Format a duration: 45 s, 12 min, 3.4 h or 21 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -129,12 +129,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_ten(names: Sequence[str]) -> str:
-    """Join at most ten names by commas, followed by "and others" if there are more."""
+    """Join at most ten names with commas, followed by "and others" if there are more."""
     return f"{', '.join(names[:10])} and others" if len(names) > 10 else ", ".join(names)
 
 
 def format_bytes(num_bytes: float) -> str:
-    """Return a size as 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
+    """Format a size: 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
     if num_bytes < 1000:
         return counted(round(num_bytes), "byte")
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):

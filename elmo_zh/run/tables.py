@@ -49,7 +49,7 @@ def save_rows(rows: Rows, output: Path, suffix: str = "") -> None:
 def write_rows(
     rows: Rows, file: BinaryIO, kind: str, columns: Iterable[str] = (), shown: Callable[[Any], Any] = cell
 ) -> None:
-    """Write rows as tsv, csv or jsonl, each before the next is read.
+    """Write rows as tsv, csv or jsonl, writing each before reading the next.
 
     Args:
         rows: The cells by column.

@@ -163,13 +163,13 @@ class WorkFolder:
         Args:
             manifest: What the work depends on.
             force: Start over in any case.
-            refusal: Name for work with another manifest ("an unfinished output of another text"), which is then
+            refusal: Name for work with a different manifest ("an unfinished output of another text"), which is then
                 discarded only with `force`; work without a name is always discarded.
             work: Pattern of the files that would be lost.
             discard: Removes unusable work; by default the whole folder.
 
         Raises:
-            OutputError: If the folder holds work with another manifest that may not be discarded.
+            OutputError: If the folder holds work with a different manifest that may not be discarded.
         """
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):

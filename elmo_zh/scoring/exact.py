@@ -187,7 +187,7 @@ def top_outputs(bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]],
 def _iter_outputs(
     bilm: BiLM, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State, block_steps: int
 ) -> Iterator[TopOutputs]:
-    """Yield the outputs of `top_outputs` in blocks of steps; each block starts from the state after the one before."""
+    """Yield the outputs of `top_outputs` in blocks of steps; each block starts from the previous block's last state."""
     ids, mask = pad_sentences([mark_sentence(sentence) for sentence in sentences])
     device = bilm.lstm_layers()[0].bias.device
     # (2, T, B): the backward LM reads each sentence from its end.

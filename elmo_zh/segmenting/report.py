@@ -31,7 +31,7 @@ def reading_settings(config: TextConfig) -> dict[str, Any]:
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
-    """Describe for the stage record the text that was read from the named sources, changed, dropped and skipped."""
+    """Describe, for the stage record, the text that was read from the named sources, changed, dropped or skipped."""
     passed_over, lines = result.passed_over, result.lines
     for path in sources.passed_over:
         passed_over.add("files whose names do not suggest text", str(path))

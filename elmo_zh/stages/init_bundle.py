@@ -23,7 +23,7 @@ def explain_missing(bundle: Path, file: Path) -> str:
 
 
 def with_resolved_init(run: RunDir, config: Config, sections: Collection[str] = ("vocab", "train")) -> Config:
-    """Return the settings with bundle paths resolved, since a link may change its target; new paths must exist."""
+    """Return the settings with bundle paths resolved, since a link's target may change; new paths must exist."""
     known = run.load_config(None, [])
     resolved, known_paths = _resolved_inits(config), _resolved_inits(known)
     config = replace(config, **{name: replace(getattr(config, name), init=path) for name, path in resolved.items()})

@@ -93,7 +93,7 @@ class Comparison:
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher the `challenger` of each rival scores, by rival and share of the labels."""
+        """How much higher each rival's `challenger` scores than the rival itself, by rival and share of the labels."""
         others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}
@@ -182,7 +182,7 @@ class Comparison:
         return float(np.mean(found)) + needs_elmo * float(self.facts["vectors_seconds"])
 
     def recommendation(self) -> str:
-        """Return a sentence that recommends a model, with its score and training time and the best model's."""
+        """Return a sentence that recommends a model, and compares its score and training time with the best model's."""
         chosen, share = self.recommended(), self.shares[0]
         best = max(self.models, key=lambda model: self._mean(model, share))
 

@@ -172,7 +172,7 @@ class MergedBiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set the training precision of a network's LSTMs, the fastest unless given; return its name, "" without LSTMs."""
+    """Set the training precision of a network's LSTMs, by default the fastest; return its name, or "" without LSTMs."""
     name = known
     for module in network.modules():
         if isinstance(module, BiLSTM):

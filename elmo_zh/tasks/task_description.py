@@ -92,7 +92,7 @@ def is_trained_task(path: Path) -> bool:
 
 
 def load_description(layout: TaskLayout) -> TaskDescription:
-    """Read task.json; raise RunError if it is missing, damaged or of another version."""
+    """Read task.json; raise RunError if it is missing, damaged or from a different version."""
     path = layout.description
     if not path.is_file():
         raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")

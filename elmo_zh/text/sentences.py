@@ -40,7 +40,7 @@ def split_sentences(paragraph: str) -> list[str]:
 
 
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
-    """Split a text into pieces of at most `longest` characters, after a sentence (unless `segmented`) or a space."""
+    """Cut a text into pieces of at most `longest` characters, preferably after a sentence or a space."""
     found, start = [], 0
     while len(text) - start > longest:
         within = text[start : start + longest]

@@ -61,7 +61,7 @@ _SENTENCES_READ = 50_000
 
 
 def share_of_copies(store: IdStore) -> float:
-    """Return the share of held-out sentences, of eight tokens or more, that have eight in a row from the training text.
+    """Return the share of held-out sentences of at least eight tokens in which eight in a row are in the training text.
 
     Runs are compared by 64-bit hashes. All training text is read once; memory grows with the held-out text only.
     """

@@ -166,7 +166,7 @@ _EPSILON = 1e-10
 
 
 class RowAdagrad(torch.optim.Optimizer):
-    """Adagrad (Duchi, Hazan and Singer 2011) with one sum per row: of the mean squares of the row's gradients.
+    """Adagrad (Duchi, Hazan and Singer 2011) with one sum per row, over the mean squares of the row's gradients.
 
     The entries of a row belong to one word and have gradients of similar size, so one sum per row learns as well as one
     per entry. Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.

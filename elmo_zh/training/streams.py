@@ -36,7 +36,7 @@ class ShuffledOrder:
         self.num_pools = -(-self._num_spans // _POOL_SPANS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the items in one pool of an epoch, in order; together, all pools contain each item once."""
+        """Return the items in one pool of an epoch, in order; together, the pools contain each item once."""
         spans = np.random.default_rng([self._seed, epoch]).permutation(self._num_spans)
         pool_spans = spans[pool * _POOL_SPANS : (pool + 1) * _POOL_SPANS]
         items = (pool_spans[:, None] * _SPAN_ITEMS + np.arange(_SPAN_ITEMS)).ravel()

@@ -83,7 +83,7 @@ class TrainingFigures:
 
     @property
     def is_below_bigram(self) -> bool:
-        """Whether the model predicts better than the bigram model."""
+        """Whether the model's perplexity is below the bigram model's."""
         return self.perplexity is not None and self.perplexity < self.baselines["bigram"]
 
     @property

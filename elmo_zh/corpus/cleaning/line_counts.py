@@ -60,7 +60,7 @@ class LedgerEntry(NamedTuple):
 
 @dataclass(slots=True)
 class LineCounts:
-    """Counts the lines of a corpus shard, in order: kept, dropped, changed, and worth checking.
+    """Counts the lines of a corpus shard as they are read: kept, dropped, changed, and worth checking.
 
     Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
     line are counted when the line is kept. `normalised_characters` counts kept characters after all changes.

@@ -96,7 +96,7 @@ def _comments(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _elements(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each outermost element to remove with its content."""
+    """Yield the start and end of each outermost element that is removed along with its content."""
     open_name, start = "", 0
     for match in _ELEMENT_TAG.finditer(line):
         name = match[2].lower()
@@ -116,7 +116,7 @@ def _without(line: str, spans: Iterator[tuple[int, int]]) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """Return the character that an entity stands for; unknown names stay unchanged."""
+    """Return the character that an entity stands for; unknown names are left unchanged."""
     name = match[1]
     if name is None:
         return html.unescape("&" + match[0].rpartition("amp;")[2].removeprefix("&"))

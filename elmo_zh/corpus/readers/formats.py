@@ -48,7 +48,7 @@ def load_format(name: str) -> CorpusFormat:
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return a file's format: the wanted one or, if that is auto, the one that its suffix or its start indicates."""
+    """Return a file's format: the requested one or, if that is auto, the one that its suffix or its start indicates."""
     if wanted != "auto":
         return wanted
     by_name = format_of_name(text.content.file_name)

@@ -44,7 +44,7 @@ def num_without_field(tally: Tally) -> int:
 
 
 def other_fields_note(others: Counter[str]) -> str:
-    """Return a message that names fields and columns with Chinese text that were not read."""
+    """Return a message that names the fields and columns that contain Chinese text but were not read."""
     found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
     names = f"{found} and {number:,} more" if number > 0 else found
     return f"Not read, though they hold Chinese text: {names}. --field NAME reads other fields."
