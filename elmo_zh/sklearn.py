@@ -129,7 +129,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             y: The label of each string, classes or numbers.
 
         Raises:
-            BundleError: If the folder is not a sound bundle.
+            BundleError: If the folder is not a valid bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
             ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts, or
             not one label per text.
@@ -159,7 +159,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             string without tokens.
 
         Raises:
-            BundleError: If the folder is not a sound bundle, or not the model of `fit`.
+            BundleError: If the folder is not a valid bundle, or not the model of `fit`.
             ValueError: If pool or layers is not one of those listed, or X is a single string.
             TypeError: If an item of X is not a string, or X is a table.
 

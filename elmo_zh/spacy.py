@@ -156,7 +156,7 @@ def create_component(
         precision: Precision of the matrix products: float32, bfloat16 or int8.
 
     Raises:
-        BundleError: If the folder is not a sound bundle.
+        BundleError: If the folder is not a valid bundle.
         ElmoZhError: If device or precision is not one of those listed, or not available.
         ValueError: If the layer is not one of those listed.
     """

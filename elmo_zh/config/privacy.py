@@ -6,13 +6,13 @@ _is_private = False
 
 
 def set_private(is_private: bool) -> None:
-    """Set whether this process hides the text's tokens and lines from what it prints and draws."""
+    """Set whether this process leaves the text's tokens and lines out of what it prints and draws."""
     global _is_private
     _is_private = is_private
 
 
 def is_private() -> bool:
-    """Return whether this process hides the text's tokens and lines from what it prints and draws."""
+    """Return whether this process leaves the text's tokens and lines out of what it prints and draws."""
     return _is_private
 
 

@@ -41,7 +41,7 @@ _OTHER_BYTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """The folder, counts and size of a finished index, and any requested words that do not occur as a token."""
+    """The folder, counts and size of a finished index, and any requested words that do not occur as tokens."""
 
     path: Path
     counts: dict[str, int]

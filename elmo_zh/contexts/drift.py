@@ -130,7 +130,7 @@ def measure_drift(
         periods: The column of the index, such as year, whose values are the periods.
         layer: The layer to compare. Default: the highest that all indexes have.
         min_count: Minimum number of distinct sentences with the word in each period, at least 2.
-        words: Compare only these. Default: all words that all periods have.
+        words: Compare only these words. Default: all that occur in every period.
         by: Measure to test and sort by: excess, apd, prt or jsd, which needs scikit-learn.
         with_fragments: Also compare words that nearly always stand beside the same token.
         permutations: Maximum number of permutations per word.

@@ -128,7 +128,7 @@ class ContextIndex:
             TypeError, ValueError: If an argument is not as described above.
             ElmoZhError: If the embedder is stateful.
             CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
-            OutputError: If the folder exists or does not fit on its disk, or holds a different unfinished index.
+            OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
 
         Warns:
             UserWarning: If a file is skipped, the share of unknown words is far higher than in training, or some words

@@ -186,7 +186,7 @@ class LineScorer:
 
         Raises:
             TypeError: If the path is missing.
-            BundleError: If the folder is not a sound bundle with a softmax, or cannot read lines in this way.
+            BundleError: If the folder is not a valid bundle with a softmax, or cannot read lines in this way.
             ElmoZhError: If the device is not one of those listed, or not available.
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)

@@ -54,7 +54,7 @@ class Senses:
         occurrences: Numbers of the word's occurrences, ascending, int64, shape (n,).
         labels: The usage of each occurrence, int64, shape (n,).
         cosines: Cosine of each occurrence with the centre of its usage, float64, shape (n,).
-        is_repeated: Whether the line repeats an earlier one, so that the occurrence is not counted, bool, shape (n,).
+        is_repeated: Whether each occurrence's line repeats an earlier one and is not counted, bool, shape (n,).
         clusters: Clusters of the occurrences that are not repeated: places on the map, and the reason for their number.
     """
 

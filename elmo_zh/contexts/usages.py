@@ -73,7 +73,7 @@ def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]
 def join_directions(*parts: Floats) -> Floats:
     """Return the directions of each occurrence's vector and its context vectors, each (n, D), concatenated.
 
-    Directions are taken from the mean over the occurrences, so that common components do not count, and have equal
+    Directions are taken from the mean over the occurrences, so that common components do not count; all have equal
     weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
     Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`).
     """

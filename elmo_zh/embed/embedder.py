@@ -116,8 +116,8 @@ class ElmoEmbedder(SentenceTokens):
         Args:
             path: The folder of the bundle, or the name of an installed model.
             device: auto (a GPU if there is one), cpu or cuda.
-            precision: Precision of the matrix products: float32; or bfloat16 or int8 (processors only), which are
-                faster on newer processors and less exact.
+            precision: Precision of the matrix products: float32; or bfloat16 or int8 (CPUs only), which are faster on
+                newer CPUs but less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
             unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it from the known
                 words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
@@ -186,7 +186,7 @@ class ElmoEmbedder(SentenceTokens):
         Args:
             sentences: One string per sentence, normalised and segmented as in the model's training, but never split.
             return_tokens: Return an `EmbeddedSentence` for each sentence, with its tokens and their offsets.
-            keep: For each sentence the spans of characters that each become one token, as in `prepare`.
+            keep: For each sentence, the character spans that each become one token, as in `prepare`.
 
         Returns:
             One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.

@@ -54,7 +54,7 @@ class Substitute:
         word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
         probability: Its probability from all parts of the ranking; it sums to 1 over all candidates.
-        forward_probability: Its probability under the forward LM, which reads the words before the place; by pattern
+        forward_probability: Its probability under the forward LM, which reads the words before the place; by pattern,
             the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
         backward_probability: The same under the backward LM, which reads the words after the place.
     """

@@ -190,7 +190,7 @@ _turn = threading.RLock()
 class LoadedOnce(Generic[*Values]):
     """Values that a worker loads on first use and then keeps, however many tasks need them.
 
-    Tasks carry the recipe of each value: the result of its `__reduce__`, such as a function and the folder and digest
+    Tasks carry a recipe for each value: the result of its `__reduce__`, such as a function and the folder and digest
     of a model. The arguments must be hashable.
     """
 

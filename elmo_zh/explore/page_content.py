@@ -210,7 +210,7 @@ def _neighbours(
 
 
 class TokenReader:
-    """Reads lines, including each token's surprisal if the model has a softmax."""
+    """Reads the tokens of lines, with each token's surprisal if the model has a softmax."""
 
     def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
         self._embedder, self._segmented = embedder, segmented

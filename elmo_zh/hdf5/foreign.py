@@ -67,7 +67,7 @@ class Found:
 def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, **arguments: Any) -> Found:
     """Run a reader on an HDF5 file in another process, and return its results.
 
-    It raises UnsafeFileError if the reader crashes or is too slow, and the errors that the reader raises.
+    It raises UnsafeFileError if the reader crashes or is too slow, and passes on the errors that the reader raises.
     """
     request = {
         "module": reader.__module__,

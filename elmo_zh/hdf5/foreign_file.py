@@ -26,7 +26,7 @@ class ForeignFile:
 
     Attributes:
         members: Names at the top level of the file.
-        names: Names of all its datasets, with bytes that are not UTF-8 escaped.
+        names: Names of all its datasets, with non-UTF-8 bytes escaped.
         datasets: Descriptions of the datasets that can be read, by name.
     """
 

@@ -20,7 +20,7 @@ class ScalarMix(nn.Module):
 
     Attributes:
         scalar_parameters: w, one parameter of shape (1,) per layer.
-        gamma: The factor of the whole sum, shape (1,).
+        gamma: The factor for the whole sum, shape (1,).
         do_layer_norm: Whether layers are normalised first.
     """
 

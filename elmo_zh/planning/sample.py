@@ -38,7 +38,7 @@ _RANGED_FROM_BYTES, _RANGE_BYTES, _MOST_RANGES = 2**24, 2**16, 256
 
 @dataclass(kw_only=True)
 class Block:
-    """Consecutive lines of a file, about 16 kB, without copies; the block stands for `weight` blocks of its file."""
+    """Consecutive lines of a file, about 16 kB, without repeated lines; it stands for `weight` blocks of its file."""
 
     lines: list[str]
     num_bytes: int
@@ -222,7 +222,7 @@ def try_sample(sources: Sources, sample: Sample, config: Config, seconds: float)
 
 
 def _try_blocks(blocks: Sequence[Block], config: Config, name: str) -> Trial:
-    """Run the stages on blocks of lines, which contain no copies."""
+    """Run the stages on blocks of lines, which contain no repeated lines."""
     text = replace(config.text, drop_duplicates=False, boilerplate_copies=0, field="", document="line")
     config = replace(config, text=replace(text, format="text", encoding="utf-8"))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:

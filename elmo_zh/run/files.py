@@ -237,7 +237,7 @@ def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def link_or_copy(path: Path, other: Path) -> None:
-    """Give a file a second name by a hard link, or make a copy where the file system has no hard links."""
+    """Give a file a second name with a hard link, or copy it where the file system has no hard links."""
     try:
         other.hardlink_to(path)
     except OSError:

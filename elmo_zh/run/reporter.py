@@ -17,7 +17,7 @@ _PIECES = re.compile(r"[!-~\x1b]+|\s+|.")
 
 
 class Progress(Protocol):
-    """A running count, such as the tokens trained so far."""
+    """A running count, such as the number of tokens trained on so far."""
 
     def update(self, amount: int, **figures: float) -> None:
         """Increase the count; each keyword argument is a figure to show beside it."""
@@ -43,7 +43,7 @@ _watch_steps: ContextVar[Callable[[int], None] | None] = ContextVar("watch_steps
 
 @contextmanager
 def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
-    """Have `watch` called with the number of tokens read so far while one very long line is being computed."""
+    """Arrange for `watch` to be called with the number of tokens read so far while a very long line is computed."""
     token = _watch_steps.set(watch)
     try:
         yield
@@ -80,7 +80,7 @@ class WarningReporter(SilentReporter):
     """A `Reporter` that turns warnings into Python warnings and shows nothing else."""
 
     def warn(self, message: str) -> None:
-        """Warn with a UserWarning."""
+        """Issue a UserWarning."""
         warnings.warn(message, stacklevel=2)
 
 

@@ -42,7 +42,7 @@ def pipeline(
 def link_latest(run: RunDir, reporter: Reporter) -> None:
     """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone.
 
-    Some disks have no links, and Windows makes them only in developer mode, so without one there is a warning.
+    Some disks have no links, and Windows makes them only in developer mode; if a link cannot be made, warn.
     """
     if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
         return

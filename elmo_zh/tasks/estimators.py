@@ -187,7 +187,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             ValueError: If a setting is invalid, the numbers of labels and texts differ, a label is missing, there are
                 fewer than two classes, or X is a single string.
             TypeError: If an item of X is not a string.
-            BundleError: If the folder is not a sound bundle.
+            BundleError: If the folder is not a valid bundle.
         """
         texts, labels = list_strings(X, "fit"), label_column(y)
         _require_as_many(texts, labels, "fit")
@@ -244,7 +244,7 @@ class ElmoTagger(_TaskEstimator):
             ValueError: If a setting is invalid, a text does not have one tag per character, or X is a single string.
             TypeError: If an item of X is not a string.
             CorpusError: If the tags do not follow a known scheme.
-            BundleError: If the folder is not a sound bundle.
+            BundleError: If the folder is not a valid bundle.
         """
         examples = _tagged(X, y, "fit")
         scheme = detect_scheme((tag for example in examples for tag in example.labels), "fit")

@@ -247,7 +247,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, the last unit first."""
+        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, last unit first."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):

@@ -72,7 +72,7 @@ class LinearModel:
     Attributes:
         columns: The features to read, int64, shape (D,).
         shift: Subtracted from each feature, float32, shape (D,); zeros for sparse features.
-        scale: Factor for each feature after that, float32, shape (D,).
+        scale: Factor for each feature after the shift, float32, shape (D,).
         weights: Weight of each feature for each class, float32, shape (D, K).
         bias: Bias of each class, float32, shape (K,).
     """
@@ -214,7 +214,7 @@ def example_features(
 
     Args:
         name: Kind of features.
-        examples: The text of each example, or the two texts of a pair, which are compared in twice the columns.
+        examples: The text of each example, or the two texts of a pair, which are compared in twice as many columns.
         numbers: The character n-grams to read, with their numbers.
         cache: The ELMo vectors of the texts; None for other features.
         word2vec: The word2vec vectors of their tokens; None for other features.

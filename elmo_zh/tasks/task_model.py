@@ -105,7 +105,7 @@ class TaskModel:
         """Write the task to a folder for `load` and `elmo-zh task predict`.
 
         The folder refers to the bundle and does not contain it, unless the biLM was trained with the network. Unlike
-        after `task fit`, it has no epoch figures and no pictures.
+        a folder written by `task fit`, it has no epoch figures and no pictures.
 
         Args:
             path: The folder to write; it appears when it is complete.

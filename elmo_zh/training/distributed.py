@@ -64,7 +64,7 @@ class ProcessGroup:
         return self.rank == 0
 
     def slice_of(self, total: int) -> range:
-        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and equally large."""
+        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and of equal size."""
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:

@@ -146,7 +146,7 @@ class Optimizers:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Clip the global norm of all gradients to `max_norm` if it is finite; return the norm before clipping."""
+    """Clip the global norm of all gradients, if it is finite, to `max_norm`; return the norm before clipping."""
     values = []
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:

@@ -54,7 +54,7 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
 
 
 def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
-    """Return a training text of at least `num_tokens` random words, in equally long sentences, with none held out."""
+    """Return a training text of at least `num_tokens` random words, in sentences of equal length, none held out."""
     num_sentences = -(-num_tokens // SENTENCE_TOKENS)
     words = draw_words(len(lexicon.vocabulary), (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)

@@ -138,7 +138,7 @@ class BoundedCounts(Generic[Word]):
         self.counts: Counter[Word] = Counter()
 
     def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:
-        """Count more words, or add existing counts of them."""
+        """Count more words, or add existing counts for them."""
         self.counts.update(words)
         if len(self.counts) > self._most:
             ranked = self.counts.most_common()

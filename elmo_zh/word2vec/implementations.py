@@ -71,7 +71,7 @@ _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
     """Choose the number of epochs by the length of the training text, unless the settings give one.
 
-    15 epochs instead of 5 make a better start: a perplexity of 89.0 instead of 95.9 after training on 1 MB of news, and
+    15 epochs instead of 5 give a better start: a perplexity of 89.0 instead of 95.9 after training on 1 MB of news, and
     66.0 instead of 72.8 after 3 million of 8.3 million tokens (docs/log.md, 2026-11-23).
     """
     if config.epochs:

@@ -74,7 +74,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tenso
 def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """Return x W, shape (n, O), in the weights' dtype, with the product in `dtype`.
 
-    Where oneDNN is available, neither the other rows of x nor the number of threads change a bit of a row or of the
+    Where oneDNN is available, neither the other rows of x nor the number of threads changes one bit of a row or of the
     gradients; torch's own products, by MKL, depend on both on some processors.
     """
     if not can_pack(weight, dtype):
