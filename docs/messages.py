@@ -186,8 +186,9 @@ class Messages(ast.NodeVisitor):
             self.found += [(each.lineno, ast.unparse(each.target).replace("_", " ")) for each in fields]
         if node.name.endswith("Config"):
             self.found.append((node.lineno, (ast.get_docstring(node) or "").split("\n")[0]))
-            for text in (each for each in node.body if isinstance(each, ast.Expr)):
-                self.found += [(text.lineno, part) for part in parts_of_explanation(ast.literal_eval(text.value))]
+        for text in (each for each in node.body[1:] if isinstance(each, ast.Expr)):
+            explained = escaped(" ".join(ast.literal_eval(text.value).split()))
+            self.found += [(text.lineno, part) for part in parts_of_explanation(explained)]
         self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> None:

@@ -29,16 +29,10 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
 class BundleForm:
     """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
 
-    layout: str = option(
-        "bundle",
-        "Files to write: a bundle of this program, or the files that another program reads.",
-        choices=BUNDLE_LAYOUTS,
-    )
-    dtype: str = option(
-        "float32",
-        "Number type of the weights. float16 halves the files; all readers still load them.",
-        choices=WEIGHT_DTYPES,
-    )
+    layout: str = option("bundle", choices=BUNDLE_LAYOUTS)
+    """Files to write: a bundle of this program, or the files that another program reads."""
+    dtype: str = option("float32", choices=WEIGHT_DTYPES)
+    """Number type of the weights. float16 halves the files; all readers still load them."""
     with_word2vec: bool = True
 
 

@@ -34,29 +34,17 @@ if TYPE_CHECKING:
 class EmbedOptions:
     """The options of `embed` that are not settings in section embed."""
 
-    output: Path | None = option(
-        None,
-        "File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,"
-        " embeddings.hdf5 in the current folder.",
-        metavar="FILE",
-    )
-    split_sentences: bool = option(
-        False, "Split lines into sentences as in training; the output says which line each sentence comes from."
-    )
-    mix_weights: Path | None = option(
-        None,
-        'JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
-        path={"dir_okay": False},
-        metavar="FILE",
-    )
-    sentence_index: bool = option(
-        False, "Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."
-    )
-    by: str | None = option(
-        None,
-        "Rows of Parquet: one for each line, or one for each token with the text of its line. Default line.",
-        choices=("line", "token"),
-    )
+    output: Path | None = option(None, metavar="FILE")
+    """File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,
+    embeddings.hdf5 in the current folder."""
+    split_sentences: bool = option(False)
+    """Split lines into sentences as in training; the output says which line each sentence comes from."""
+    mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
+    """JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}."""
+    sentence_index: bool = option(False)
+    """Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."""
+    by: str | None = option(None, choices=("line", "token"))
+    """Rows of Parquet: one for each line, or one for each token with the text of its line. Default line."""
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form of the output, taken from the options and from section embed."""

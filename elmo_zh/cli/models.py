@@ -32,27 +32,20 @@ _FILE = {"dir_okay": False}
 class Conversion:
     """The model files to convert, and what to do with them."""
 
-    options: Path | None = option(
-        None, "File with the model's options. Default: found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    weights: Path | None = option(
-        None, "File with the model's weights. Default: found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    vocab: Path | None = option(
-        None, "File with the vocabulary, one word per line. Default: found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    token_embeddings: Path | None = option(
-        None,
-        "File with the token embeddings of a token-mode model (HDF5).",
-        names=("--embedding",),
-        path=_FILE,
-        metavar="FILE",
-    )
-    warm_on: Path | None = option(
-        None, "Compute a warm state from the sentence ends of this text.", path=_FILE, metavar="TEXT"
-    )
-    segmented: bool = option(False, "TEXT has one sentence per line, tokens separated by single spaces.")
-    straight_marks: bool = option(False, "Do not swap the begin and end marks of words (ELMoForManyLangs).")
+    options: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the model's options. Default: found in SOURCE."""
+    weights: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the model's weights. Default: found in SOURCE."""
+    vocab: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the vocabulary, one word per line. Default: found in SOURCE."""
+    token_embeddings: Path | None = option(None, names=("--embedding",), path=_FILE, metavar="FILE")
+    """File with the token embeddings of a token-mode model (HDF5)."""
+    warm_on: Path | None = option(None, path=_FILE, metavar="TEXT")
+    """Compute a warm state from the sentence ends of this text."""
+    segmented: bool = option(False)
+    """TEXT has one sentence per line, tokens separated by single spaces."""
+    straight_marks: bool = option(False)
+    """Do not swap the begin and end marks of words (ELMoForManyLangs)."""
 
 
 @click.command()

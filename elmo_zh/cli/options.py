@@ -16,7 +16,7 @@ from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER
 from elmo_zh.choices import DEVICES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, describe_setting, load_config, render_config
-from elmo_zh.config.fields import option
+from elmo_zh.config.fields import field_docs, option
 from elmo_zh.config.privacy import set_private
 from elmo_zh.language import translate
 from elmo_zh.run.files import claimed_output, inputs_noted
@@ -56,51 +56,34 @@ class RegisteredName(click.Choice[str]):
 class Common:
     """The values of the options that commands share; each command has only the ones it needs."""
 
-    config_path: Path | None = option(
-        None,
-        "TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, or built-in.",
-        names=("--config",),
-        metavar="FILE",
-    )
-    assignments: tuple[str, ...] = option(
-        (),
-        "Change one setting, such as train.epochs=5; overrides --config and may be repeated.",
-        names=("--set",),
-        metavar="SECTION.KEY=VALUE",
-    )
-    force: bool = option(False, "Run even if nothing has changed, and overwrite the output.")
-    quiet: bool = option(False, "Print only warnings and errors.")
-    as_json: bool = option(False, "Print the result as one JSON object on stdout.", names=("--json",))
-    private: bool = option(False, "Keep tokens and lines of the text out of messages, reports and pictures.")
-    print_config: bool = option(False, "Print the settings that the command would use, with explanations, and exit.")
-    user_dictionary: Path | None = option(
-        None,
-        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that"
-        " the command words wrote.",
-        metavar="FILE",
-        path={"exists": True, "dir_okay": False},
-    )
-    engine: str = option(
-        "local",
-        "Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md).",
-        choices=("local", "dask"),
-    )
-    scheduler: str = option(
-        "",
-        "Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask.",
-        metavar="ADDRESS",
-    )
-    model: Path | None = option(None, model_help(DEFAULT), metavar="BUNDLE")
-    device: str | None = option(
-        None,
-        "Device to compute on; auto uses a GPU if there is one (experimental). Default auto.",
-        choices=DEVICES,
-    )
-    segmented: bool = option(False, "The text has one sentence per line, its tokens separated by single spaces.")
-    stateful: bool = option(
-        False,
-        "Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time.",
-    )
+    config_path: Path | None = option(None, names=("--config",), metavar="FILE")
+    """TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, or built-in."""
+    assignments: tuple[str, ...] = option((), names=("--set",), metavar="SECTION.KEY=VALUE")
+    """Change one setting, such as train.epochs=5; overrides --config and may be repeated."""
+    force: bool = option(False)
+    """Run even if nothing has changed, and overwrite the output."""
+    quiet: bool = option(False)
+    """Print only warnings and errors."""
+    as_json: bool = option(False, names=("--json",))
+    """Print the result as one JSON object on stdout."""
+    private: bool = option(False)
+    """Keep tokens and lines of the text out of messages, reports and pictures."""
+    print_config: bool = option(False)
+    """Print the settings that the command would use, with explanations, and exit."""
+    user_dictionary: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
+    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command
+    words wrote."""
+    engine: str = option("local", choices=("local", "dask"))
+    """Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md)."""
+    scheduler: str = option("", metavar="ADDRESS")
+    """Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask."""
+    model: Path | None = option(None, help=model_help(DEFAULT), metavar="BUNDLE")
+    device: str | None = option(None, choices=DEVICES)
+    """Device to compute on; auto uses a GPU if there is one (experimental). Default auto."""
+    segmented: bool = option(False)
+    """The text has one sentence per line, its tokens separated by single spaces."""
+    stateful: bool = option(False)
+    """Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time."""
     chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
 
     @classmethod
@@ -197,13 +180,13 @@ def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Call
             chosen = group(**{each.name: values.pop(each.name) for each in declared})
             return function(*args, **{parameter: chosen}, **values)
 
-        return with_options(command, [_declared_option(each, each.name) for each in declared])
+        return with_options(command, [_declared_option(group, each, each.name) for each in declared])
 
     return decorate
 
 
-def _declared_option(declared: Field[Any], name: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a field declares, with the field's type, range and default."""
+def _declared_option(group: type, declared: Field[Any], name: str, **changed: Any) -> Callable[[Any], Any]:
+    """Return the option that a field declares, with the field's docstring, type, range and default."""
     attributes = {**declared.metadata["option"], **changed}
     names = attributes.pop("names", (f"--{declared.name.replace('_', '-')}",))
     has_default = declared.default is not MISSING
@@ -213,6 +196,8 @@ def _declared_option(declared: Field[Any], name: str, **changed: Any) -> Callabl
         "multiple": get_origin(declared.type) is tuple,
         "is_flag": declared.type is bool,
         "type": _type_of(declared, attributes.pop("path", {})),
+        "cls": _DescribedOption,
+        "describe": lambda: field_docs(group)[declared.name],
         **({"default": declared.default} if has_default else {}),
     }
     return click.option(*names, name, **{**found, **attributes})
@@ -251,20 +236,20 @@ class FiniteRange(click.FloatRange):
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
     """Return a decorator that adds options declared by `Common`; the command receives their values in a `Common`."""
     declared = {each.name: each for each in fields(Common)}
-    options = [_declared_option(declared[name], f"common_{name}", **changed) for name in names]
+    options = [_declared_option(Common, declared[name], f"common_{name}", **changed) for name in names]
     return lambda function: with_options(function, options)
 
 
-class _SettingOption(click.Option):
-    """An option that sets a setting and takes its help text from it."""
+class _DescribedOption(click.Option):
+    """An option whose help is the docstring of a field, read from the source code only when it is needed."""
 
-    def __init__(self, names: Sequence[str], setting: str, **attributes: Any) -> None:
-        self._setting = setting
-        super().__init__([*names, setting.replace(".", "__")], **attributes)
+    def __init__(self, names: Sequence[str], describe: Callable[[], str], **attributes: Any) -> None:
+        self._describe = describe
+        super().__init__(names, **attributes)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option's help entry; its text is read from the source code only when needed here."""
-        self.help = translate(describe_setting(self._setting))
+        """Return the option's help entry."""
+        self.help = self.help or translate(self._describe())
         return super().get_help_record(ctx)
 
 
@@ -272,8 +257,9 @@ def setting_option(setting: str, *names: str, metavar: str | None = None) -> Cal
     """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless other names are given."""
     section, key = setting.split(".")
     (declared,) = [each for each in fields(getattr(Config(), section)) if each.name == key]
-    names = names or (f"--{key.replace('_', '-')}",)
-    return click.option(*names, cls=_SettingOption, setting=setting, type=_type_of(declared, {}), metavar=metavar)
+    names = (*(names or (f"--{key.replace('_', '-')}",)), setting.replace(".", "__"))
+    kind, describe = _type_of(declared, {}), lambda: describe_setting(setting)
+    return click.option(*names, cls=_DescribedOption, describe=describe, type=kind, metavar=metavar)
 
 
 def setting_options(*settings: str) -> Callable[[Function], Function]:

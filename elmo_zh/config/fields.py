@@ -1,8 +1,12 @@
 """Declare the fields of settings and options: default, meaning, allowed values, and whether they affect results."""
 
+import ast
+import inspect
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, field, fields
+from functools import cache
 from typing import Any
 
 from elmo_zh.choices import Registry
@@ -12,7 +16,6 @@ Choices = Registry | tuple[str, ...]
 
 def option(
     default: Any,
-    help: str,  # noqa: A002
     *,
     choices: Choices | None = None,
     least: float | None = None,
@@ -22,19 +25,36 @@ def option(
 ) -> Any:
     """Return a dataclass field that is also a command-line option: `elmo_zh.cli.options.takes` adds it to commands.
 
+    The docstring below the field is the option's help.
+
     Args:
         default: The default; ... for an option that must be given.
-        help: The help text.
         choices: The allowed names.
         least: The smallest number allowed.
         most: The largest number allowed.
         above: The exclusive lower limit of a number, in place of `least`.
-        attributes: Further arguments of click.option, such as metavar; names=("--seeds",) if the option is not named
-            like the field; path={"exists": True, "dir_okay": False} for the arguments of click.Path.
+        attributes: Further arguments of click.option, such as metavar, or help if it is computed; names=("--seeds",) if
+            the option is not named like the field; path={"exists": True, "dir_okay": False} for click.Path.
     """
-    limits = {"choices": choices, "least": least, "most": most, "above": above}
-    metadata = {**limits, "option": {"help": help, **attributes}}
+    metadata = {"choices": choices, "least": least, "most": most, "above": above, "option": attributes}
     return field(default=MISSING if default is ... else default, metadata=metadata)
+
+
+def field_docs(group: type) -> Mapping[str, str]:
+    """Return the docstrings below the fields of a class, each in one line, read from the source code."""
+    return _docs_in(group.__module__)[group.__name__]
+
+
+@cache
+def _docs_in(module: str) -> Mapping[str, Mapping[str, str]]:
+    docs: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.ClassDef):
+            for statement, following in zip(node.body, node.body[1:], strict=False):
+                if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
+                    text = " ".join(ast.literal_eval(following.value).split())
+                    docs.setdefault(node.name, {})[ast.unparse(statement.target)] = text
+    return docs
 
 
 def free(default: Any, choices: Choices | None = None, *, least: float | None = None, most: float | None = None) -> Any:

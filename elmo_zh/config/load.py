@@ -1,18 +1,15 @@
 """Read, change, check and write settings, which come from TOML files and --set section.key=value."""
 
-import ast
 import difflib
-import inspect
 import json
 import math
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from elmo_zh.config import schema, text_section
+from elmo_zh.config.fields import field_docs
 from elmo_zh.config.schema import Config
 from elmo_zh.config.text_section import CORPUS, LATER, TextConfig
 from elmo_zh.errors import ConfigError, OptionError
@@ -191,24 +188,11 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
     }
 
 
-@cache
-def _field_docs() -> dict[str, dict[str, str]]:
-    """Return the docstring below each field, by class and field name, read from the source code."""
-    docs: dict[str, dict[str, str]] = {}
-    for node in (*ast.parse(inspect.getsource(text_section)).body, *ast.parse(inspect.getsource(schema)).body):
-        if isinstance(node, ast.ClassDef):
-            for statement, following in zip(node.body, node.body[1:], strict=False):
-                if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
-                    name = ast.unparse(statement.target)
-                    docs.setdefault(node.name, {})[name] = ast.literal_eval(following.value)
-    return docs
-
-
 def describe_setting(name: str) -> str:
     """Return the help text of an option that changes a setting: its meaning and its default."""
     section, _, key = name.partition(".")
     owner = getattr(Config(), section)
-    text, default = _field_docs()[type(owner).__name__][key], getattr(owner, key)
+    text, default = field_docs(type(owner))[key], getattr(owner, key)
     return f"{text} Default {default}." if default else text.replace("Empty:", "Default:")
 
 
@@ -223,7 +207,7 @@ def render_config(config: Config) -> str:
 
 
 def _render_section(name: str, section: Any) -> str:
-    docs = _field_docs()[type(section).__name__]
+    docs = field_docs(type(section))
     # JSON's numbers, texts and lists are valid TOML, except for one character that JSON does not escape.
     values = {f.name: json.dumps(_plain(getattr(section, f.name)), ensure_ascii=False) for f in fields(section)}
     lines = (f"# {docs[key]}\n{key} = {value}\n".replace("\x7f", "\\u007f") for key, value in values.items())

@@ -22,21 +22,15 @@ class DataFiles:
     # A file of examples; or a folder with one file, or with files that have train, dev and test in their names. If
     # there are no other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
-    dev: Path | None = option(
-        None,
-        "File of development examples, which decide when to stop. Default: a tenth of DATA is set aside.",
-        metavar="FILE",
-        path={"exists": True, "dir_okay": False},
-    )
-    test: Path | None = option(
-        None,
-        "File of test examples, which are scored at the end. Default: a tenth of DATA is set aside, but nothing if"
-        " --dev is given.",
-        metavar="FILE",
-        path={"exists": True, "dir_okay": False},
-    )
-    limit: int | None = option(None, "Use at most N of the training examples.", least=1, metavar="N")
-    seed: int = option(1, "Seed of the split and of the training.", least=0, most=2**31)
+    dev: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
+    """File of development examples, which decide when to stop. Default: a tenth of DATA is set aside."""
+    test: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
+    """File of test examples, which are scored at the end. Default: a tenth of DATA is set aside, but nothing if --dev
+    is given."""
+    limit: int | None = option(None, least=1, metavar="N")
+    """Use at most N of the training examples."""
+    seed: int = option(1, least=0, most=2**31)
+    """Seed of the split and of the training."""
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
@@ -52,30 +46,16 @@ class Reading:
     kind: str = ""  # One of `KINDS`
     regression: bool = False  # Labels are numbers
     encoding: str = "auto"  # Encoding of the files, or auto
-    text_columns: tuple[str, ...] = option(
-        (),
-        "Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the"
-        " names and content of the columns; a trained task looks for the one it was trained on.",
-        names=("--text-column", "--field"),
-        metavar="NAME",
-    )
-    label_column: str = option(
-        "",
-        "Column or field of the label, by name or by number from 1. Default: detected from the names and content of"
-        " the columns; a trained task looks for the one it was trained on.",
-        metavar="NAME",
-    )
-    format: str = option(
-        "auto",
-        "Format of the labelled files; auto detects it for each file.",
-        choices=LABELLED_FORMATS,
-        names=("--input-format",),
-    )
-    skips_unlabelled: bool = option(
-        False,
-        "Skip rows with an empty label, for classes and pairs. Default: an empty label is an error.",
-        names=("--skip-unlabelled",),
-    )
+    text_columns: tuple[str, ...] = option((), names=("--text-column", "--field"), metavar="NAME")
+    """Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the
+    names and content of the columns; a trained task looks for the one it was trained on."""
+    label_column: str = option("", metavar="NAME")
+    """Column or field of the label, by name or by number from 1. Default: detected from the names and content of the
+    columns; a trained task looks for the one it was trained on."""
+    format: str = option("auto", choices=LABELLED_FORMATS, names=("--input-format",))
+    """Format of the labelled files; auto detects it for each file."""
+    skips_unlabelled: bool = option(False, names=("--skip-unlabelled",))
+    """Skip rows with an empty label, for classes and pairs. Default: an empty label is an error."""
     task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data
 
     @property
@@ -100,34 +80,24 @@ class HeadSettings:
     """Settings of a task network."""
 
     kind: str = ""  # One of `KINDS`
-    head: str = option(
-        "mixture",
-        "Model for classify and pairs: a mixture of linear models, on characters and on the inputs, with the BiLSTM"
-        " network where that adds something; the network alone; or, for classify, a linear network on the mean of the"
-        " inputs. With --regression or --fine-tune, mixture means bilstm.",
-        choices=("mixture", "bilstm", "linear"),
-    )
-    encoder: str = option(
-        "single",
-        "LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus"
-        " the output of the first.",
-        choices=("single", "merged"),
-    )
+    head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
+    """Model for classify and pairs: a mixture of linear models, on characters and on the inputs, with the BiLSTM
+    network where that adds something; the network alone; or, for classify, a linear network on the mean of the inputs.
+    With --regression or --fine-tune, mixture means bilstm."""
+    encoder: str = option("single", choices=("single", "merged"))
+    """LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus the
+    output of the first."""
     # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
-    elmo_at: str = option(
-        "input",
-        "Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both.",
-        choices=("input", "output", "both"),
-    )
-    regression: bool = option(False, "Predict numbers; the labels must be numbers.")
-    metric: str = option(
-        "accuracy",
-        "Score for classifiers, used to decide when to stop and to compare results: accuracy, or macro_f1, the mean F1"
-        " over the classes, for labels where one class is far more frequent.",
-        choices=("accuracy", "macro_f1"),
-    )
-    hidden_dim: int = option(100, "LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
+    elmo_at: str = option("input", choices=("input", "output", "both"))
+    """Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both."""
+    regression: bool = option(False)
+    """Predict numbers; the labels must be numbers."""
+    metric: str = option("accuracy", choices=("accuracy", "macro_f1"))
+    """Score for classifiers, used to decide when to stop and to compare results: accuracy, or macro_f1, the mean F1
+    over the classes, for labels where one class is far more frequent."""
+    hidden_dim: int = option(100, least=1, most=4096, names=("--hidden",))
+    """LSTM cells in each direction."""
     character_dim: int = (
         50  # Length of a character's vector; the vector of its place in the word has a fifth of that length
     )
@@ -139,17 +109,14 @@ class HeadSettings:
 class TrainSettings:
     """Settings for training a task network."""
 
-    epochs: int = option(30, "Maximum number of epochs.", least=1)
-    patience: int = option(
-        3, "Stop after this many epochs without a better score on the development examples.", least=1
-    )
-    batch_size: int = option(16, "Texts, or pairs of texts, in each training step.", least=1)
-    learning_rate: float = option(
-        0.003,
-        "Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own.",
-        above=0,
-        most=1,
-    )
+    epochs: int = option(30, least=1)
+    """Maximum number of epochs."""
+    patience: int = option(3, least=1)
+    """Stop after this many epochs without a better score on the development examples."""
+    batch_size: int = option(16, least=1)
+    """Texts, or pairs of texts, in each training step."""
+    learning_rate: float = option(0.003, above=0, most=1)
+    """Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own."""
     mix_learning_rate: float = 0.01  # Learning rate of the weights of ELMo's layers
     # Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
     bilm_learning_rate: float | None = None
@@ -177,25 +144,13 @@ PREDICTION_FORMATS = ("jsonl", "tsv", "csv", "conll")
 class PredictionForm:
     """The form of predictions, and the columns of a table that contain the texts."""
 
-    format: str | None = option(
-        None,
-        "Write JSON lines, a table of labels or spans (tsv, csv), or a line for each unit with its tag (conll)."
-        " Default: the suffix of --output, otherwise jsonl.",
-        choices=PREDICTION_FORMATS,
-    )
-    scheme: str | None = option(
-        None,
-        "Scheme of the tags with --format conll. Default: the scheme of the training data.",
-        choices=tuple(SCHEMES),
-    )
-    probabilities: bool = option(
-        False,
-        "Also write the probability of each span, or of each unit's tag. Classes always come with theirs.",
-    )
-    text_columns: tuple[str, ...] = option(
-        (),
-        "Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the"
-        " names and content of the columns; a trained task looks for the one it was trained on.",
-        names=("--text-column",),
-        metavar="NAME",
-    )
+    format: str | None = option(None, choices=PREDICTION_FORMATS)
+    """Write JSON lines, a table of labels or spans (tsv, csv), or a line for each unit with its tag (conll). Default:
+    the suffix of --output, otherwise jsonl."""
+    scheme: str | None = option(None, choices=tuple(SCHEMES))
+    """Scheme of the tags with --format conll. Default: the scheme of the training data."""
+    probabilities: bool = option(False)
+    """Also write the probability of each span, or of each unit's tag. Classes always come with theirs."""
+    text_columns: tuple[str, ...] = option((), names=("--text-column",), metavar="NAME")
+    """Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the
+    names and content of the columns; a trained task looks for the one it was trained on."""

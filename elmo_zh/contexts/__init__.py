@@ -20,192 +20,137 @@ SCORE_FORMATS = ("tsv", "jsonl")
 class ScoreOptions:
     """The options of `score`: how to split lines, the form of the rows, and which lines to keep."""
 
-    split_sentences: bool = option(
-        False, "Split lines into sentences as in training; a line's cost is the sum of its sentences' costs."
-    )
-    by: str = option(
-        "line",
-        "Write one row for each line, or one for each token with its surprisal.",
-        choices=("line", "token"),
-    )
-    kind: str | None = option(
-        None,
-        "Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output,"
-        " otherwise tsv.",
-        choices=SCORE_FORMATS,
-        names=("--format",),
-    )
-    keep_below: float | None = option(
-        None,
-        "Write the lines with fewer bits per character than this instead of scores; with --against, those whose"
-        " difference is below.",
-        metavar="BITS",
-    )
-    keep_share: float | None = option(
-        None,
-        "Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,"
-        " those with the lowest difference.",
-        least=0,
-        most=1,
-        metavar="FRACTION",
-    )
-    pairs: str | None = option(
-        None,
-        "Compare pairs of sentences: the columns of both sentences, and optionally a column of kinds, by name or"
-        " number. Shows for each kind the share of pairs whose first sentence is more probable.",
-        metavar="FIRST,SECOND[,KIND]",
-    )
-    against: Path | None = option(
-        None,
-        "Compare with this model: adds the difference in bits per character, --model minus this one.",
-        metavar="BUNDLE",
-    )
+    split_sentences: bool = option(False)
+    """Split lines into sentences as in training; a line's cost is the sum of its sentences' costs."""
+    by: str = option("line", choices=("line", "token"))
+    """Write one row for each line, or one for each token with its surprisal."""
+    kind: str | None = option(None, choices=SCORE_FORMATS, names=("--format",))
+    """Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output, otherwise
+    tsv."""
+    keep_below: float | None = option(None, metavar="BITS")
+    """Write the lines with fewer bits per character than this instead of scores; with --against, those whose difference
+    is below."""
+    keep_share: float | None = option(None, least=0, most=1, metavar="FRACTION")
+    """Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,
+    those with the lowest difference."""
+    pairs: str | None = option(None, metavar="FIRST,SECOND[,KIND]")
+    """Compare pairs of sentences: the columns of both sentences, and optionally a column of kinds, by name or number.
+    Shows for each kind the share of pairs whose first sentence is more probable."""
+    against: Path | None = option(None, metavar="BUNDLE")
+    """Compare with this model: adds the difference in bits per character, --model minus this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
     """The options of `index` that decide what an index contains."""
 
-    split_sentences: bool = option(False, "Split lines into sentences as in training; each is kept as a line.")
-    layers: str = option(
-        "all",
-        "Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers from 0.",
-        metavar="all|top|N,...",
-    )
-    min_count: int = option(2, "Index only words that occur at least this often; has no effect with --words.", least=1)
-    max_per_word: int = option(
-        1000, "Keep at most this many occurrences of a word, chosen at random; 0 keeps all.", least=0
-    )
-    words: Path | None = option(
-        None,
-        "Index only the words of this file, one per line, however rare. Default: all but punctuation.",
-        metavar="FILE",
-        path=_FILE,
-    )
-    from_name: str | None = option(
-        None,
-        "Keep columns from the names of files, such as '{year}_{author}.txt', besides the columns of CSV and JSON"
-        " lines.",
-        metavar="PATTERN",
-    )
+    split_sentences: bool = option(False)
+    """Split lines into sentences as in training; each is kept as a line."""
+    layers: str = option("all", metavar="all|top|N,...")
+    """Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers from 0."""
+    min_count: int = option(2, least=1)
+    """Index only words that occur at least this often; has no effect with --words."""
+    max_per_word: int = option(1000, least=0)
+    """Keep at most this many occurrences of a word, chosen at random; 0 keeps all."""
+    words: Path | None = option(None, metavar="FILE", path=_FILE)
+    """Index only the words of this file, one per line, however rare. Default: all but punctuation."""
+    from_name: str | None = option(None, metavar="PATTERN")
+    """Keep columns from the names of files, such as '{year}_{author}.txt', besides the columns of CSV and JSON
+    lines."""
     # Seeds are hashed as eight bytes.
-    seed: int = option(1, "Seed of the samples.", least=0, most=2**63 - 1)
+    seed: int = option(1, least=0, most=2**63 - 1)
+    """Seed of the samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
     """The options of `substitutes`: the token to replace, and how to rank the words for its place."""
 
-    word: str | None = option(None, "Find substitutes for this word, wherever it occurs.", metavar="WORD")
-    position: int | None = option(
-        None,
-        "Find substitutes for the token at this position, counted from 0, instead of --word.",
-        least=0,
-        metavar="N",
-    )
-    file: str | None = option(
-        None, "Read sentences with the word from a file, one per line, instead of TEXT.", metavar="FILE"
-    )
-    ranking: str = option(
-        "pattern",
-        "Rank words by how well they can be coordinated with the word itself there, as in WORD 和 _ (pattern), or by"
-        " how well they fit into its place, without looking at it (slot).",
-        choices=RANKINGS,
-    )
-    top: int = option(20, "Number of substitutes to show.", least=1)
-    without_word: bool = option(False, "With --ranking slot, leave out the word itself and its rank.")
-    with_punctuation: bool = option(False, "Show punctuation too. Default: only in the place of punctuation.")
+    word: str | None = option(None, metavar="WORD")
+    """Find substitutes for this word, wherever it occurs."""
+    position: int | None = option(None, least=0, metavar="N")
+    """Find substitutes for the token at this position, counted from 0, instead of --word."""
+    file: str | None = option(None, metavar="FILE")
+    """Read sentences with the word from a file, one per line, instead of TEXT."""
+    ranking: str = option("pattern", choices=RANKINGS)
+    """Rank words by how well they can be coordinated with the word itself there, as in WORD 和 _ (pattern), or by how
+    well they fit into its place, without looking at it (slot)."""
+    top: int = option(20, least=1)
+    """Number of substitutes to show."""
+    without_word: bool = option(False)
+    """With --ranking slot, leave out the word itself and its rank."""
+    with_punctuation: bool = option(False)
+    """Show punctuation too. Default: only in the place of punctuation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SenseOptions:
     """The options of `senses`: how to cluster occurrences into usages, and what to show or write."""
 
-    layer: int | None = option(
-        None, "Layer whose vectors are compared. Default: the lowest layer of the index above 0.", least=0
-    )
-    num_usages: int | None = option(
-        None,
-        "Number of usages. Default: chosen from the data; it may be one.",
-        least=1,
-        names=("--usages",),
-        metavar="K",
-    )
-    by: str | None = option(
-        None, "Show the share of each usage for each value of this column too, such as year.", metavar="COLUMN"
-    )
-    top: int = option(10, "Maximum number of words to show of each kind.", least=1)
-    no_substitutes: bool = option(False, "Leave substitutes out; then no model is needed.")
-    output: Path | None = option(
-        None, "Write every occurrence with its usage to this TSV file.", metavar="FILE", path=_NEW_FILE
-    )
-    picture: Path | None = option(
-        None, "Draw the occurrences as a map, coloured by usage, to this PNG file.", metavar="FILE", path=_NEW_FILE
-    )
-    seed: int = option(1, "Seed of k-means.", least=0, most=2**32 - 1)
+    layer: int | None = option(None, least=0)
+    """Layer whose vectors are compared. Default: the lowest layer of the index above 0."""
+    num_usages: int | None = option(None, least=1, names=("--usages",), metavar="K")
+    """Number of usages. Default: chosen from the data; it may be one."""
+    by: str | None = option(None, metavar="COLUMN")
+    """Show the share of each usage for each value of this column too, such as year."""
+    top: int = option(10, least=1)
+    """Maximum number of words to show of each kind."""
+    no_substitutes: bool = option(False)
+    """Leave substitutes out; then no model is needed."""
+    output: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
+    """Write every occurrence with its usage to this TSV file."""
+    picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
+    """Draw the occurrences as a map, coloured by usage, to this PNG file."""
+    seed: int = option(1, least=0, most=2**32 - 1)
+    """Seed of k-means."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
     """The options of `drift`: the periods and words to compare, the measure, and the output."""
 
-    periods: str | None = option(
-        None, "Column of the one index whose values are the periods, such as year.", metavar="COLUMN"
-    )
-    layer: int | None = option(
-        None, "Layer whose vectors are compared. Default: the highest layer of the index.", least=0
-    )
-    by: str = option(
-        "excess",
-        "Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus the"
-        " distance within each (excess), the distance between the means (prt), or the Jensen-Shannon divergence of"
-        " usages (jsd).",
-        choices=("excess", "apd", "prt", "jsd"),
-    )
-    min_count: int = option(
-        10,
-        "Compare words that are in at least this many different sentences, and in two documents, of each period.",
-        least=2,
-    )
-    words: Path | None = option(None, "Compare only the words of this file, one per line.", metavar="FILE", path=_FILE)
-    permutations: int = option(
-        10_000, "Maximum number of permutations per word; the smallest p-value is about 1 divided by this.", least=1
-    )
-    with_fragments: bool = option(
-        False, "Compare also words that stand beside the same word in at least 80% of their sentences."
-    )
-    seed: int = option(1, "Seed of the tests, intervals and clusters.", least=0, most=2**63 - 1)
-    top: int = option(10, "Maximum number of words to show.", least=1)
-    lines: int = option(3, "Lines of the first and the last period to show for each word.", least=0)
-    output: Path | None = option(None, "Write all compared words to this TSV file.", metavar="FILE")
-    picture: Path | None = option(
-        None, "Draw the distances of the shown words between the periods to this PNG file.", metavar="FILE",
-        path=_NEW_FILE,
-    )  # fmt: skip
+    periods: str | None = option(None, metavar="COLUMN")
+    """Column of the one index whose values are the periods, such as year."""
+    layer: int | None = option(None, least=0)
+    """Layer whose vectors are compared. Default: the highest layer of the index."""
+    by: str = option("excess", choices=("excess", "apd", "prt", "jsd"))
+    """Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus the distance
+    within each (excess), the distance between the means (prt), or the Jensen-Shannon divergence of usages (jsd)."""
+    min_count: int = option(10, least=2)
+    """Compare words that are in at least this many different sentences, and in two documents, of each period."""
+    words: Path | None = option(None, metavar="FILE", path=_FILE)
+    """Compare only the words of this file, one per line."""
+    permutations: int = option(10000, least=1)
+    """Maximum number of permutations per word; the smallest p-value is about 1 divided by this."""
+    with_fragments: bool = option(False)
+    """Compare also words that stand beside the same word in at least 80% of their sentences."""
+    seed: int = option(1, least=0, most=2**63 - 1)
+    """Seed of the tests, intervals and clusters."""
+    top: int = option(10, least=1)
+    """Maximum number of words to show."""
+    lines: int = option(3, least=0)
+    """Lines of the first and the last period to show for each word."""
+    output: Path | None = option(None, metavar="FILE")
+    """Write all compared words to this TSV file."""
+    picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
+    """Draw the distances of the shown words between the periods to this PNG file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageChoice:
     """The options of `explore` that decide which words and occurrences its page shows."""
 
-    words: tuple[str, ...] = option(
-        (), "Word of the index to show; may be repeated.", names=("--word",), metavar="WORD"
-    )
-    word_list: Path | None = option(
-        None, "Show the words of this file, one per line.", names=("--words",), metavar="FILE", path=_FILE
-    )
-    num_words: int = option(
-        20,
-        "Number of words to show if neither --word nor --words is given: those whose usages differ most among the"
-        " frequent words of --labels, or without labels among the frequent content words.",
-        least=1,
-    )
-    max_per_word: int = option(100, "Show at most this many occurrences of a word, chosen at random.", least=1)
-    labels: Path | None = option(
-        None,
-        "TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label."
-        " Default for the sample text: data/senses.tsv.",
-        metavar="FILE",
-        path=_FILE,
-    )
-    seed: int = option(1, "Seed of the samples, of k-means and of t-SNE.", least=0, most=2**32 - 1)
+    words: tuple[str, ...] = option((), names=("--word",), metavar="WORD")
+    """Word of the index to show; may be repeated."""
+    word_list: Path | None = option(None, names=("--words",), metavar="FILE", path=_FILE)
+    """Show the words of this file, one per line."""
+    num_words: int = option(20, least=1)
+    """Number of words to show if neither --word nor --words is given: those whose usages differ most among the frequent
+    words of --labels, or without labels among the frequent content words."""
+    max_per_word: int = option(100, least=1)
+    """Show at most this many occurrences of a word, chosen at random."""
+    labels: Path | None = option(None, metavar="FILE", path=_FILE)
+    """TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label.
+    Default for the sample text: data/senses.tsv."""
+    seed: int = option(1, least=0, most=2**32 - 1)
+    """Seed of the samples, of k-means and of t-SNE."""

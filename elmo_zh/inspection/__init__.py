@@ -9,6 +9,9 @@ from elmo_zh.config.fields import option
 class Shown:
     """How much of a run's text to show."""
 
-    num_samples: int = option(5, "Number of random sentences to show.", least=0, names=("--samples",))
-    num_tokens: int = option(20, "Number of frequent and of long tokens to show.", least=1, names=("--tokens",))
-    seed: int = option(1, "Random seed of the choice of sentences.")
+    num_samples: int = option(5, least=0, names=("--samples",))
+    """Number of random sentences to show."""
+    num_tokens: int = option(20, least=1, names=("--tokens",))
+    """Number of frequent and of long tokens to show."""
+    seed: int = option(1)
+    """Random seed of the choice of sentences."""

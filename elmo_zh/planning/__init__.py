@@ -9,9 +9,11 @@ from elmo_zh.config.fields import option
 class PlanLimits:
     """Limits on how much of the corpus to read, and on which stages to try."""
 
-    seconds: float = option(
-        20, "Time limit for reading the corpus, and again for segmenting the sample, in seconds.", least=1
-    )
-    sample_megabytes: float = option(2, "Megabytes of text to sample at most.", least=0.1)
-    seed: int = option(1, "Random seed of the sample.")
-    no_training: bool = option(False, "Do not measure training speed; torch is then not needed.")
+    seconds: float = option(20, least=1)
+    """Time limit for reading the corpus, and again for segmenting the sample, in seconds."""
+    sample_megabytes: float = option(2, least=0.1)
+    """Megabytes of text to sample at most."""
+    seed: int = option(1)
+    """Random seed of the sample."""
+    no_training: bool = option(False)
+    """Do not measure training speed; torch is then not needed."""

@@ -13,13 +13,22 @@ from elmo_zh.config.fields import option, problems_of_fields
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    output: Path = option(..., "File to write.", path={"dir_okay": False}, metavar="FILE")
-    head: str = option("bilstm", "Network.", choices=("bilstm", "linear"))
-    num_seeds: int = option(1, "Trainings.", least=1, most=100, names=("--seeds",))
-    rate: float = option(0.5, "Learning rate.", above=0, most=1)
-    limit: int | None = option(None, "Examples. Default: all.", least=1)
-    columns: tuple[str, ...] = option((), "Column.", names=("--column",))
-    quick: bool = option(False, "Do less.")
+    output: Path = option(..., path={"dir_okay": False}, metavar="FILE")
+    """File to write, which
+    is not a folder."""
+    head: str = option("bilstm", choices=("bilstm", "linear"))
+    """Network."""
+    num_seeds: int = option(1, least=1, most=100, names=("--seeds",))
+    """Trainings."""
+    rate: float = option(0.5, above=0, most=1)
+    """Learning rate."""
+    limit: int | None = option(None, least=1)
+    """Examples. Default: all."""
+    columns: tuple[str, ...] = option((), names=("--column",))
+    """Column."""
+    quick: bool = option(False)
+    """Do less."""
+    computed: int = option(2, help=f"At least {1 + 1}.")
     name: str = "not an option"
 
 
@@ -57,9 +66,9 @@ def test_the_command_refuses_what_the_fields_do_not_allow(words: tuple[str, ...]
 
 def test_the_help_shows_text_default_and_range() -> None:
     help_text = " ".join(_run("--help").split())
-    assert "--output FILE File to write. [required]" in help_text
+    assert "--output FILE File to write, which is not a folder. [required]" in help_text
     assert "--seeds INTEGER RANGE Trainings. [default: 1; 1<=x<=100]" in help_text
-    assert "--quick Do less. --other" in help_text
+    assert "--quick Do less. --computed INTEGER At least 2. [default: 2] --other" in help_text
 
 
 def test_the_same_limits_hold_in_python() -> None:

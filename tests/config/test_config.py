@@ -22,7 +22,8 @@ from elmo_zh.config import (
     shipped_configs,
 )
 from elmo_zh.config import schema as schema_module
-from elmo_zh.config.load import SHIPPED_NAMES, _field_docs
+from elmo_zh.config.fields import field_docs
+from elmo_zh.config.load import SHIPPED_NAMES
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -43,13 +44,11 @@ def messages_of(path: Path | None, *assignments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_every_setting_has_a_docstring_of_one_line(name: str) -> None:
+def test_every_setting_has_a_docstring(name: str) -> None:
     section = getattr(Config(), name)
-    documented = _field_docs()[type(section).__name__]
+    documented = field_docs(type(section))
     assert list(documented) == [f.name for f in dataclasses.fields(section)]
-    for text in documented.values():
-        assert text.strip()
-        assert "\n" not in text
+    assert all(documented.values())
 
 
 def test_the_four_sizes_are_shipped_in_both_modes() -> None:
