@@ -202,7 +202,7 @@ def match_usages(
 
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Return the matches with a figure `surprisal`: the sum over a match's tokens in nats, mean of both directions."""
+    """Return the matches with a figure `surprisal`: the sum over a match's tokens, in nats, averaged over both LMs."""
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 
     scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))

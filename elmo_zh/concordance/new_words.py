@@ -37,7 +37,7 @@ class NewWord:
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:
-    """Yield the normalised runs of Han characters in texts, skipping files in folders if they are not text."""
+    """Yield the normalised runs of Han characters in texts, skipping non-text files found in folders."""
     normalise = build_normaliser(config)
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:

@@ -26,7 +26,7 @@ _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 def load_config(
     base: Config, path: Path | None, assignments: Sequence[str], *, options: Collection[str] = ()
 ) -> Config:
-    """Return `base` changed by a TOML file, or by the shipped one of that name, and then by assignments.
+    """Return `base` changed by a TOML file, given by path or by a shipped file's name, and then by assignments.
 
     Advice on the settings in `options` names the option that the user gave.
 

@@ -131,7 +131,7 @@ class _Build:
                 remove(path)
 
     def _write_all_tokens(self, *, force: bool) -> list[tuple[str, TokenCounts]]:
-        """Write the tokens of the texts; skip files in folders if they are not text."""
+        """Write the tokens of the texts; skip non-text files found in folders."""
         texts: list[InputText] = []
         read: list[tuple[str, TokenCounts]] = []
         for text in self._texts:

@@ -34,7 +34,7 @@ _NUM_USAGES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between a word's uses in two periods by all measures; one of them has an interval and a p-value."""
+    """The distance between a word's uses in two periods by every measure; one of them has an interval and a p-value."""
 
     old: str  # name of the earlier period
     new: str  # name of the later one

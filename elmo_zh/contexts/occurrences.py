@@ -108,7 +108,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence that is a token without cutting the sentence, otherwise the first one."""
+    """Return the first occurrence that is a token of the uncut sentence, otherwise the first one."""
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 

@@ -76,7 +76,7 @@ class Allowance:
         self._member_bytes = 0
 
     def start(self, member: object, packed_bytes: int) -> None:
-        """Start decompressing a member; a member decompressed twice counts once."""
+        """Start decompressing a member; a member decompressed twice is counted once."""
         if member is not self._member:
             self._packed += packed_bytes
             self._unpacked += self._member_bytes

@@ -49,7 +49,7 @@ def read_source(
 def read_files(
     source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield the path of each file in its archive, or "", with its records, to be read before the next file."""
+    """Yield each file's path in its archive, or "", and its records, which must be read before the next file."""
     return _read_contents(
         source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
     )

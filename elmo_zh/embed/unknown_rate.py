@@ -60,7 +60,7 @@ def describe_unknown_rate(
 
 
 def training_unknown_rate(info: Mapping[str, Any]) -> float | None:
-    """Return the fraction of unknown tokens in the training's held-out text, from bundle.json, or None."""
+    """Return the fraction of unknown tokens in the model's held-out text, from bundle.json, or None."""
     heldout = info.get("training", {}).get("heldout")
     rate = heldout.get("oov_rate") if isinstance(heldout, dict) else None
     return float(rate) if isinstance(rate, int | float) and 0 <= rate <= 1 else None

@@ -43,7 +43,7 @@ class PointLabels:
     def load(
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
-        """Read a table for an index with these texts; raise CorpusError if a row is malformed or names any other."""
+        """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
         note_input(path)
         rows = enumerate(iter_lines(path), start=1)
         _, header = next(rows, (0, ""))

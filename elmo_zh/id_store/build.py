@@ -185,7 +185,7 @@ def build_id_store(
     parts: WorkFolder,
     reporter: Reporter,
 ) -> dict[str, int]:
-    """Encode segmented files, grouped by kind, into a new store that is the same with any engine; return its counts."""
+    """Encode segmented files, grouped by kind, into a new store that is the same on any engine; return its counts."""
     reads_characters = lexicon.num_slots is not None
     # In character mode the number of words outside the vocabulary is not known yet.
     id_dtype = "<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4"

@@ -144,7 +144,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rows of a table, aligned for a terminal: the columns in `left` to the left, the others to the right."""
+    """Yield a table's rows for a terminal, with the columns in `left` left-aligned and the others right-aligned."""
     rows = [[*map(translate, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:

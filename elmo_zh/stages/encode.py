@@ -17,7 +17,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
 def encode(
     run: RunDir, config: Config, *, engine: EngineChoice | None = None, force: bool, reporter: Reporter
 ) -> StageOutcome:
-    """Run the encode stage: write the segmented text to RUN/ids as ids of the vocabulary."""
+    """Run the encode stage: write the segmented text to RUN/ids as vocabulary ids."""
     reads_characters = config.model.mode == "character"
     settings = {"store_format": STORE_FORMAT, **({"model.mode": "character"} if reads_characters else {})}
 

@@ -43,7 +43,7 @@ def _resolved_inits(config: Config) -> dict[str, str]:
 
 
 def adopt_init(run: RunDir, config: Config, named: Collection[str], *, force: bool, reporter: Reporter) -> Config:
-    """Return the settings with the sections that the bundle determines: model and, in a new run, text."""
+    """Return the settings with the bundle's values in the sections it determines: model and, in a new run, text."""
     config = with_resolved_init(run, config)
     if not (init := config.train.init or config.vocab.init):
         return config

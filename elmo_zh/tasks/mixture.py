@@ -208,7 +208,7 @@ def choose_members(
     classes: NDArray[np.int64],
     score: Callable[[NDArray[np.int64], Floats], float],
 ) -> tuple[dict[str, float], list[Judged]]:
-    """Try classifiers one by one; keep each that makes true classes significantly more probable at no lower score.
+    """Try classifiers one by one; keep each that makes true classes significantly likelier without lowering the score.
 
     Args:
         offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts, and

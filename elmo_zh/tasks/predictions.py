@@ -104,7 +104,7 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
 def predict_majority(
     train: Sequence[Example], test: Sequence[Example], settings: HeadSettings, scheme: str
 ) -> list[Prediction]:
-    """Predict the most frequent training label for every text; for numbers their mean, for spans no span at all."""
+    """Predict the most frequent training label for every text; for numbers, their mean; for spans, no spans."""
     if settings.regression:
         mean = float(np.mean([float(example.labels[0]) for example in train]))
         return [NumberPrediction(mean) for _ in test]

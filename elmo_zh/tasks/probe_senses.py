@@ -229,7 +229,7 @@ def _right_rows(marked: Sequence[MarkedWord], found: Sequence[str]) -> NDArray[n
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return, for each occurrence, the sense of its word's most similar other occurrence; vectors: shape (N, D)."""
+    """Return, for each occurrence, the sense of its word's most similar other one; `vectors` has shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     of_word: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(marked):

@@ -25,7 +25,7 @@ LONGEST_SENTENCE = 2000
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Return the sentence texts of a paragraph; joined together, they give the paragraph again.
+    """Return the sentence texts of a paragraph; joining them restores the paragraph.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
     the paragraph. Call it before normalising, which may replace these characters.

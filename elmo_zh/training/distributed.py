@@ -89,7 +89,7 @@ class ProcessGroup:
         return torch.device("cuda", self._local_rank)
 
     def start_training(self, description: Any) -> None:
-        """Let rank 0 send the waiting ranks a description of the training that is about to start."""
+        """On rank 0, send the waiting ranks a description of the training that is about to start."""
         self._has_started = True
         self.broadcast_value({"training": description})
 
@@ -163,7 +163,7 @@ class ProcessGroup:
             distributed.all_reduce(tensor)
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Overwrite tensors on every rank with the values that rank 0 has."""
+        """Overwrite tensors on every rank with rank 0's values."""
         for tensor in tensors if self.size > 1 else ():
             distributed.broadcast(tensor, 0)
 

@@ -80,7 +80,7 @@ _NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
 
 
 class MetricsWithEvents(MetricsFile):
-    """A `MetricsFile` that also writes TensorBoard event files, with one curve per figure over the tokens trained."""
+    """A `MetricsFile` that also writes TensorBoard event files, with one curve per figure over the training tokens."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         """Raise RunError if TensorBoard is not installed."""

@@ -130,7 +130,7 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class BoundedCounts(Generic[Word]):
-    """Counts of frequent words, never too high; if there are too many words, rare ones go (Manku and Motwani 2002)."""
+    """Counts of frequent words, never too high; with too many words, rare ones are dropped (Manku and Motwani 2002)."""
 
     def __init__(self, most: int = 0, on_drop: Callable[[Word, int], object] = lambda _word, _count: None) -> None:
         """Keep at most `most` distinct words, by default MAX_WORDS; call `on_drop` with each dropped word and count."""

@@ -330,7 +330,7 @@ def plain_text(value: Any) -> str | None:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Return the first names of columns or fields on one line, each cut after 20 characters."""
+    """Return the first names of columns or fields on one line, each truncated to 20 characters."""
     return ", ".join(" ".join(name.split())[:20] for name in names[:8])
 
 
