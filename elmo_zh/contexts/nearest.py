@@ -68,7 +68,7 @@ def nearest_among(
 def nearest_of_each(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
 ) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield, for each of Q queries (Q, D), the rows with the largest cosines, and these; ties go to the first."""
+    """Yield, for each of Q queries (Q, D), the rows of largest cosine and their cosines; ties go to the first."""
     for start in range(0, len(queries), _QUERIES):
         yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
 
