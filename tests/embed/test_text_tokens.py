@@ -45,11 +45,13 @@ def test_parts_end_at_lines_or_tokens(
     assert [(block.first_line, block.num_lines) for block in tokens.blocks()] == [(0, 2), (2, 3), (5, 2)]
 
 
-def test_a_text_that_cannot_be_read_leaves_nothing(embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes("好\n".encode() * 5000 + b"\xb0\xa1\n")
-    with pytest.raises(CorpusError, match="line 5001, byte 20000"):
-        write(embedder, tokens, path)
+def test_a_text_that_cannot_be_read_leaves_nothing(
+    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tokens, "PART_LINES", 1000)
+    path = write_lines(tmp_path / "a.jsonl", ['{"text": "好"}'] * 5000 + ['{"text": "'])
+    with pytest.raises(CorpusError, match="line 5001 is not JSON"):
+        write(embedder, tokens, path, segmented=False)
     assert not tokens.folder.path.exists()
 
 

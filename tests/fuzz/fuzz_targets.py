@@ -47,8 +47,6 @@ WORDS = Vocabulary((*SPECIALS, "我们", "今天", "好"))
 
 @dataclass(frozen=True)
 class Target:
-    """A reader, and files that it reads."""
-
     seeds: Callable[[], Sequence[bytes]]
     read: Callable[[bytes, Path], object]
 

@@ -1,58 +1,230 @@
-"""Products with a packed matrix against float64, and where they cannot be had."""
+"""Products prepared for inference against NumPy; operators that are missing or wrong; where products are packed."""
 
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model import precision
-from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
-from elmo_zh.model.precision import computed_dtype
+from elmo_zh.model.kernels import products, torch_internals
+from elmo_zh.model.kernels.products import build_inference_product, inference_product
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 
-DTYPES = (torch.float32, torch.bfloat16)
-CPU = torch.device("cpu")
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
+ROUNDING = {FLOAT32: 2.0**-24, BFLOAT16: 2.0**-8}
+
+Array = NDArray[np.float64]
 
 
-def draw(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+def draw(seed: int, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def require_packing(dtype: torch.dtype) -> None:
-    if not can_pack(torch.zeros(1), dtype):
-        pytest.skip("matrices cannot be packed here")
+def as_read(rows: Tensor, precision: Precision) -> Tensor:
+    return rows.to(precision.dtype)
+
+
+@pytest.fixture(params=[False, True])
+def is_packed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the library's own layouts are there."""
+    if not request.param:
+        monkeypatch.setattr(products, "can_pack", lambda *_: False)
+        monkeypatch.setattr(products, "int8_product_works", lambda: False)
+    return bool(request.param)
+
+
+def quantised_by_hand(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Whole numbers, and what one of them stands for along the axis."""
+    scales = np.maximum(np.abs(values).max(axis=axis, keepdims=True), np.float32(1e-30)) / np.float32(127)
+    return np.rint(values / scales).astype(np.int64), scales
+
+
+def int8_by_hand(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Array:
+    """The quantised product: exact sums of whole numbers, times both scales, plus the bias."""
+    row_numbers, row_scales = quantised_by_hand(rows.numpy(), axis=1)
+    column_numbers, column_scales = quantised_by_hand(matrix.numpy(), axis=0)
+    scales = row_scales.astype(np.float64) * column_scales
+    return np.asarray((row_numbers @ column_numbers) * scales + (0.0 if bias is None else bias.double().numpy()))
+
+
+@pytest.mark.usefixtures("is_packed")
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("precision", ROUNDING, ids=lambda precision: precision.name)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_product_is_that_of_numpy_rounded(sizes: tuple[int, int, int], precision: Precision, with_bias: bool) -> None:
+    num_rows, width, num_columns = sizes
+    rows, matrix = draw(1, num_rows, width), draw(2, width, num_columns)
+    bias = draw(3, num_columns) if with_bias else None
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
+    assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
+    factors = [as_read(each, precision).double().numpy() for each in (rows, matrix)]
+    expected = factors[0] @ factors[1] + (0.0 if bias is None else bias.double().numpy())
+    step = ROUNDING[precision]
+    np.testing.assert_allclose(found.double().numpy(), expected, rtol=2 * step, atol=4 * step + 2e-7 * width)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
-@pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_a_product_is_that_of_float64_rounded(
-    sizes: tuple[int, int, int], dtype: torch.dtype, is_packed: bool, with_bias: bool
+def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
+    sizes: tuple[int, int, int], is_packed: bool, with_bias: bool
 ) -> None:
-    if is_packed:
-        require_packing(dtype)
     num_rows, width, num_columns = sizes
-    rows, matrix = draw(1, num_rows, width, dtype=dtype), draw(2, width, num_columns, dtype=dtype)
+    # Rows and columns of very different size: one scale for all of them would not do.
+    rows = draw(1, num_rows, width) * torch.logspace(-3, 3, num_rows)[:, None]
+    matrix = draw(2, width, num_columns) * torch.logspace(2, -2, num_columns)
     bias = draw(3, num_columns) if with_bias else None
-    found = multiply(rows, pack(matrix, is_packed), bias, is_packed)
-    assert found.dtype == computed_dtype(dtype, CPU)
-    expected = rows.double() @ matrix.double() + (0.0 if bias is None else bias.double())
-    # Sums are in float32; what is given out is rounded to the dtype, and without packing so is the bias before.
-    step = torch.finfo(dtype).eps
-    torch.testing.assert_close(found.double(), expected, rtol=step, atol=step * 2 + 1e-6 * width)
+    product = build_inference_product(matrix, bias, INT8)
+    assert product.is_packed is (is_packed and products.int8_product_works())
+    found = inference_product(rows, product)
+    assert (found.dtype, found.shape) == (torch.float32, (num_rows, num_columns))
+    np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.usefixtures("is_packed")
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
+    rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
+    rows[3], matrix[:, 2] = 0.0, 0.0
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
+    assert torch.equal(found[3], bias)
+    assert torch.equal(found[:, 2], bias[2].expand(5))
+    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
+    assert not without[3].any()
+    assert not without[:, 2].any()
+    assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+@pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
+def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: Precision) -> None:
+    """Not in one bit."""
+    num_rows, width, num_columns = sizes
+    rows = as_read(draw(1, num_rows, width), precision)
+    product = build_inference_product(draw(2, width, num_columns), draw(3, num_columns), precision)
+    if not product.is_packed and not precision.is_quantised:
+        pytest.skip("matrices cannot be packed here")
+    whole = inference_product(rows, product)
+    for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
+        assert torch.equal(inference_product(rows[some], product), whole[some])
+    others = as_read(draw(4, num_rows, width) * 1e4, precision)
+    others[41] = rows[41]
+    assert torch.equal(inference_product(others, product)[41], whole[41])
+
+
+@pytest.mark.usefixtures("is_packed")
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(precision: Precision) -> None:
+    rows = as_read(draw(1, 3, 5), precision)
+    matrix, same_rows = draw(2, 5, 7).requires_grad_(), rows.clone()
+    product = build_inference_product(matrix, draw(3, 7).requires_grad_(), precision)
+    before = inference_product(rows, product)
+    assert torch.equal(rows, same_rows)
+    assert not before.requires_grad
+    with torch.no_grad():
+        matrix.zero_()
+    assert torch.equal(inference_product(rows, product), before)
+
+
+@pytest.mark.usefixtures("is_packed")
+@pytest.mark.parametrize("num_rows", [1, 3, 67])
+def test_int8_sums_of_the_largest_numbers(num_rows: int) -> None:
+    """Both factors are as large as they can be: 255 once shifted, and 127 or -127."""
+    width, num_columns = 61, 37
+    rows = torch.full((num_rows, width), 3.0)
+    matrix = torch.full((width, num_columns), 2.0)
+    matrix[:, ::2] = -2.0
+    found = inference_product(rows, build_inference_product(matrix, None, INT8))
+    torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
+
+
+def missing(*_: object) -> Tensor:
+    raise AttributeError("'_OpNamespace' 'onednn' object has no attribute 'qlinear_pointwise'")
+
+
+def not_for_this_machine(*_: object) -> Tensor:
+    raise NotImplementedError("Could not run 'onednn::qlinear_pointwise' with arguments from the 'CPU' backend.")
+
+
+def refusing(*_: object) -> Tensor:
+    raise RuntimeError("could not create a primitive descriptor")
+
+
+def wrong(rows: Tensor, *_: object) -> Tensor:
+    return torch.ones(len(rows), 7)
+
+
+class Saturating:
+    """The operators as on a processor that adds pairs of products in 16 bits."""
+
+    @staticmethod
+    def qlinear_prepack(matrix: Tensor, _: object) -> Tensor:
+        return matrix
+
+    @staticmethod
+    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
+        numbers, columns = rows.numpy().astype(np.int64), matrix.numpy().astype(np.int64)
+        products = numbers[:, None, :] * columns[None]
+        pairs = [products[..., k : k + 2].sum(axis=2).clip(-(2**15), 2**15 - 1) for k in range(0, rows.shape[1], 2)]
+        return torch.from_numpy(sum(pairs) - zero_point * columns.sum(axis=1)).float()
+
+
+class Exact(Saturating):
+    @staticmethod
+    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
+        return (rows.double() - zero_point) @ matrix.T.double()
+
+
+def operators(name: str, stand_in: Callable[..., Tensor]) -> type:
+    return type("Operators", (Exact,), {name: staticmethod(stand_in)})
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "works", "warns"),
+    [
+        (Exact, True, False),
+        (Saturating, False, False),
+        (object, False, True),
+        (operators("qlinear_pointwise", missing), False, True),
+        (operators("qlinear_pointwise", not_for_this_machine), False, False),
+        (operators("qlinear_pointwise", wrong), False, False),
+        (operators("qlinear_prepack", refusing), False, True),
+    ],
+)
+def test_operators_that_are_missing_or_wrong_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool, warns: bool
+) -> None:
+    monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
+    try_it = functools.cache(torch_internals.int8_product_works.__wrapped__)
+    monkeypatch.setattr(products, "int8_product_works", try_it)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert try_it() is works
+    assert [str(each.message).endswith("slower. Install torch 2.13.") for each in caught] == [True] * warns
+    if not works:
+        rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
+        product = build_inference_product(matrix, None, INT8)
+        assert product.is_packed is False
+        np.testing.assert_allclose(
+            inference_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
+        )
 
 
 @pytest.fixture(params=[False, True])
 def has_instructions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: request.param)
+    monkeypatch.setattr("elmo_zh.model.precision._processor_multiplies_bfloat16", lambda: request.param)
     return bool(request.param)
 
 
 def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions: bool) -> None:
-    rows, matrix, bias = draw(1, 3, 5, dtype=torch.bfloat16), draw(2, 5, 7, dtype=torch.bfloat16), draw(3, 7)
-    found = multiply(rows, pack(matrix, is_packed=False), bias, is_packed=False)
-    once = multiply_once(rows, matrix)
+    rows, matrix, bias = draw(1, 3, 5).bfloat16(), draw(2, 5, 7).bfloat16(), draw(3, 7)
+    found = products.multiply(rows, products.pack(matrix, is_packed=False), bias, is_packed=False)
+    once = products.multiply_once(rows, matrix)
     assert found.dtype == once.dtype == (torch.bfloat16 if has_instructions else torch.float32)
     exact = rows.double() @ matrix.double()
     tolerance = 0.05 if has_instructions else 1e-6
@@ -60,20 +232,17 @@ def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions
     torch.testing.assert_close(found.double(), exact + bias.double(), rtol=tolerance, atol=tolerance)
 
 
-def test_the_matrix_is_packed_as_it_is_now() -> None:
-    require_packing(torch.float32)
-    matrix, rows = draw(2, 5, 7), draw(1, 3, 5)
-    packed = pack(matrix, is_packed=True)
-    before = multiply(rows, packed, None, is_packed=True)
-    matrix.zero_()
-    assert torch.equal(multiply(rows, packed, None, is_packed=True), before)
-    # A view that is not contiguous, as the transposed matrix on the way back is.
-    tall = draw(5, 7, 5)
-    torch.testing.assert_close(multiply(rows, pack(tall.T, is_packed=True), None, is_packed=True), rows @ tall.T)
+def test_a_view_that_is_not_contiguous_is_packed() -> None:
+    """As the transposed matrix on the way back is."""
+    if not products.can_pack(torch.zeros(1), torch.float32):
+        pytest.skip("matrices cannot be packed here")
+    rows, view = draw(1, 3, 5), draw(5, 7, 5).T
+    packed = products.pack(view, is_packed=True)
+    torch.testing.assert_close(products.multiply(rows, packed, None, is_packed=True), rows @ view)
 
 
 def test_only_float32_states_are_packed() -> None:
-    assert not can_pack(torch.zeros(1, dtype=torch.float64), torch.float64)
-    assert not can_pack(torch.zeros(1, dtype=torch.float64), torch.float32)
-    assert not can_pack(torch.zeros(1), torch.float16)
-    assert not can_pack(torch.zeros(1, device="meta"), torch.float32)
+    assert not products.can_pack(torch.zeros(1, dtype=torch.float64), torch.float64)
+    assert not products.can_pack(torch.zeros(1, dtype=torch.float64), torch.float32)
+    assert not products.can_pack(torch.zeros(1), torch.float16)
+    assert not products.can_pack(torch.zeros(1, device="meta"), torch.float32)
