@@ -71,7 +71,7 @@ def compare(
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
     [word2vec; ELMo], with all labels and with some of them. It compares them with the most frequent label and, for
-    classes, with linear models: on characters (TF-IDF), on the mean of the vectors, and on both. The last line
+    classes, with linear models: on characters (TF-IDF), on pooled vectors, and on both. The last line
     recommends the cheapest model that is not clearly worse than the best. The 95% intervals of the differences are
     bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, a
     picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
@@ -91,11 +91,13 @@ def compare(
     comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
     kind = job.settings.kind
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
+    remark = ""
     if kind == "classify" and "--head" not in typed:
-        typed = [*typed, *comparison.options_of_fit()]
+        typed, remark = [*typed, *comparison.options_of_fit()], comparison.remark_on_fit()
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
         f"Comparison: {output}",
+        *([remark] if remark else []),
         f"Next: {command('task', 'fit', kind, job.files.data, *typed, '--output', f'my-{kind}')}",
     )

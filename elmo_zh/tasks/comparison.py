@@ -21,15 +21,16 @@ TFIDF, WORD2VEC, ELMO, BOTH = "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
 # Linear models for classes: on the pooled vectors of a text, and mixed with the one on characters.
 LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
-# No command trains characters alone, but mixtures read them too.
+# No command trains one of the linear models alone: they are members of a mixture, which always has one on characters.
 _OPTIONS_OF_FIT = {
     TFIDF: ("--inputs", "word2vec"),
+    LINEAR_WORD2VEC: ("--inputs", "word2vec"),
     TFIDF_WORD2VEC: ("--inputs", "word2vec"),
+    LINEAR_ELMO: ("--inputs", "elmo"),
+    TFIDF_ELMO: (),
     WORD2VEC: ("--head", "bilstm", "--inputs", "word2vec"),
     ELMO: ("--head", "bilstm", "--inputs", "elmo"),
     BOTH: ("--head", "bilstm"),
-    LINEAR_WORD2VEC: ("--head", "linear", "--inputs", "word2vec"),
-    LINEAR_ELMO: ("--head", "linear", "--inputs", "elmo"),
 }
 # Like BOTH, with the ELMo vectors of the model that the compared one was started from.
 ANCESTOR = "[word2vec; its ancestor]"
@@ -172,8 +173,14 @@ class Comparison:
         return next(model for model in self.models if not self._difference(best, model, share).low > 0)
 
     def options_of_fit(self) -> tuple[str, ...]:
-        """Return the `task fit` options that train the recommended classifier, or a mixture that contains it."""
+        """Return the `task fit` options that train the recommended classifier, or a mixture that may contain it."""
         return _OPTIONS_OF_FIT.get(self.recommended(), ()) if TFIDF_ELMO in self.models else ()
+
+    def remark_on_fit(self) -> str:
+        """Return a sentence on what these options train if the recommended classifier is linear, otherwise ""."""
+        if self.recommended() not in _OPTIONS_OF_FIT or "--head" in self.options_of_fit():
+            return ""
+        return f"task fit offers {self.recommended()} to a mixture, and keeps what helps on held-out labels."
 
     def seconds(self, model: str) -> float:
         """Return a model's training time on the largest share of the labels, including the time for its vectors."""

@@ -367,6 +367,7 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     assert comparison.options_of_fit() == ()
     alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
     assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
+    assert alike.remark_on_fit() == "task fit offers TF-IDF to a mixture, and keeps what helps on held-out labels."
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)
@@ -421,6 +422,21 @@ def test_the_command(sample_run: SampleRun) -> None:
     assert " --metric macro_f1 --hidden 5 --epochs 1 " in answer.stdout.splitlines()[-1]
     assert answer.stdout.endswith(" --output my-classify\n")
     assert Path("found", "curves.png").stat().st_size > 5000
+
+
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize(("model", "member"), [(LINEAR_ELMO, "elmo"), (LINEAR_WORD2VEC, "word2vec")])
+def test_a_recommended_linear_model_is_offered_to_the_mixture_that_is_trained(
+    model: str, member: str, sample_run: SampleRun
+) -> None:
+    """`--head linear` is another model: a network on the mean of the vectors."""
+    runs = [run_of(model, [1] * MANY), *(run_of(each, [1] * MANY) for each in (TFIDF_ELMO, WORD2VEC, BOTH))]
+    Path("likes.csv").write_text(
+        "\n".join(["text,label", *(f"我{'不' * (n % 2)}喜欢{n}。,{n % 2}" for n in range(60))]), "utf-8"
+    )
+    training = ("--model", sample_run.model, "--hidden", "5", "--epochs", "1", "--output", "task", "--json")
+    found = elmo_zh("task", "fit", "classify", "likes.csv", *comparison_of(*runs).options_of_fit(), *training).result()
+    assert member in [each["name"] for each in found["scores"]["members"]]
 
 
 @pytest.mark.usefixtures("empty_folder")
