@@ -30,7 +30,7 @@ from elmo_zh.model.kernels.torch_internals import scripted
 
 
 class Call(NamedTuple):
-    """The arguments of one forward run, flattened for custom operators and autograd functions."""
+    """The arguments of one forward run, flattened for the autograd function."""
 
     inputs: Tensor  # Shape (2, T, B, I), in the dtype of matrix products
     input_weight: Tensor  # Shape (2, I, 4D)
@@ -57,14 +57,14 @@ class Call(NamedTuple):
 def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
     """Return outputs (2, T, B, P), in the inputs' dtype, and cell states (2, T, B, D), which have no gradient."""
     if torch.compiler.is_compiling():
-        # torch.compile takes the operator as a whole. Calling it at other times would make torch import its compiler,
-        # which takes more than a second.
-        trace = Trace(*_recurrence_operator(*call))
-    elif torch.is_grad_enabled():
-        trace = Trace(*_Recurrence.apply(*call))  # type: ignore[no-untyped-call]
-    else:
+        # torch.compile leaves the recurrence alone. As a decorator, `disable` would make every program import torch's
+        # compiler, which takes more than a second.
+        return torch.compiler.disable(run_recurrence)(call)  # type: ignore[no-any-return, no-untyped-call]
+    if not torch.is_grad_enabled():
         trace = run_forward(call, is_traced=False)
-    return trace.outputs, trace.cells
+        return trace.outputs, trace.cells
+    outputs, _, cells, *_ = _Recurrence.apply(*call)  # type: ignore[no-untyped-call]
+    return outputs, cells
 
 
 def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
@@ -211,7 +211,9 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        _save_for_backward(ctx, inputs, output)
+        call = Call(*inputs)
+        ctx.save_for_backward(*call.weights, call.cell, call.keep, *output)
+        ctx.clips = call.clips
         ctx.mark_non_differentiable(*output[1:])
         # Otherwise torch would allocate zeros, as large as the trace, as the gradients of outputs that have none.
         ctx.set_materialize_grads(False)
@@ -224,66 +226,5 @@ class _Recurrence(torch.autograd.Function):
         return d_inputs, *d_weights, *_NO_GRADIENTS
 
 
-def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    call = Call(*inputs)
-    ctx.save_for_backward(*call.weights, call.cell, call.keep, *output)
-    ctx.clips = call.clips
-
-
 # For state, starts and clips.
 _NO_GRADIENTS = (None,) * (len(Call._fields) - 1 - len(LayerWeights._fields))
-
-# The same for torch.compile: operators that it takes as a whole. They cannot return None, so the gradient of a missing
-# projection is empty.
-
-_WEIGHTS = "Tensor input_weight, Tensor recurrent_weight, Tensor bias, Tensor? projection"
-_CLIPS, _FIVE_TENSORS = "float cell_clip, float output_clip", "(Tensor, Tensor, Tensor, Tensor, Tensor)"
-
-
-def _operator_forward(*arguments: Any) -> tuple[Tensor, ...]:
-    return tuple(run_forward(Call(*arguments)))
-
-
-def _operator_backward(d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    *saved, cell_clip, output_clip = arguments
-    return _without_none(run_backward(d_outputs, saved, Clips(cell_clip, output_clip)))
-
-
-def _without_none(gradients: tuple[Tensor, LayerWeights]) -> tuple[Tensor, ...]:
-    d_inputs, d_weights = gradients
-    return d_inputs, *(d_inputs.new_empty(0) if weight is None else weight for weight in d_weights)
-
-
-_recurrence_operator = torch.library.custom_op(
-    "elmo_zh::recurrence",
-    _operator_forward,
-    mutates_args=(),
-    schema=f"(Tensor inputs, {_WEIGHTS}, Tensor output, Tensor cell, Tensor? keep, {_CLIPS}) -> {_FIVE_TENSORS}",
-)
-_backward_operator = torch.library.custom_op(
-    "elmo_zh::recurrence_backward",
-    _operator_backward,
-    mutates_args=(),
-    schema=f"(Tensor d_outputs, {_WEIGHTS}, Tensor first_cell, Tensor? keep, Tensor outputs, Tensor read,"
-    f" Tensor cells, Tensor tanh_cells, Tensor gates, {_CLIPS}) -> {_FIVE_TENSORS}",
-)
-
-
-@_recurrence_operator.register_fake
-def _(*arguments: Any) -> tuple[Tensor, ...]:
-    call = Call(*arguments)
-    return tuple(_empty_trace(call, num_traced=call.inputs.shape[1]))
-
-
-@_backward_operator.register_fake
-def _(_d_outputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    return _without_none(_empty_gradients(arguments[:-2]))
-
-
-def _differentiate_operator(ctx: Any, d_outputs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    *found, d_projection = _backward_operator(d_outputs, *ctx.saved_tensors, *ctx.clips)
-    has_projection = _unpack(ctx.saved_tensors)[0].projection is not None
-    return *found, d_projection if has_projection else None, *_NO_GRADIENTS
-
-
-_recurrence_operator.register_autograd(_differentiate_operator, setup_context=_save_for_backward)
