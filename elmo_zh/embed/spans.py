@@ -36,20 +36,13 @@ def align_to_characters(
     """
     check_choice(method, ALIGN_METHODS, "align_to_characters", "method")
     check_whole_number(num_characters, "align_to_characters", "num_characters", 0)
-    vectors, offsets = _check_tokens(vectors, offsets)
+    offsets = _check_pairs("offsets", offsets)
     if offsets.max(initial=0) > num_characters:
         raise ValueError(f"offsets reach character {offsets.max()}, but the line has {num_characters}")
-    token_ids, character_ids = _pairs(offsets) if method == "spread" else _first_pairs(offsets)
-    if not len(offsets):
-        return np.zeros((*vectors.shape[:-2], num_characters, vectors.shape[-1]), np.float32)
-    owners = np.full(num_characters, -1)
-    owners[character_ids] = token_ids
-    found = vectors.take(owners, axis=-2)
-    found[..., owners < 0, :] = 0
-    # Tokens overlap only where normalisation made several characters of one.
-    for character in np.flatnonzero(np.bincount(character_ids, minlength=1) > 1):
-        found[..., character, :] = vectors[..., token_ids[character_ids == character], :].mean(axis=-2)
-    return found
+    if method == "first":
+        offsets[:, 1] = np.minimum(offsets[:, 1], offsets[:, 0] + 1)
+    characters = np.arange(num_characters)
+    return pool_spans(vectors, offsets, np.stack([characters, characters + 1], axis=1))
 
 
 def pool_spans(
@@ -90,20 +83,6 @@ def pool_spans(
             inside = vectors[..., near, :][..., shares_any, :]
             found[..., place, :] = inside.mean(axis=-2) if method == "mean" else inside.max(axis=-2)
     return found
-
-
-def _pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token and the character of every pair in which the character belongs to the token, in two arrays."""
-    lengths = offsets[:, 1] - offsets[:, 0]
-    token_ids = np.arange(len(offsets)).repeat(lengths)
-    # The index of each pair, minus the index at which the pairs of its token begin.
-    places = np.arange(len(token_ids)) - (lengths.cumsum() - lengths)[token_ids]
-    return token_ids, offsets[token_ids, 0] + places
-
-
-def _first_pairs(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    token_ids = np.flatnonzero(offsets[:, 0] < offsets[:, 1])
-    return token_ids, offsets[token_ids, 0]
 
 
 def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
