@@ -97,6 +97,7 @@ class ElmoEmbedder(SentenceTokens):
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._forms: TokenForms | None = None
+        self._has_warned = False
         self._state = self._bilm.zero_state(1)
 
     @classmethod
@@ -197,12 +198,12 @@ class ElmoEmbedder(SentenceTokens):
             BundleError: If the bundle's segmenter is unknown or not installed.
 
         Warns:
-            UnknownWordsWarning: If the share of unknown words is far higher than in training.
+            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
         spans = check_keep(keep, len(texts), "embed")
         lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
-        UnknownWatch(self.bundle, self.unknown).look([line.tokens for line in lines], segmented=False)
+        self._watch(UnknownWatch(self.bundle, self.unknown), [line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
@@ -221,8 +222,8 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a sentence is not a list of tokens, or a token is not a string.
 
         Warns:
-            UnknownWordsWarning: If the share of unknown words is far higher than in training, or some words would be
-                known if normalised.
+            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training; and
+                once if some words would be known if normalised.
         """
         return self._embed_checked(sentences, "embed_tokens", normalise=normalise)
 
@@ -233,8 +234,13 @@ class ElmoEmbedder(SentenceTokens):
             checked = [[self._forms.known_form(token) for token in tokens] for tokens in checked]
         elif call == "embed_tokens":
             self._forms.warn_of_others(checked)
-        UnknownWatch(self.bundle, self.unknown).look(checked, segmented=True)
+        self._watch(UnknownWatch(self.bundle, self.unknown), checked, segmented=True)
         return self.compute_vectors(checked)
+
+    def _watch(self, call: UnknownWatch, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
+        """Count the unknown words of a call until one call has warned; a loop over batches would warn in each."""
+        if not self._has_warned:
+            self._has_warned = call.look(sentences, segmented=segmented)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
         """Compute the vectors of segmented sentences as `embed_tokens` does, but without checks and warnings."""
@@ -265,7 +271,7 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a single string is given, or anything but strings and lists of tokens.
 
         Warns:
-            UnknownWordsWarning: Once, if the share of unknown words is far higher than in training.
+            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
@@ -284,7 +290,7 @@ class ElmoEmbedder(SentenceTokens):
             TypeError: If a single string is given, or anything but strings and lists of tokens.
 
         Warns:
-            UnknownWordsWarning: Once, if the share of unknown words is far higher than in training.
+            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
         return self._iter_embedded(sentences, "embed_iter")
 
@@ -292,7 +298,8 @@ class ElmoEmbedder(SentenceTokens):
         watch = UnknownWatch(self.bundle, self.unknown)
         for window in iter_windows(self._iter_prepared(sentences, call), lambda each: len(each[0].tokens)):
             lines = [line for line, _ in window]
-            watch.look([line.tokens for line in lines], segmented=any(is_segmented for _, is_segmented in window))
+            is_segmented = any(each for _, each in window)
+            self._watch(watch, [line.tokens for line in lines], segmented=is_segmented)
             yield from self._embed_lines(lines)
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:

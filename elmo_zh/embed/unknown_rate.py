@@ -147,10 +147,10 @@ class UnknownWatch:
         self._num_tokens = self._num_unknown = 0
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
-    def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
-        """Count the unknown words of more sentences, each a list of tokens, and give the warning if it is due."""
+    def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> bool:
+        """Count the unknown words of more sentences, each a list of tokens; return whether this gives the warning."""
         if self._is_over or self._bundle.vocabulary is None:
-            return
+            return False
         tokens = list(chain.from_iterable(sentences))
         ids = self._bundle.vocabulary.encode(tokens)
         unknown = Counter(token for token, row in zip(tokens, ids, strict=True) if row == UNKNOWN_ID)
@@ -167,6 +167,7 @@ class UnknownWatch:
         if line:
             self._is_over = True
             warnings.warn(line, UnknownWordsWarning, stacklevel=level_outside())
+        return line is not None
 
 
 def level_outside() -> int:
