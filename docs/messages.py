@@ -46,7 +46,7 @@ PATTERNS = (
     *("filterwarnings", "loads", "cast", "annotate", "legend"),
 )
 # Their texts are files or code, except those that they report: the model card, the pages in the browser, operators.
-FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py", "model/kernels/recurrence.py")
+FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = (
     *("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel"),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.drift import Comparison, WordDrift
+from elmo_zh.contexts.drift_statistics import MEASURES
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.nearest import unit_rows
@@ -15,9 +16,6 @@ from elmo_zh.contexts.occurrences import NeighbourLine, keyword_lines
 from elmo_zh.contexts.periods import Period
 from elmo_zh.language import translate
 from elmo_zh.run.reporter import aligned
-
-# The name of each measure in the header of the table.
-_TITLES = {"excess": translate("excess"), "apd": "APD", "prt": "PRT", "jsd": "JSD"}
 
 
 def moved_lines(
@@ -69,9 +67,10 @@ def table_lines(words: Sequence[WordDrift]) -> list[str]:
         translate("fragment"): [each.fragment for each in words],
     }
     more = {name: cells for name, cells in optional.items() if any(cells)}
-    measures = [name for name in _TITLES if getattr(words[0], name) is not None]
-    header = ["word", words[0].old, words[0].new, *(_TITLES[name] for name in measures), "interval", "baseline"]
-    header += ["old spread", "new spread", "p", "q", *more]
+    measures = [name for name in MEASURES if getattr(words[0], name) is not None]
+    header = ["word", words[0].old, words[0].new]
+    header += ["excess" if name == "excess" else name.upper() for name in measures]
+    header += ["interval", "baseline", "old spread", "new spread", "p", "q", *more]
     found = []
     for number, each in enumerate(words):
         row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
