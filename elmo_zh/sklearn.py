@@ -43,10 +43,20 @@ def _refuse_single_string(X: object, call: str) -> None:
         raise refusal(ValueError, call, "X", X, "a list of strings")
 
 
-@lru_cache(maxsize=1)
-def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:  # noqa: ARG001
-    """Load a model, and keep the last one for the clones that a search or a cross-validation makes."""
-    return ElmoEmbedder.load(folder, device, precision)
+# As many as a pipeline may join.
+_MOST_KEPT = 4
+
+
+@lru_cache(_MOST_KEPT)
+def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEmbedder:
+    """Load a model, and keep it for later calls and for the clones that a search or a cross-validation makes."""
+    embedder = ElmoEmbedder.load(folder, device, precision)
+    if embedder.bundle.digest != digest:
+        raise BundleError(
+            f"{folder} is not the model that was fitted: {embedder.bundle.digest}, expected {digest}."
+            " Put that model back, or fit the whole pipeline again."
+        )
+    return embedder
 
 
 class StringEstimator(BaseEstimator):  # type: ignore[misc]
@@ -55,11 +65,14 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
     model: str | Path
     device: str
 
-    def _load_model(self, precision: str = "float32") -> ElmoEmbedder:
-        """Load the model that the settings `model` and `device` name; raise the same errors as `ElmoEmbedder.load`."""
+    def _load_model(self, precision: str = "float32", digest: str = "") -> ElmoEmbedder:
+        """Load the model that the settings `model` and `device` name; raise the same errors as `ElmoEmbedder.load`.
+
+        If the model with this digest has been loaded from there, it is returned, whatever the folder now holds.
+        """
         folder = find_given_bundle(self.model, type(self).__name__, "model")
         info = BundleLayout(folder).info
-        digest = file_digest(info) if info.is_file() else ""
+        digest = digest or (file_digest(info) if info.is_file() else "")
         return _load_once(folder, digest, str(self.device), str(precision))
 
     def __sklearn_tags__(self) -> Any:
@@ -78,17 +91,14 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
     Only the weights of `layers="mix"` are learned. For other layers, `fit` just loads the model and checks the
     settings, and `transform` works without it. The model is loaded when it is first needed, once for all estimators of
-    a process that use it, and left out of pickles: a copy in another process loads it from its folder, and refuses any
-    model other than the one it was fitted with.
+    a process that use it (the last four models are kept), and left out of pickles: a copy in another process loads it
+    from its folder, and refuses any model other than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
         n_features_out_: The length of each vector: 2P, or (L + 1) * 2P for all layers; set by `fit`.
         layer_weights_: The learned factor of each layer, float32, shape (L + 1,); set by `fit` with `layers="mix"`.
     """
-
-    # The embedder and the settings that it was loaded with.
-    _loaded: tuple[tuple[object, str, str], ElmoEmbedder] | None = None
 
     def __init__(
         self,
@@ -135,7 +145,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             not one label per text.
         """
         _refuse_single_string(X, "fit")
-        embedder = self._load()
+        embedder = self._load_model(self.precision)
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
         self.n_features_out_ = self._width(embedder)
@@ -169,7 +179,6 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         lines = list_strings(X, "transform")
         embedder = self._load()
         self._check_settings(embedder)
-        self._check_digest(embedder)
         if self.layers == "mix":
             if not hasattr(self, "layer_weights_"):
                 raise NotFittedError("layers='mix' learns the weights of the layers: call fit(X, y) first")
@@ -194,26 +203,11 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return embedder.dimension * (embedder.num_layers if self.layers == "all" else 1)
 
     def _load(self) -> ElmoEmbedder:
-        settings = (self.model, self.device, self.precision)
-        if self._loaded is None or self._loaded[0] != settings:
-            self._loaded = settings, self._load_model(self.precision)
-        return self._loaded[1]
+        return self._load_model(self.precision, getattr(self, "model_digest_", ""))
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
         check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "ElmoVectorizer", "layers")
-
-    def _check_digest(self, embedder: ElmoEmbedder) -> None:
-        fitted = getattr(self, "model_digest_", None)
-        if fitted not in (None, embedder.bundle.digest):
-            raise BundleError(
-                f"{self.model} is not the model that was fitted: {embedder.bundle.digest}, expected {fitted}."
-                " Put that model back, or fit the whole pipeline again."
-            )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the embedder, which is left out of pickles and copies."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `transform` works without `fit` and always returns float32."""
