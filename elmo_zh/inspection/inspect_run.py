@@ -17,7 +17,7 @@ from elmo_zh.inspection import Shown
 from elmo_zh.inspection.segmented_text import LONG_SENTENCE_TOKENS, LONG_TOKEN_CHARACTERS, TextSurvey, survey_segmented
 from elmo_zh.invocation import program
 from elmo_zh.language import translate
-from elmo_zh.pictures.canvas import can_draw, name_corpus, save_picture
+from elmo_zh.pictures.canvas import name_corpus, save_picture
 from elmo_zh.pictures.runs import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
@@ -100,9 +100,6 @@ def _draw_coverage(
 ) -> str:
     """Draw coverage.png, from the text if possible, since its curve goes further; return the path, or ""."""
     if len(curve) < 2:
-        return ""
-    if not can_draw():
-        reporter.note("matplotlib is not installed, so coverage.png is not drawn.")
         return ""
     vocabulary = None if coverage is None else (len(curve) - 1, coverage)
     if survey is not None:

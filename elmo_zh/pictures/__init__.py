@@ -1,1 +1,1 @@
-"""Pictures of runs and results, drawn with matplotlib if it is installed."""
+"""Pictures of runs and results, drawn with matplotlib."""

@@ -112,7 +112,7 @@ def compare_task(
         )
         runs = study.runs(reporter)
         comparison = study.compared(runs, name=output.name)
-        comparison.write(output, reporter)
+        comparison.write(output)
         work.remove()
     return comparison
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.pictures.canvas import can_draw, save_picture
+from elmo_zh.pictures.canvas import save_picture
 from elmo_zh.pictures.tasks import learning_figure
 from elmo_zh.run.files import atomic_path, write_json
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import counted
 from elmo_zh.run.tables import table
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.version import __version__
@@ -310,18 +310,15 @@ class Comparison:
             **self.facts,
         }
 
-    def write(self, output: Path, reporter: Reporter) -> None:
-        """Write the report to a new folder: Markdown, JSON and, with matplotlib, the learning curves."""
+    def write(self, output: Path) -> None:
+        """Write the report to a new folder: Markdown, JSON, and a picture of the learning curves."""
         with atomic_path(output) as unfinished:
             unfinished.mkdir()
             (unfinished / "comparison.md").write_text(
                 "\n".join([f"# {self.name}", "", *self.lines(), "", *self.trainings(), ""]), encoding="utf-8"
             )
-            if can_draw():
-                figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
-                save_picture(figure, unfinished / "curves.png")
-            else:
-                reporter.warn("No pictures were drawn: matplotlib is not installed.")
+            figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
+            save_picture(figure, unfinished / "curves.png")
             write_json(unfinished / DATA, self.to_json())
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:

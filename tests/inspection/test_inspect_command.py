@@ -73,13 +73,6 @@ def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run
     assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
 
 
-def test_without_matplotlib_nothing_is_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.inspection.inspect_run.can_draw", lambda: False)
-    answer = elmo_zh("inspect", run)
-    assert "matplotlib is not installed, so coverage.png is not drawn." in answer.stderr.splitlines()
-    assert not (run / "coverage.png").exists()
-
-
 def test_many_sources_are_folded() -> None:
     folder = Path("corpus")
     folder.mkdir()
