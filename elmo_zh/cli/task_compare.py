@@ -97,7 +97,7 @@ def compare(
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
-        f"Comparison: {output}",
         *([remark] if remark else []),
+        f"Comparison: {output}",
         f"Next: {command('task', 'fit', kind, job.files.data, *typed, '--output', f'my-{kind}')}",
     )
