@@ -180,7 +180,7 @@ def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str
 def check_spans(spans: Any, call: str, name: str) -> None:
     """Raise TypeError unless `spans` is a list of character spans: pairs of whole numbers, start and end."""
     if not _is_sequence(spans) or not all(_is_sequence(each) and _is_pair_of_numbers(each) for each in spans):
-        raise refusal(TypeError, call, name, spans, "a list of spans of characters, such as [(0, 2)]")
+        raise refusal(TypeError, call, name, spans, "a list of character spans, such as [(0, 2)]")
 
 
 def _is_sequence(value: object) -> bool:
@@ -195,7 +195,7 @@ def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
     """Return each text's spans to keep together; raise ValueError unless `keep` is None or has a list for each text."""
     if keep is None:
         return [()] * num_texts
-    what = "for each sentence a list of spans of characters, such as [[(0, 2)]]"
+    what = "a list of character spans for each sentence, such as [[(0, 2)]]"
     if isinstance(keep, Mapping):
         raise refusal(TypeError, call, "keep", keep, what)
     listed = list(check_list(keep, call, "keep", what))
@@ -245,7 +245,7 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
 def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
     """Return the tags of each text as strings; raise ValueError if a text has no list of tags, or a tag is missing."""
     if not _is_list(tags):
-        raise refusal(ValueError, call, "y", tags, "for each text a list of tags, one for each character")
+        raise refusal(ValueError, call, "y", tags, "a list of tags for each text, one tag per character")
     listed = []
     for place, each in enumerate(tags):
         if is_missing(each) or not isinstance(each, Iterable):

@@ -74,7 +74,8 @@ def starter_line() -> str:
     if folder.is_dir():
         return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
     return (
-        f"Install its package with: {_pip()} install PATH, its wheel or data/starter of the project (docs/offline.md)"
+        f"Install its package with: {_pip()} install PATH, where PATH is its wheel or the project's data/starter"
+        " (docs/offline.md)"
     )
 
 

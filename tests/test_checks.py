@@ -47,10 +47,10 @@ embedder.prepare(None) => TypeError: prepare: line is None, expected a string
 scorer.score("我吃") => TypeError: score: lines is '我吃', expected a list of strings
 scorer.score(["我", 3]) => TypeError: score: lines[1] is 3, expected a string
 elmo_zh.split_sentences(None) => TypeError: split_sentences: paragraph is None, expected a string
-embedder.embed(["我"], keep=5) => TypeError: embed: keep is 5, expected for each sentence a list of spans of characters
-embedder.embed(["我"], keep=[(0, 1)]) => TypeError: embed: keep[0] is (0, 1), expected a list of spans of characters
+embedder.embed(["我"], keep=5) => TypeError: embed: keep is 5, expected a list of character spans for each sentence
+embedder.embed(["我"], keep=[(0, 1)]) => TypeError: embed: keep[0] is (0, 1), expected a list of character spans
 embedder.embed(["我"], keep=[]) => ValueError: embed: keep has 0 entries, expected one for each of 1 sentences
-embedder.prepare("我吃", keep=(0, 2)) => TypeError: prepare: keep is (0, 2), expected a list of spans of characters
+embedder.prepare("我吃", keep=(0, 2)) => TypeError: prepare: keep is (0, 2), expected a list of character spans
 
 embedder.embed_tokens("今 天") => TypeError: embed_tokens: sentences is '今 天', expected a list of sentences, each a
 embedder.embed_tokens(["今天"]) => TypeError: embed_tokens: sentences[0] is '今天', expected a list of tokens
@@ -247,9 +247,7 @@ def test_wrong_arguments(names: dict[str, Any], case: str) -> None:
 
 @pytest.mark.parametrize("wrong", [None, "我", [(0, None)], [(0.5, 2)], [(True, 2)], [(0, 1, 2)]])
 def test_spans_are_pairs_of_whole_numbers(wrong: Any) -> None:
-    assert "expected a list of spans of characters" in refusal_of(
-        TypeError, lambda: check_spans(wrong, "prepare", "keep")
-    )
+    assert "expected a list of character spans" in refusal_of(TypeError, lambda: check_spans(wrong, "prepare", "keep"))
 
 
 def test_layers_in_every_form() -> None:

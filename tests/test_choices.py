@@ -249,7 +249,9 @@ def test_vectors_in_a_format_of_another_package_of_a_model_with_its_segmenter(
 def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path) -> None:
     segment = build_segmenter(TextConfig(segmenter="lower"))
     assert segment("new york") == ["new", "york"]
-    with pytest.raises(ConfigError, match=r"text\.segmenter = lower changes characters: of '今天 A' it made '今天 a'"):
+    with pytest.raises(
+        ConfigError, match=r"text\.segmenter = lower changes characters: it turned '今天 A' into '今天 a'"
+    ):
         segment("今天 A")
 
 

@@ -10,7 +10,7 @@ _CHARACTERS_ONLY = "character-mode models only"
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
     """Return, for each other program, the reasons why it cannot load such a model; an empty list means that it can."""
     if shape.characters and not shape.characters.is_published:
-        reason = "it reads only the published architecture, not the one of ELMoForManyLangs"
+        reason = "it reads only the published architecture, not the ELMoForManyLangs one"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}
     return {
         "bilm-tf": _tensorflow(shape),
@@ -47,7 +47,7 @@ def _fast_elmo(shape: BiLMShape) -> list[str]:
     if not shape.skip_connections:
         reasons.append("it always adds skip connections (model.skip_connections), so its vectors would be wrong")
     if not shape.cell_clip or not shape.projection_clip:
-        reasons.append("it needs both clips (model.cell_clip, model.projection_clip)")
+        reasons.append("it needs both clipping limits to be set (model.cell_clip, model.projection_clip)")
     return reasons
 
 

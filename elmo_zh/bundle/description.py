@@ -34,7 +34,7 @@ def model_line(bundle: Bundle) -> str:
         return f"Model: {place}, converted from {found['made_by']}."
     line = f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
     is_newest = path == DEFAULT_MODEL and STARTER in MODELS
-    return f"{line} It is the model of the newest run; the starter is chosen by --model starter." if is_newest else line
+    return f"{line} It is the model of the newest run. For the starter: --model starter" if is_newest else line
 
 
 def _describe_training(found: Mapping[str, Any], history: History) -> str:
@@ -44,8 +44,8 @@ def _describe_training(found: Mapping[str, Any], history: History) -> str:
         corpus = history.corpus[0]
         if more := history.num_sources - 1:
             corpus = f"{corpus} along with {counted(more, 'other source')}"
-        text = f"{corpus} (text of {amount})" if amount else corpus
+        text = f"{corpus} ({amount} of text)" if amount else corpus
     else:
-        text = amount or "an unknown text"
+        text = amount or "unknown text"
     date = f", {format_date(history.trained_at)}" if history.trained_at else ""
     return f"{text}{date}"

@@ -100,9 +100,9 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
     return [
-        f"Recommended for so little text: start from the installed model starter, trained on {text:,} tokens, {seen:,}"
-        f" with repeats: {train_option('--init', STARTER)}. On news this lowered held-out perplexity by 63% with"
-        " 200 kB, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
+        f"Recommended for so little text: start from the installed model starter, trained on {text:,} tokens ({seen:,}"
+        f" counting repeats): {train_option('--init', STARTER)}. On news this lowered held-out perplexity by 63% with"
+        " 200 kB of text, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
     ]
 
 

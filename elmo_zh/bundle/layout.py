@@ -32,7 +32,7 @@ class BundleForm:
     layout: str = option("bundle", choices=BUNDLE_LAYOUTS)
     """Files to write: a bundle of this program, or the files that another program reads."""
     dtype: str = option("float32", choices=WEIGHT_DTYPES)
-    """Number type of the weights. float16 halves the files; all readers still load them."""
+    """Number type of the weights. float16 files are half as large, and every reader can load them."""
     with_word2vec: bool = True
 
 

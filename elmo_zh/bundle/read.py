@@ -173,7 +173,9 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
     if shape.characters is None or shape.characters.is_published:
         return BYTES
     if not path.is_file():
-        raise BundleError(f"{path} is missing, and this model does not read bytes. Copy or convert the bundle again.")
+        raise BundleError(
+            f"{path} is missing, and the model needs it to read characters. Copy or convert the bundle again."
+        )
     try:
         alphabet = Alphabet(**read_json(path))
         numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]

@@ -23,8 +23,8 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
-            f"{bundle.path} is a model of ELMoForManyLangs: it reads another alphabet through another network, which"
-            " cannot be trained here. Start from a bundle that elmo-zh trained, or from a published model."
+            f"{bundle.path} is an ELMoForManyLangs model. Its alphabet and network are different, and cannot be trained"
+            " here. Start from a bundle that elmo-zh trained, or from a published model."
         )
     settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
     if bundle.softmax is not None:
@@ -41,15 +41,15 @@ def adopt_bundle(
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(
-            f"{path} has no vocabulary, so there are no words to keep. Leave --init out of vocab, and take only its"
-            f" weights: --set train.init={path}"
+            f"{path} has no vocabulary, so there are no words to keep. Run vocab without --init, and take only the"
+            f" model's weights: --set train.init={path}"
         )
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
     if config.vocab.init and bundle.vocabulary is not None and "vocab.size" not in named:
         changed = replace(changed, vocab=_with_room(config.vocab, len(bundle.vocabulary), reporter))
     if problems := list(changed.problems()):
-        raise ConfigError(*(f"{problem}. Section model takes its settings from {path}." for problem in problems))
+        raise ConfigError(*(f"{problem}. The settings in section model come from {path}." for problem in problems))
     return changed
 
 
@@ -113,8 +113,8 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     """Raise RunError unless a run prepares text as the bundle does, so that words match; warn if this is unknown."""
     if bundle.text is None:
         reporter.warn(
-            f"{bundle.path} does not say how its training text was segmented. If the text of this run was segmented"
-            " differently, words do not match: see how many keep their rows."
+            f"{bundle.path} does not say how its training text was segmented. If this run's text was segmented"
+            " differently, its words will not match: check how many keep their rows."
         )
         return
     there, here = result_settings(bundle.text), with_defaults(settings)

@@ -158,8 +158,8 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
         raise RunError(
-            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}, expected the number of words and the length"
-            f" of their vectors. Make it again with: {command('word2vec', '--run', run.path, '--force')}"
+            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}; it should give the number of words and the"
+            f" length of their vectors. Make it again with: {command('word2vec', '--run', run.path, '--force')}"
         )
     return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
 

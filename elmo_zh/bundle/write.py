@@ -124,7 +124,7 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
         raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
     if characters is not None and not characters.is_published:
         raise BundleError(
-            f"A model of ELMoForManyLangs does not fit the layout {form.layout}; only a bundle can hold it."
+            f"An ELMoForManyLangs model does not fit the layout {form.layout}; only a bundle can hold it."
         )
     folder.mkdir(parents=True)
     write_json(folder / "options.json", source.options())

@@ -46,7 +46,7 @@ def task() -> None:
     """Train, use, score and compare models for labelled tasks.
 
     Use it with a few thousand labelled texts: classes or numbers for texts, tags for characters or words, or labels for
-    pairs of texts. The model is a small network on the vectors of a bundle; compare says whether ELMo helps on your
+    pairs of texts. The model is a small network on top of a bundle's vectors; compare says whether ELMo helps on your
     labels.
 
     \b

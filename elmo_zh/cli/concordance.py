@@ -70,8 +70,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
             table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
         if not queries:
             common.console.note(
-                "Words are as these settings segment the files; an index follows its model's settings, so its counts"
-                " may differ. The starter's are: --set text.jieba_hmm=false"
+                "The files are segmented with these settings; an index uses its model's settings, so its counts may"
+                " differ. The starter's are: --set text.jieba_hmm=false"
             )
     if not len(table.ends):
         raise CorpusError(f"{first_ten(files)} holds no text. Give a file with text.")
@@ -169,7 +169,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
-        raise ConfigError(f"--usage {options.usage}: {query} has the usages 1 to {int(max(usages[usages > 0]))}.")
+        raise ConfigError(f"--usage {options.usage}: {query} has usages 1 to {int(max(usages[usages > 0]))}.")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 
@@ -196,7 +196,7 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
         index = require_index(read, "--sort surprisal")
         found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
     elif common.model or common.device:
-        raise click.UsageError("--model and --device compute surprisal. Add --sort surprisal, or leave them out.")
+        raise click.UsageError("--model and --device are only for surprisal. Add --sort surprisal, or leave them out.")
     return found.sorted_by(keys)
 
 
@@ -209,5 +209,5 @@ def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: C
     read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
     if texts.index is not None and options.like is None:
         similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
-        return f"Next, the lines most like the first in meaning: {similar}"
-    return f"Next, what stands near it: {program()} collocates {typed_word(query)} {read}"
+        return f"Next, see the lines closest in meaning to the first: {similar}"
+    return f"Next, see which words occur near it: {program()} collocates {typed_word(query)} {read}"

@@ -28,10 +28,10 @@ def plan(
     """Estimate from a sample what a run on a corpus will take.
 
     Use it before a long run to choose a configuration. CORPUS is text in any form that the command segment reads. The
-    stages are run on a sample of it, and what they report is scaled: the numbers of documents, characters, tokens and
-    distinct words; how many words cover how much of the text; time, memory and disk space of each stage on this
-    machine; and the training time of each shipped configuration. With --init, the run is planned as pipeline makes it
-    from that model.
+    stages are run on a sample of it, and what they report is scaled up: the numbers of documents, characters, tokens
+    and distinct words; how many words cover how much of the text; time, memory and disk space of each stage on this
+    machine; and the training time of each shipped configuration. With --init, the plan is for the run that pipeline
+    would start from that model.
 
     \b
     Example:
@@ -77,7 +77,7 @@ def plan(
 def inspect(common: Common, /, run_path: Path, shown: Shown) -> None:
     """Show what a run contains, finished or not.
 
-    Use it to check the text before training. It shows counts of each source, how many words cover how much of the
+    Use it to check the text before training. It shows counts for each source, how many words cover how much of the
     training text (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han, Latin, digits and
     punctuation, sentence lengths, some sentences, and what looks odd and how to fix it.
 

@@ -106,11 +106,11 @@ def collocates(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Find the words that stand near a word more often than chance.
+    """Find the words that occur near a word more often than by chance.
 
-    With --usages it does so for each usage of the word. Each row has the co-occurrences, the count of the word, what
-    chance would give, log-likelihood (G2, negative if the two avoid one another) and logDice (14 at most, independent
-    of the size of the texts).
+    With --usages it does so for each usage of the word. Each row has the number of co-occurrences, the count of the
+    collocate, the number expected by chance, log-likelihood (G2, negative if the two avoid each other) and logDice (14
+    at most, independent of corpus size).
 
     \b
     Example:
@@ -151,7 +151,7 @@ def collocates(
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="Minimum number of occurrences in both together.",
+    help="Minimum number of occurrences in both sets of lines together.",
 )
 @takes(CountOptions, "options")
 @reading_of_texts
@@ -190,7 +190,9 @@ def keywords(
         elif against_where is not None:
             lines = wanted_lines(other.columns, len(other.ends), against_where)
         elif not lines.any():
-            raise ConfigError(f"Every line meets {texts.where!r}, so nothing is left to compare. Narrow the condition.")
+            raise ConfigError(
+                f"Every line meets {texts.where!r}, so nothing is left to compare with. Narrow the condition."
+            )
         rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
         _report(common, rows, options, counted(len(rows), "word"))
 
@@ -206,9 +208,9 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
     """Find candidates for words that the segmenter does not know.
 
     They are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the two
-    parts, in bits) and stand in many surroundings (entropy of the characters beside them, in bits). Words of the
-    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are not words from the table,
-    and give it to segment, index, embed and concordance as a user dictionary.
+    parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words of the
+    segmenter's dictionary and of --user-dictionary are left out. Delete the rows of the table that are not words, then
+    give it to segment, index, embed and concordance as a user dictionary.
 
     \b
     Example:

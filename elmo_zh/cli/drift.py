@@ -106,8 +106,8 @@ def _report(
 
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
-        f"Model: {model}. {counted(len(found.words), 'word')} compared of {found.num_shared:,} in"
-        f" every period, layer {found.layer}; {sum(each.q < LEVEL for each in found.words):,} with q below {LEVEL}."
+        f"Model: {model}. {counted(len(found.words), 'word')} compared out of {found.num_shared:,} that occur in every"
+        f" period, layer {found.layer}; {sum(each.q < LEVEL for each in found.words):,} with q below {LEVEL}."
     )
     if by_lines := [period.name for period in found.periods if period.by_lines]:
         common.console.note(

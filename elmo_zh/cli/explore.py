@@ -31,7 +31,7 @@ _PORT = 8337
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help=f"Port to serve the page on, without --output; 0 takes any free port. Default {_PORT}.",
+    help=f"Port to serve the page on when --output is not given; 0 takes any free port. Default {_PORT}.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
 @takes(PageChoice, "choice")
@@ -49,9 +49,9 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX it shows the latest run, otherwise the installed model starter, and makes the index itself: from the
-    run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS begin the model's
-    digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh index.
+    Without INDEX it shows the latest run or, if there is none, the installed model starter, and makes the index itself:
+    from the run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS are the start
+    of the model's digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh index.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
@@ -171,7 +171,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
     is_opened = opens and open_in_browser(address)
     line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
-    common.console.note(f"{line} Until its data is ready, it says that it is being computed.")
+    common.console.note(f"{line} Until the data is ready, the page says that it is being computed.")
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours, senses and drift; explore can use it too. FILE is a text in any form that segment reads, a
-    folder, or - for standard input. INDEX is a folder with the vectors of words in their sentences, and with these
-    sentences; docs/contexts.md describes it. An interrupted command resumes if it is run again.
+    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any form that segment
+    reads, a folder, or - for standard input. INDEX is a folder with the vectors of words in their sentences, and with
+    these sentences; docs/contexts.md describes it. An interrupted command resumes if it is run again.
 
     \b
     Example:
@@ -123,7 +123,7 @@ def neighbours(
 
     Use it to see which meaning the model gives a word in this sentence. Each line shows the cosine of the two vectors,
     the occurrence in its context, and the file and line that it is from; a repeated line is shown once. If the
-    segmenter does not make the word a token, the sentence is cut before and after it.
+    segmenter does not make the word a token, the sentence is cut before and after the word.
 
     \b
     Example:

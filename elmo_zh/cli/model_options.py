@@ -34,7 +34,7 @@ index_option = click.option(
     "index_path",
     type=IndexPath(),
     metavar="INDEX",
-    help="Folder that the command index wrote. Default: the index that explore made of the model's own text.",
+    help="Folder that the command index wrote. Default: the index that explore made from the model's own text.",
 )
 
 # The settings for reading files that have an effect if a model is given; the model itself says how to segment.
@@ -42,7 +42,7 @@ _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.pri
 _REASONS = {
     "text.bad_bytes": "it leaves out no line, and a line that cannot be decoded is an error",
     "text": "the model determines how text is segmented",
-    "model": "the model brings its own settings",
+    "model": "the model comes with its own settings",
 }
 
 
@@ -61,7 +61,7 @@ def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool =
     for name, option, problem in (
         ("text.format", "--input-format", "is always plain text"),
         ("text.field", "--field", "is always plain text"),
-        ("text.user_dictionary", "--user-dictionary", "has its tokens already"),
+        ("text.user_dictionary", "--user-dictionary", "is already split into tokens"),
     ):
         if common.segmented and name in names:
             raise click.UsageError(f"--segmented text {problem}. Leave out {option} or --segmented.")
@@ -177,5 +177,5 @@ def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None
 
     if embedder.find_unknown([word])[0]:
         known = known_parts(embedder, word)
-        read = f"it is read by its parts {', '.join(known)}" if known else "the model sees only its neighbours"
+        read = f"it is read as the known words {', '.join(known)}" if known else "the model sees only its neighbours"
         common.console.warn(f"{word} is outside the model's vocabulary: {read}.")

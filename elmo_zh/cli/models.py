@@ -224,7 +224,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     cell_limit = f"state clipped at {cell:g}" if cell else "state not clipped"
     limit = f"projection clipped at {projection:g}" if projection else "projection not clipped"
     yield "cell", f"{cell_limit}, {limit}, {skip}"
-    table = ", which is the token table too" if summary["tied_softmax"] else ""
+    table = ", shared with the token table" if summary["tied_softmax"] else ""
     softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
     yield "parameters", f"{summary['parameters']:,}; {softmax}"
     yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "no vocabulary"
@@ -248,7 +248,7 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _describe_state(summary: Mapping[str, Any]) -> str:
     if not summary["carry_state"]:
-        return "trained from zero state at each sentence"
+        return "trained with each sentence starting from zero state"
     if summary["warm_state"]:
         return "trained with carried state; sentences start from the warm state"
     return (
@@ -280,9 +280,9 @@ def selftest(common: Common, /, bundle: Path) -> None:
 
     Use it after copying a bundle to another machine; the exit status is 1 if a check fails. It checks that the
     bundle's stored sentences still give their stored vectors; that the forward LM cannot see the future, nor the
-    backward LM the past; that batches and their order change nothing; and that vocabulary, embedding and softmax match.
-    It also prints the neighbours of frequent words for you to judge: if they make no sense, rows and words do not
-    match, or the model is hardly trained.
+    backward LM the past; that batching and the order of sentences change nothing; and that vocabulary, embedding and
+    softmax match. It also prints the neighbours of frequent words for you to judge: if they make no sense, rows and
+    words do not match, or the model is hardly trained.
 
     \b
     Example:

@@ -57,7 +57,8 @@ class Common:
     """The values of the options that commands share; each command has only the ones it needs."""
 
     config_path: Path | None = option(None, names=("--config",), metavar="FILE")
-    """TOML file of settings, or the name of a shipped one, such as small. Default: the run's own, or built-in."""
+    """TOML file of settings, or the name of a shipped one, such as small. Default: the run's own settings, or the
+    built-in ones."""
     assignments: tuple[str, ...] = option((), names=("--set",), metavar="SECTION.KEY=VALUE")
     """Change one setting, such as train.epochs=5; overrides --config and may be repeated."""
     force: bool = option(False)
@@ -71,8 +72,8 @@ class Common:
     print_config: bool = option(False)
     """Print the settings that the command would use, with explanations, and exit."""
     user_dictionary: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table that the command
-    words wrote."""
+    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by the
+    command words."""
     engine: str = option("local", choices=("local", "dask"))
     """Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md)."""
     scheduler: str = option("", metavar="ADDRESS")

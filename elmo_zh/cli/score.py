@@ -187,7 +187,7 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     if not math.isfinite(options.keep_below or 0):
         raise click.UsageError("--keep-below must be a finite number.")
     if _keeps(options) and (options.kind or options.by == "token"):
-        raise click.UsageError("--keep-below and --keep-share write lines. Leave out --format and --by.")
+        raise click.UsageError("--keep-below and --keep-share write lines, not scores. Leave out --format and --by.")
     if options.against and options.by == "token":
         raise click.UsageError(
             "--against compares lines, since two models may have different tokens. Leave out --by token."
@@ -227,7 +227,7 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", a
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     if counts.cut_words:
-        common.console.note(f"{counts.cut_words:,} words are longer than the model reads and were truncated.")
+        common.console.note(f"{counts.cut_words:,} words are longer than the model can read and were truncated.")
     segmented = scorer.reading.segmented
     warning = describe_unknown_rate(
         scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts, segmented=segmented

@@ -108,8 +108,8 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
     """Count words and write the vocabulary.
 
     Use it after segment. It writes RUN/vocab.data, the most frequent words of this run's text first. With --init, it
-    keeps a model's words and adds words of the text, up to vocab.size words in total; if the model has as many already,
-    up to vocab.size further words.
+    keeps a model's words and adds words of the text, up to vocab.size words in total; if the model already has that
+    many, it adds up to vocab.size more.
 
     \b
     Example:
@@ -168,12 +168,12 @@ def encode(common: Common, /, run_path: Path) -> None:
 def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
-    Use it after encode, and again to continue an interrupted training or to train longer. With --init, training starts
+    Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
     from the weights of another model: each word keeps its row, and the row of a new word is computed from the known
     words in it. Once training has begun, that model is no longer needed.
 
-    Started by torchrun, several processes on one or more machines share each step's train.batch_size streams (the --
-    keeps torchrun from reading --run); see docs/distributed.md.
+    When started by torchrun, several processes on one or more machines share each step's train.batch_size streams (the
+    -- keeps torchrun from reading --run); see docs/distributed.md.
 
     \b
     Example:
@@ -216,7 +216,7 @@ def _train_together(common: Common, run_path: Path, changes: Changes, launch: La
 @click.option(
     "--no-word2vec",
     is_flag=True,
-    help="Leave out the run's word2vec vectors, which a bundle otherwise holds in float16 for models of tasks.",
+    help="Leave out the run's word2vec vectors, which a bundle otherwise holds in float16 for task models.",
 )
 @common_options
 def export(

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
     """Show words of similar meaning for a word in a sentence.
 
-    Use it to see in which meaning a model reads a word in a sentence. TEXT is one sentence, with its full stop. Words
+    Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, with its full stop. Words
     are ranked by both LMs' predictions of what could be coordinated with the word, as in 苹果 和 _. With --ranking slot
-    they are ranked by how well they fit into the place, and the word itself is shown with its rank. docs/contexts.md
+    they are ranked by how well they fit in its place, and the word itself is shown with its rank. docs/contexts.md
     has the formulas.
 
     \b

@@ -22,7 +22,9 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     except ValueError:
         shares = ()
     if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
-        raise click.BadParameter(f"{value!r}: expected fractions above 0 and at most 1, each once, such as 1,0.3,0.1")
+        raise click.BadParameter(
+            f"{value!r}: the fractions must be above 0 and at most 1, each given once, such as 1,0.3,0.1"
+        )
     return tuple(sorted(shares, reverse=True))
 
 
@@ -52,7 +54,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     type=click.IntRange(1, 100),
     metavar="N",
     help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
-    " turn. 1 tests only a tenth. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
+    " turn. With 1, only a tenth is tested. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
 )
 @training_options(3, "Train each setting N times, from consecutive seeds, each with its own sample of the labels.")
 @shared_options("device")
@@ -75,7 +77,7 @@ def compare(
     recommends the cheapest model that is not clearly worse than the best. The 95% intervals of the differences are
     bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, a
     picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
-    training.
+    training run.
 
     \b
     Example:

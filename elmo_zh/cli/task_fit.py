@@ -27,7 +27,7 @@ _MEMBERS = {
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
-        raise click.UsageError(f"--inputs {value}: expected some of {','.join(INPUTS)}, each once.")
+        raise click.UsageError(f"--inputs {value}: give one or more of {','.join(INPUTS)}, each once.")
     return tuple(name for name in INPUTS if name in names)
 
 
@@ -39,8 +39,8 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
     "--inputs",
     callback=_inputs,
     metavar="NAME,...",
-    help=f"Inputs of the network, some of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters also"
-    " characters.",
+    help=f"Inputs of the network, one or more of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters"
+    " also characters.",
 )
 @click.option(
     "--fine-tune",
@@ -69,7 +69,7 @@ def fit(
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
     and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
     or JSON with spans of characters for tag. The vectors of the model are computed once. A model for classes
-    is a mixture of linear models with the network, if both earn their place (--head). TASK is a folder with the
+    is a mixture of linear models with the network, if each of them helps (--head). TASK is a folder with the
     model, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
     networks and files.
 
@@ -131,5 +131,5 @@ def _judged(member: Mapping[str, Any], metric: str) -> str:
         return f"{name}: {reached} on {labels}; weight {member['weight']:.2f}"
     change = f"{metric} {member['without']:.4f} without it, {member['together']:.4f} with it"
     if not member["weight"]:
-        return f"{name}: {reached} on {labels}; left out, as it adds nothing certain ({change})"
+        return f"{name}: {reached} on {labels}; left out, because it does not clearly help ({change})"
     return f"{name}: {reached} on {labels}; weight {member['weight']:.2f} ({change})"

@@ -49,7 +49,8 @@ def predict(
     """Label texts with a trained task.
 
     Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any form that segment reads, a
-    folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts each.
+    folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts per
+    record.
 
     \b
     Example:
@@ -80,7 +81,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     if form.format == "conll" and kind != "tag":
         raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl, tsv or csv.")
     if form.scheme and (form.format != "conll" or not task.description.scheme):
-        raise click.UsageError("--scheme is for --format conll of a task whose tags mark spans. Leave it out.")
+        raise click.UsageError("--scheme is for --format conll, with a task whose tags mark spans. Leave it out.")
     if form.probabilities and kind != "tag":
         raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
 
@@ -161,7 +162,7 @@ def _iter_texts(
         columns = next(filter(has_columns, first), None)
         if columns:
             common.console.warn(
-                f"{source.name} has columns ({columns[:40]!r}), but each line is read whole as a text. If a column is"
+                f"{source.name} has columns ({columns[:40]!r}), but each whole line is read as one text. If a column is"
                 " the text, name it: --input-format tsv --field 1. For labelled examples use task score."
             )
         yield from ((line,) for line in chain(first, lines))

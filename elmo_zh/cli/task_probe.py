@@ -55,8 +55,8 @@ def probe(
     layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files train.*, dev.* and
     test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
     data/senses.tsv, or JSON lines with context, target_word, target_position and sense. The table also has word2vec and
-    the most frequent tag or sense, to compare with. PROBE is a folder with the table and the figures in
-    JSON. --dev, --test, --limit, --text-column and --label-column are for tags, --text is for senses.
+    the most frequent tag or sense, for comparison. PROBE is a folder with the table and the figures in JSON. --dev,
+    --test, --limit, --text-column and --label-column are for tags, --text is for senses.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def probe(
     if wrong := _without_effect(kind, files, reading, texts):
         raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave it out.")
     if kind == "senses" and data.is_dir():
-        raise click.UsageError(f"{data} is a folder, expected a file of marked words.")
+        raise click.UsageError(f"{data} is a folder. Give a file of marked words.")
     reading = checked_reading(common, reading, "tag")
     embedder = load_model(common)
     others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}

@@ -21,7 +21,7 @@ class TextChoice:
     where: str | None = option(None, metavar="CONDITION")
     """Keep only lines whose columns meet a condition, such as 'year >= 2020 and source ~ news'."""
     fold_script: bool = option(False)
-    """Find simplified words in traditional spelling too, and vice versa."""
+    """Find simplified words in traditional characters too, and vice versa."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,13 @@ class ConcordanceOptions:
     containing: str | None = option(None, metavar="REGEX")
     """Keep only lines in which this regular expression is found."""
     usage: int | None = option(None, least=1, metavar="N")
-    """Keep only this usage of the word, numbered as by senses, from 1. Needs --index."""
+    """Keep only this usage of the word, by its number in senses. Needs --index."""
     sort: str | None = option(None, metavar="KEY,...")
-    """Sort by these keys, the first one above all: 1L to 9L and 1R to 9R (tokens to the left and right), node, source
+    """Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node, source
     or another column, surprisal (highest first), meaning (needs --like). A - before a key reverses it. Default: the
     order of the texts."""
     like: int | None = option(None, least=1, metavar="NUMBER")
-    """Sort by meaning: lines most similar to the line of this number first."""
+    """Sort by meaning: lines most similar to the line with this number first."""
     layer: int | None = option(None, least=0)
     """Layer that --like and --usage compare. Default: the lowest layer of the index above 0."""
     sample: int | None = option(None, least=1, metavar="N")
@@ -66,8 +66,8 @@ class NewWordOptions:
     """The options of `words`: the minimum values that make a string a candidate."""
 
     min_count: int = option(5, least=2)
-    """Leave out strings that occur less often."""
+    """Leave out strings that occur less often than this."""
     min_pmi: float = option(4.0, metavar="BITS")
-    """Leave out strings whose parts have less mutual information, in bits."""
+    """Leave out strings whose parts have less mutual information than this, in bits."""
     min_entropy: float = option(1.5, least=0, metavar="BITS")
-    """Leave out strings whose neighbouring characters have less entropy, in bits."""
+    """Leave out strings whose neighbouring characters have less entropy than this, in bits."""

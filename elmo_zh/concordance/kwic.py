@@ -167,7 +167,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
     """Return the matches with a figure `cosine`, the similarity to match number `like`; NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
-        raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give the number of one.")
+        raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give one of their numbers.")
     own = match_occurrences(index, found)
     vectors = np.full((len(found), index.dimension), np.nan)
     for row, numbers in enumerate(own):

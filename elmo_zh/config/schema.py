@@ -36,9 +36,9 @@ class VocabConfig:
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = number(2, 1)
-    """Words that occur less often in the training text become <UNK>; keep it above 1, so that <UNK> is trained too."""
+    """Words less frequent than this in the training text become <UNK>; keep it above 1, to train <UNK> too."""
     refuse: str = r"\d{7}|\S@\S+\.\S"
-    """Words in which this regular expression is found become <UNK>: long numbers, mail addresses. Empty: none."""
+    """Words that match this regular expression anywhere become <UNK>: long numbers, mail addresses. Empty: none."""
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
@@ -68,13 +68,13 @@ class Word2vecConfig:
     implementation: str = choice("auto", ("auto", "gensim", "torch"))
     """gensim (Python 3.11 to 3.13), torch (ours: all cores, reproducible) or auto: gensim if it is installed."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
-    """cbow (fast) or skipgram (slower; with gensim about three times; often better on small corpora)."""
+    """cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
     window: int = number(5, 1)
     """Tokens on either side that count as context."""
     negative: int = number(5, 1)
     """Negative samples per token."""
     epochs: int = number(0, 0)
-    """Passes over the training text; 0: chosen by its length, from 15 for little text to 5."""
+    """Passes over the training text; 0 chooses by its length, from 15 for little text down to 5."""
     seed: int = number(1, 0, 2**31 - 1)
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = number(1, 1)
@@ -104,7 +104,7 @@ class ModelConfig:
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
     tie_softmax: bool = True
-    """Share the token embeddings with the softmax, so that each token teaches both. No effect in character mode."""
+    """Share the token embeddings with the softmax, so that each token trains both. No effect in character mode."""
     character_slots: int = number(50, 3, 1000)
     """Character mode: bytes read of each word, including its two boundary marks; other programs read 50."""
     character_dim: int = number(16, 1)
@@ -158,7 +158,7 @@ class TrainConfig:
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
     dropout: float = AUTOMATIC
-    """Dropout probability for the inputs of each layer and for the top output; -1: chosen by the number of epochs."""
+    """Dropout probability for the inputs of each layer and for the top output; -1 chooses by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
@@ -166,7 +166,7 @@ class TrainConfig:
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = number(0.45, 0)
-    """Root mean square of each word2vec vector as an initial row, centred first; 0 takes the vectors as they are."""
+    """Centre word2vec vectors and scale each to this root mean square as an initial row; 0 takes them as they are."""
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
@@ -178,17 +178,17 @@ class TrainConfig:
     adagrad_accumulator: float = number(0.001, 0)
     """Adagrad's initial sum of squares."""
     weight_decay: float = number(0.01, 0)
-    """AdamW's weight decay of the LSTM matrices."""
+    """AdamW's weight decay for the LSTM matrices."""
     schedule: str = choice("linear", ("constant", "linear", "cosine"))
     """Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget."""
     warmup_tokens: int = number(100_000, 0)
     """Tokens over which the learning rate rises from zero (at most a tenth of the token budget)."""
     final_learning_rate_share: float = number(0.1, 0.0, 1.0)
-    """Final learning rate of linear and cosine, as a fraction of the peak."""
+    """Final learning rate of the linear and cosine schedules, as a fraction of the peak."""
     max_grad_norm: float = number(10.0, above=0)
     """Clip the global norm of the gradient of (loss x unroll_steps) to this value."""
     shuffle: str = choice("sentences", ("sentences", "documents"))
-    """Reshuffle sentences in each epoch, or documents, whose sentences one stream then reads in order."""
+    """What to reshuffle in each epoch: sentences, or documents, each of which one stream then reads in order."""
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
@@ -240,7 +240,7 @@ class EmbedConfig:
     precision: str = choice("float32", EMBED_PRECISIONS)
     """Matrix products: float32, or bfloat16 or int8 (CPU only), faster on newer processors and less exact."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
-    """Words outside the vocabulary: unk (as <UNK>), backoff (by the known words in them) or auto: backoff."""
+    """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in them) or auto (backoff)."""
     batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
 
@@ -267,7 +267,7 @@ class Config:
         for section in (self.text, self.vocab, self.word2vec, self.model, self.train, self.embed):
             yield from section.problems()
         if self.model.mode == "character" and not self.train.train_embeddings:
-            yield "train.train_embeddings = false needs model.mode = token: an untrained character CNN means nothing"
+            yield "train.train_embeddings = false needs model.mode = token: an untrained character CNN is useless"
         if self.model.is_tied and not self.train.train_embeddings:
             yield (
                 "train.train_embeddings = false needs model.tie_softmax = false: the softmax has to be trained, and a"

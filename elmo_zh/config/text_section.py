@@ -64,13 +64,13 @@ class TextConfig:
     repair_mojibake: bool = False
     """Repair text that was decoded with the wrong encoding, by ftfy (an extra); false only counts suspect lines."""
     min_han_share: float = number(0.0, 0.0, 1.0)
-    """Drop lines in which Han characters are a smaller fraction of letters and digits, such as 0.3; 0 keeps all."""
+    """Drop lines whose share of Han characters among letters and digits is below this, such as 0.3; 0 keeps all."""
     max_line_characters: int = number(0, 0)
-    """Drop lines of more characters, such as 20000; 0 keeps all: a book may be one line, split into sentences."""
+    """Drop lines with more characters than this, such as 20000; 0 keeps all: a line may be a book, split later."""
     drop_duplicates: bool = True
     """Drop lines that are repeated, in any file: copies teach the model nothing new and are memorised."""
     duplicate_min_characters: int = number(20, 1)
-    """Lines of fewer characters are never duplicates: short sentences recur naturally."""
+    """Lines with fewer characters than this never count as duplicates: short sentences recur naturally."""
     boilerplate_copies: int = number(0, 0)
     """Drop every line, short or long, that occurs more often than this in the whole corpus; 0 drops none."""
     shard_bytes: int = 0

@@ -28,8 +28,8 @@ class ScoreOptions:
     """Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output, otherwise
     tsv."""
     keep_below: float | None = option(None, metavar="BITS")
-    """Write the lines with fewer bits per character than this instead of scores; with --against, those whose difference
-    is below."""
+    """Instead of scores, write the lines with fewer bits per character than this; with --against, those with a
+    difference below it."""
     keep_share: float | None = option(None, least=0, most=1, metavar="FRACTION")
     """Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,
     those with the lowest difference."""
@@ -74,13 +74,13 @@ class SubstituteOptions:
     """Read sentences with the word from a file, one per line, instead of TEXT."""
     ranking: str = option("pattern", choices=RANKINGS)
     """Rank words by how well they can be coordinated with the word itself there, as in WORD 和 _ (pattern), or by how
-    well they fit into its place, without looking at it (slot)."""
+    well they fit in its place, without looking at it (slot)."""
     top: int = option(20, least=1)
     """Number of substitutes to show."""
     without_word: bool = option(False)
     """With --ranking slot, leave out the word itself and its rank."""
     with_punctuation: bool = option(False)
-    """Show punctuation too. Default: only in the place of punctuation."""
+    """Show punctuation too. Default: only if the word is itself punctuation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class SenseOptions:
     num_usages: int | None = option(None, least=1, names=("--usages",), metavar="K")
     """Number of usages. Default: chosen from the data; it may be one."""
     by: str | None = option(None, metavar="COLUMN")
-    """Show the share of each usage for each value of this column too, such as year."""
+    """Also show each usage's share for every value of this column (year, for example)."""
     top: int = option(10, least=1)
     """Maximum number of words to show of each kind."""
     no_substitutes: bool = option(False)
@@ -100,7 +100,7 @@ class SenseOptions:
     output: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
     """Write every occurrence with its usage to this TSV file."""
     picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
-    """Draw the occurrences as a map, coloured by usage, to this PNG file."""
+    """Draw the occurrences as a map, coloured by usage, as this PNG file."""
     seed: int = option(1, least=0, most=2**32 - 1)
     """Seed of k-means."""
 
@@ -110,7 +110,7 @@ class DriftOptions:
     """The options of `drift`: the periods and words to compare, the measure, and the output."""
 
     periods: str | None = option(None, metavar="COLUMN")
-    """Column of the one index whose values are the periods, such as year."""
+    """With one index: the column whose values are the periods (year, for example)."""
     layer: int | None = option(None, least=0)
     """Layer whose vectors are compared. Default: the highest layer of the index."""
     by: str = option("excess", choices=("excess", "apd", "prt", "jsd"))
@@ -123,7 +123,7 @@ class DriftOptions:
     permutations: int = option(10000, least=1)
     """Maximum number of permutations per word; the smallest p-value is about 1 divided by this."""
     with_fragments: bool = option(False)
-    """Compare also words that stand beside the same word in at least 80% of their sentences."""
+    """Also compare words that occur next to the same word in at least 80% of their sentences."""
     seed: int = option(1, least=0, most=2**63 - 1)
     """Seed of the tests, intervals and clusters."""
     top: int = option(10, least=1)
@@ -133,7 +133,7 @@ class DriftOptions:
     output: Path | None = option(None, metavar="FILE")
     """Write all compared words to this TSV file."""
     picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
-    """Draw the distances of the shown words between the periods to this PNG file."""
+    """Plot the distances between the periods for the words shown, as this PNG file."""
 
 
 @dataclass(frozen=True, kw_only=True)

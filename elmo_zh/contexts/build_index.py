@@ -64,7 +64,9 @@ def build_index(
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
     if embedder.is_stateful:
-        raise ElmoZhError("An index holds vectors of single sentences. Give an embedder that is not stateful.")
+        raise ElmoZhError(
+            "An index holds vectors computed from each sentence on its own. Give an embedder that is not stateful."
+        )
     if settings.options.split_sentences:
         require_sentences(embedder.bundle)
     inputs = [*(text.source.path for text in texts), embedder.bundle.path]
@@ -112,7 +114,7 @@ class _Build:
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         read = self._write_all_tokens(force=force)
-        refusal = "an unfinished index of other texts, another model or other settings"
+        refusal = "an unfinished index for different texts, model or settings"
         self.work.open(self._manifest(read), force=force, refusal=refusal, discard=self._discard_index)
         tokens = [self._tokens(number) for number in range(len(read))]
         if not self._layout.path.is_dir():
@@ -229,7 +231,7 @@ class _Build:
         self.work.remove()
         names = ", ".join(text.name for text in self._texts[:3])
         if not any(map(is_word, words.words)):
-            raise CorpusError(f"{names}: there is no word in the text. Give text with words.")
+            raise CorpusError(f"{names}: the text contains no words. Give text with words.")
         distinct = counted(len(words.numbers), "distinct token")
         if (wanted := self._settings.words) is not None:
             raise CorpusError(

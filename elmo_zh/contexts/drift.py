@@ -201,8 +201,9 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
 def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
     if old.model_digest != new.model_digest:
         raise ElmoZhError(
-            f"{old.path} was made with the model {old.model['path']}, {new.path} with another one, {new.model['path']};"
-            " their vectors cannot be compared. Make one of them again with the other's model: index --model"
+            f"{old.path} was made with the model {old.model['path']}, {new.path} with a different one,"
+            f" {new.model['path']}; their vectors cannot be compared. Make one of them again with the other's model:"
+            " index --model"
         )
     for name in ("precision", "unknown"):
         if old.model[name] != new.model[name]:

@@ -169,5 +169,5 @@ def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_to
     similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))
-    advice = f"Did you mean {found}?" if similar else "No word of it has one of these characters."
+    advice = f"Did you mean {found}?" if similar else "None of its words has any of these characters."
     return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

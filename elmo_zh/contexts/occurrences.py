@@ -103,7 +103,7 @@ def require_occurrences(
     if not found:
         _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
-        raise CorpusError(f"{word} is not in the sentence: {described} Give a word of it.")
+        raise CorpusError(f"{word} is not in the sentence: {described} Give a word that is in it.")
     return found
 
 

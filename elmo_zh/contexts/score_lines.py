@@ -109,7 +109,7 @@ def _iter_parts(
     for number, window in enumerate(islice(windows, num_finished)):
         part = scores.load(_path(work, number))
         if [line[:2] for line in part] != [line[:2] for line in window]:
-            raise CorpusError("A text changed while it was being read. Type the same command again, with --force.")
+            raise CorpusError("A text changed while it was being read. Run the same command again, with --force.")
         yield part
     tasks = (PartTask(f"computed-{number:08d}", window, number) for number, window in enumerate(windows, num_finished))
     for number, part in work.compute(engine, scores, tasks):
@@ -199,7 +199,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
     if own is None:
         source, line = text.place(number)
         raise CorpusError(
-            f"{source}: record {line + 1} has no column {name} besides the first sentence; it has"
+            f"{source}: record {line + 1} has no column {name}. Columns other than the first sentence:"
             f" {', '.join(record.columns) or 'none'}. Name the columns: --pairs FIRST,SECOND"
         )
     return own

@@ -160,8 +160,8 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
     if len(different) < num_usages:
         others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
         raise ElmoZhError(
-            f"layer {layer}: the occurrences have {len(different)} different vectors, too few for {num_usages} usages."
-            f" Choose another --layer ({others}), or fewer --usages."
+            f"layer {layer}: the occurrences have only {len(different)} distinct vectors, too few for {num_usages}"
+            f" usages. Choose another --layer ({others}), or fewer --usages."
         )
 
 

@@ -58,7 +58,7 @@ def convert_model(
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
             raise BundleError(
-                f"{source} was trained with sentences that start from zero state, so it has no warm state. Leave out"
+                f"{source} was trained with sentences that start from zero state, so it needs no warm state. Leave out"
                 " --warm-on."
             )
         if settings.warm_on is not None:

@@ -91,7 +91,7 @@ def _detect_encoding(content: Content, *, trusts_head: bool = False) -> Encoding
             return Encoding("utf-8", 0)
     if b"\0" in head:
         name = _unmarked(head)
-        raise _not_text(content, name and f"It looks like {name} without its mark; if so, add: --encoding {name}")
+        raise _not_text(content, name and f"It looks like {name} without a BOM; if so, add: --encoding {name}")
     samples = list(_samples(content))
     if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
@@ -129,8 +129,9 @@ def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
         return
     if detected.num_bad < wanted.num_bad and codecs.lookup(detected.name) != codecs.lookup(wanted.name):
         raise CorpusError(
-            f"{content.name}: {fraction:.0%} of the lines with characters beyond ASCII are not {wanted.name.upper()};"
-            f" the file looks like {detected.name.upper()}. Leave --encoding out, or write: --encoding {detected.name}"
+            f"{content.name}: {fraction:.0%} of the lines with non-ASCII characters are not valid"
+            f" {wanted.name.upper()}; the file looks like {detected.name.upper()}. Leave --encoding out, or write:"
+            f" --encoding {detected.name}"
         )
 
 

@@ -52,7 +52,7 @@ _LEAST_EXAMPLES = 20
 def read_labelled(path: Path, reading: Reading) -> Labelled:
     """Read all examples of a file, which may be compressed or an archive, in any encoding that `segment` reads."""
     if path.is_dir():
-        raise CorpusError(f"{path} is a folder, expected a file of labelled examples.")
+        raise CorpusError(f"{path} is a folder. Give a file of labelled examples.")
     found: list[Labelled] = []
     for source in find_sources([str(path)]).sources:
         for text in decoded_files(source, reading.encoding, PassedOver()):
@@ -70,7 +70,9 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 
 def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
     if len({(each.scheme, each.by_words) for each in found}) > 1:
-        raise CorpusError(f"{name}: its files have tags of different schemes or units. Give files that are alike.")
+        raise CorpusError(
+            f"{name}: its files have tags of different schemes or units. Give files that use the same scheme and units."
+        )
     examples = [example for each in found for example in each.examples]
     notes = Counter(note for each in found for note in each.notes)
     return replace(found[0], name=name, examples=examples, notes=tuple(notes))

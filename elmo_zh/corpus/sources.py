@@ -77,7 +77,9 @@ class Stamp:
 
 def changed_error(name: str) -> CorpusError:
     """Return the error for a file that changed while it was being read."""
-    return CorpusError(f"{name} changed while it was read. Run the command again when no other program writes it.")
+    return CorpusError(
+        f"{name} changed while it was being read. Run the command again when no other program is writing to it."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,7 @@ class Sources:
         others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
         if others:
             named = ", ".join(others[:3])
-            reporter.note(f"Not text by name, so skipped: {counted(len(others), 'file')}, such as {named}.")
+            reporter.note(f"Skipped {counted(len(others), 'file')} not named like text, such as {named}.")
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
             reporter.note(f"Skipped {counted(len(self.outputs), 'elmo-zh output')} among the texts: {named}")
@@ -143,8 +145,8 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     for source in sources:
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
-                f"{source.name} is a pipe or a device, which can be read only once. Give what comes out of it on"
-                f" standard input, with - as its name: - < {source.name}"
+                f"{source.name} is a pipe or a device, which can be read only once. Pass its content on standard input,"
+                f" named -: - < {source.name}"
             )
     passed_over, outputs = (tuple(sorted(each - found.texts)) for each in (found.others, found.outputs))
     return Sources(sources=sources, passed_over=passed_over, outputs=outputs)
@@ -269,7 +271,7 @@ def _expand(argument: str) -> list[Path]:
         return [path]
     matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
     if not matches:
-        taken_from = "" if path.is_absolute() else f"; it is taken from the current folder {Path.cwd()}"
+        taken_from = "" if path.is_absolute() else f"; it is relative to the current folder {Path.cwd()}"
         raise CorpusError(
             f"{argument} does not exist. Check the path{taken_from}. Put names and conditions with spaces in quotes."
         )

@@ -114,7 +114,7 @@ class _Dump:
         reading = {"reading": text.reading} if text.reading else {}
         digest = file_digest(text.source.path)
         manifest = {"source_digest": digest, **self._embedder.identity(), **asdict(self._settings), **reading}
-        self.folder.open(manifest, force=force, refusal="an unfinished output of another text, model or settings")
+        self.folder.open(manifest, force=force, refusal="an unfinished output for a different text, model or settings")
         return stamp
 
     def run(self, stamp: Stamp, hints: Hints, engine: Engine) -> DumpReport:

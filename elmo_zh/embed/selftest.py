@@ -117,7 +117,7 @@ def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, for
     return Check(
         name=name,
         passed=leaked <= _TOLERANCE < noticed,
-        found=f"a changed word changes what was read before it by {leaked:.1e}, itself by {noticed:.1e}",
+        found=f"changing a word changes the vectors read before it by {leaked:.1e}, its own by {noticed:.1e}",
     )
 
 

@@ -115,7 +115,7 @@ class TextTokens:
             text.members = Members.restored(done["members"])
             return counts
         if counts.lines:
-            reporter.note(f"Resuming: {counts.lines:,} lines have their tokens.")
+            reporter.note(f"Resuming: {counts.lines:,} lines are already split into tokens.")
         may_split = _reads_sentences(embedder.bundle) and not (segmented or split)
         rows = _iter_rows(text, split=split, segmented=segmented, longest=longest, reporter=reporter)
         rows = islice(rows, counts.lines, None)
@@ -205,7 +205,7 @@ def _iter_prepared(
             advice = "Put each paragraph on a line of its own, or add: --split-sentences" if may_split else alone
             raise CorpusError(
                 f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
-                f" {format_bytes(num_bytes)} of memory, expected at most {format_bytes(_MOST_LINE_BYTES)}."
+                f" {format_bytes(num_bytes)} of memory; the limit is {format_bytes(_MOST_LINE_BYTES)}."
                 f" {advice}"
             )
         if "\0" in row.text and any("\0" in token for token in line.tokens):

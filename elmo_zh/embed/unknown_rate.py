@@ -83,7 +83,7 @@ def _lower_bound(num_tokens: int, num_unknown: int) -> float:
 
 
 def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mapping[str, int], *, segmented: bool) -> str:
-    segmenter = (bundle.info["segmenter"] or {}).get("name", "another segmenter")
+    segmenter = (bundle.info["segmenter"] or {}).get("name", "a different segmenter")
 
     def matching(condition: Callable[[str], object]) -> tuple[float, str]:
         """Return the fraction of unknown words that meet a condition, and the most frequent ones among them."""
@@ -114,8 +114,8 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     if segmented and fraction > 0.5:
         return f"Most consist of words that it knows ({named}): segment the text with {segmenter}, as in its training."
     return (
-        f"Its training text was probably of another domain (unknown here: {_show(unknown_words)}): use a model trained"
-        " on text of this domain."
+        f"The model's training text was probably from a different domain (unknown here: {_show(unknown_words)}): use a"
+        " model trained on text from this domain."
     )
 
 

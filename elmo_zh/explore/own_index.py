@@ -162,8 +162,8 @@ def _require_own(path: Path, subject: Subject) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         made_of = ""
     raise OutputError(
-        f"{path} is an index{made_of} that explore did not make, so explore keeps it. Move it elsewhere, or replace it"
-        f" with: {command('explore', *subject.arguments, '--force')}"
+        f"{path} is an index{made_of} that explore did not make, so explore does not overwrite it. Move it elsewhere,"
+        f" or replace it with: {command('explore', *subject.arguments, '--force')}"
     )
 
 

@@ -218,18 +218,18 @@ _ADVICE = {
     " leave such lines out: --bad-bytes skip-line",
     "sentences that look wrongly decoded": "The file was decoded wrongly before you got it: fetch the original, or"
     " clean it.",
-    "sentences with private characters": "They come from fonts of one program; replace or remove them.",
+    "sentences with private-use characters": "They come from one program's fonts; replace or remove them.",
     "long sentences": f"Longer than {LONG_SENTENCE_TOKENS} tokens: lists, tables or text without sentence ends. Split"
     " the lines.",
     "long tokens": f"Longer than {LONG_TOKEN_CHARACTERS} characters: addresses, codes or formulas. Remove them before"
     " segmenting.",
     _REPEATED: "Notices, headers or copies of documents teach nothing new. Remove them.",
     _HAN: "Is it the right text, column (--field) and encoding?",
-    _SINGLE: "Classical text is like that, and text.segmenter=character. Otherwise the text is spaced out, or of a"
-    " domain that the dictionary does not cover: --set text.user_dictionary=FILE",
-    _UNKNOWN: "Each word outside becomes <UNK>, since the vocabulary is full. For more rows, in a new run:"
+    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise the text is"
+    " spaced out, or from a domain that the dictionary does not cover: --set text.user_dictionary=FILE",
+    _UNKNOWN: "Each of them becomes <UNK>, since the vocabulary is full. For more rows, in a new run:"
     " --set vocab.size=...",
-    _RARE: "Each word outside becomes <UNK>, since it occurs fewer than vocab.min_count times. More text helps, or"
+    _RARE: "Each of them becomes <UNK>, since it occurs fewer than vocab.min_count times. More text helps, or"
     " character mode in a new run: --set model.mode=character",
 }
 _Found = Iterator[tuple[str, float, str]]

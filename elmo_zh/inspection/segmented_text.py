@@ -34,7 +34,7 @@ _SIGNS = {
         "(?:[\u00c3\u00c2\u00e2-\u00e9\u00ef] ?(?:[\u0080-\u00bf\u0152-\u0178\u2013-\u203a\u20ac\u2122] ?){1,3}){2,}"
         "|(?:[\u00c0-\u00ff] ?){4,}|锟 ?斤 ?拷|(?:烫 ?){3,}|(?:屯 ?){3,}|锘 ?[挎縷]"
     ),
-    "sentences with private characters": re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]"),
+    "sentences with private-use characters": re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]"),
 }
 
 

@@ -33,7 +33,7 @@ class PrecisionChoice:
     def describe(self) -> str:
         """Describe the choice and its reason in one line, for users."""
         if self.speedup is None:
-            return f"{self.precision.name}: there are no instructions for bfloat16 here"
+            return f"{self.precision.name}: this processor has no bfloat16 instructions"
         if self.precision is FLOAT32:
             return f"float32: bfloat16 is {self.speedup:.1f} times as fast here"
         return f"bfloat16: {self.speedup:.1f} times as fast as float32 here"

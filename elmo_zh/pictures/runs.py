@@ -87,7 +87,7 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     if first:
-        note = f"before training: {format_figure(first['heldout_perplexity'])} (above the picture)"
+        note = f"before training: {format_figure(first['heldout_perplexity'])} (off the chart)"
         axes.text(0.99, 0.985, note, transform=axes.transAxes, va="top", ha="right", fontsize=9, color=QUIET_COLOUR)
     label_ends(axes, labels)
 

@@ -12,7 +12,7 @@ class PlanLimits:
     seconds: float = option(20, least=1)
     """Time limit for reading the corpus, and again for segmenting the sample, in seconds."""
     sample_megabytes: float = option(2, least=0.1)
-    """Megabytes of text to sample at most."""
+    """Maximum size of the sample, in megabytes of text."""
     seed: int = option(1)
     """Random seed of the sample."""
     no_training: bool = option(False)

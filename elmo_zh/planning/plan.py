@@ -101,7 +101,7 @@ def make_plan(
     process_bytes = peak_memory_bytes()
     if not count_han(trial.words):
         reporter.warn(
-            "The part of this corpus that was read has no Chinese character. Check that it is the right corpus."
+            "The part of this corpus that was read contains no Chinese characters. Check that it is the right one."
         )
     # The corpus has this many times the text of the sample, not counting copies.
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
@@ -118,7 +118,7 @@ def make_plan(
     memory["word2vec"] = 2 * _PROCESS_BYTES + vector_bytes if config.word2vec.enabled else 0
     training = {}
     if not limits.no_training:
-        reporter.note("Trying some steps of training ...")
+        reporter.note("Trying a few training steps ...")
         training = _training(config, figures, words)
         this = training[THIS_CONFIG]
         checkpoints = config.train.keep_checkpoints * this["checkpoint_bytes"]
@@ -208,10 +208,10 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from coverage_lines(plan["coverage_curve"])
     size, enough = plan["settings"]["vocab"]["size"], plan["recommended_vocab_size"]
     if plan["settings"]["vocab"]["init"]:
-        yield f"The vocabulary has {figures['rows']:,.0f} rows, among them all of the model to start from."
+        yield f"The vocabulary has {figures['rows']:,.0f} rows, including all rows of the model to start from."
     else:
         yield (
-            f"Recommended: vocab.size = {enough:,}. More words would add little. Set: {size:,}, which gives"
+            f"Recommended: vocab.size = {enough:,}. More words would add little. The setting is {size:,}, which gives"
             f" {figures['rows']:,.0f} rows."
         )
     yield ""
@@ -233,7 +233,7 @@ def _sample_lines(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> 
         yield f"Sample: {sample['pieces']} blocks, {size} of {files}, {about}."
     if sample["places_not_reached"]:
         yield (
-            f"{sample['places_not_reached']} files were not read to their end in time; the rest may differ. To allow"
+            f"{sample['places_not_reached']} files were not read to the end in time; the rest may differ. To allow"
             " more time: --seconds"
         )
     for reason, found in passed_over.items():

@@ -286,8 +286,8 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     """Raise RunError if the run holds checkpoints that these changes would make useless."""
     if is_in_training(run):
         raise RunError(
-            f"{run.path} already holds a training, which these changes would discard: {'; '.join(changes)}. To keep it,"
-            f" choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
+            f"{run.path} already holds training progress, which these changes would discard: {'; '.join(changes)}. To"
+            f" keep it, choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
         )
 
 

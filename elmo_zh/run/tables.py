@@ -22,7 +22,7 @@ Rows = Iterable[Mapping[str, Any]]
 def require_suffix(output: Path, known: Collection[str], option: str = "--output") -> None:
     """Raise ConfigError if the name of an output does not end in a known suffix."""
     if output.suffix not in known:
-        raise ConfigError(f"{option} {output}: the suffix is no known format. Use one of: {', '.join(known)}")
+        raise ConfigError(f"{option} {output}: the suffix does not name a known format. Use one of: {', '.join(known)}")
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:

@@ -174,7 +174,8 @@ class WorkFolder:
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
             raise OutputError(
-                f"{self.path} holds {refusal}. Give the same ones to continue it, or --force to start over."
+                f"{self.path} holds {refusal}. To continue it, give what it was started with; to start over, add"
+                " --force."
             )
         if force or not is_same:
             (discard or self.remove)()
@@ -362,7 +363,7 @@ class _Job(Generic[Task]):
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"A worker wrote {self.folder.record(self.name)}, but this machine cannot see it."
-                    " Workers need the same disk under the same path as this machine."
+                    " Workers need the same disk at the same path as on this machine."
                 )
             time.sleep(0.2)
             any(self.folder.path.iterdir())  # makes a network file system look up the names again

@@ -64,8 +64,8 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
     )
     if counts.near_copies_trained:
         reporter.note(
-            f"{counted(counts.near_copies_trained, 'paragraph')} with near copies stayed in the training text, so that"
-            " the held-out text is new."
+            f"{counted(counts.near_copies_trained, 'paragraph')} with near copies were not held out, so that the"
+            " held-out text is really new."
         )
     dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
     if dropped:
@@ -132,7 +132,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     if counts.near_copies_heldout:
         reporter.warn(
             f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"
-            " training text, because too little of the corpus has none. Perplexity will be lower than on other text."
+            " training text, because too little of the corpus is free of near copies. Perplexity will be lower than on"
+            " other text."
         )
     if not counts.heldout_sentences:
         reporter.warn(

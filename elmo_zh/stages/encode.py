@@ -54,5 +54,5 @@ def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:
     if cut and lexicon.num_slots is not None:
         reporter.note(
             f"encode: {len(cut):,} of {len(words):,} distinct words are longer than {lexicon.num_slots - 2} bytes;"
-            f" the model reads only the first {lexicon.num_slots - 2} bytes of them. An example is {cut[0]}."
+            f" the model reads only their first {lexicon.num_slots - 2} bytes. An example is {cut[0]}."
         )

@@ -77,7 +77,9 @@ def segment_sources(
 def _report_empty(sources: Sources, reporter: Reporter) -> None:
     empty = [source.name for source in sources.sources if not source.path.stat().st_size]
     if empty:
-        reporter.warn(f"Empty in the corpus: {counted(len(empty), 'file')}, such as {', '.join(empty[:3])}.")
+        reporter.warn(
+            f"The corpus contains empty files: {counted(len(empty), 'file')}, such as {', '.join(empty[:3])}."
+        )
 
 
 def _shared_folder(sources: Sources) -> Path:

@@ -43,7 +43,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
         num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
         if not num_covered:
             raise RunError(
-                f"{source} has no vector for any word of {run.vocab}. Do both have the same language and script?"
+                f"{source} has no vector for any word of {run.vocab}. Are both in the same language and script?"
             )
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"

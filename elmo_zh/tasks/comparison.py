@@ -201,7 +201,7 @@ class Comparison:
         if best == chosen:
             return f"Recommended with {number} training examples: {shown(best)}."
         return (
-            f"Recommended with {number} training examples: {shown(chosen)}, the cheapest that is not surely worse than"
+            f"Recommended with {number} training examples: {shown(chosen)}, the cheapest that is not clearly worse than"
             f" the best, {shown(best)}."
         )
 

@@ -160,7 +160,8 @@ def _require_alike(read: dict[str, Labelled]) -> None:
         if bool(labelled.scheme) != bool(train.scheme) or labelled.by_words != train.by_words:
             raise CorpusError(
                 f"{labelled.name} has {describe_tags(labelled.scheme, by_words=labelled.by_words)}, but {train.name}"
-                f" has {describe_tags(train.scheme, by_words=train.by_words)}. Give files with one kind of tags."
+                f" has {describe_tags(train.scheme, by_words=train.by_words)}. Give files that use the same kind of"
+                " tag."
             )
 
 
@@ -252,9 +253,9 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         classes = dataset.labels()
         if len(classes) < 2:
             raise CorpusError(
-                f"{counted(len(dataset.train), 'training example')} with one label, {classes[0]!r}: at least two labels"
-                " are needed. Give examples of another label too. If these come from a file sorted by label, shuffle"
-                " that file before dividing it."
+                f"{counted(len(dataset.train), 'training example')} with only one label, {classes[0]!r}: at least two"
+                " labels are needed. Give examples of other labels too. If these come from a file sorted by label,"
+                " shuffle that file before dividing it."
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)
@@ -276,7 +277,7 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
         are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
         cause = _SORTED if are_most and part in dataset.files else scheme
         if has_ids_as_labels(dataset.train):
-            cause = "Most labels occur once, as ids do. Name another column: --label-column NAME"
+            cause = "Most labels occur only once, as ids do. Name another column: --label-column NAME"
         labels = counted(new.total(), f"{part} label")
         unseen = f"Never seen in training, so counted as wrong: {labels} ({shown})."
         reporter.warn(f"{unseen} {cause}".rstrip())

@@ -32,7 +32,7 @@ from elmo_zh.tasks.train_head import TrainedHead
 from elmo_zh.version import __version__
 
 # Why `WorkFolder.open` refuses to start over, and the pattern of the work that it would discard.
-OTHER_TRAINING = "an unfinished training with other data, another model or other settings"
+OTHER_TRAINING = "an unfinished training run with different data, model or settings"
 TRAININGS = "seed-*"
 
 

@@ -98,8 +98,8 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     head = next(rows, [])
     if tuple(head[: len(COLUMNS)]) != COLUMNS:
         raise CorpusError(
-            f"{text.name}: the columns are {', '.join(head)[:60]!r}, expected {', '.join(COLUMNS)}, separated by tabs,"
-            " or JSON lines."
+            f"{text.name}: the columns are {', '.join(head)[:60]!r}; they should be {', '.join(COLUMNS)}, separated by"
+            " tabs. JSON lines also work."
         )
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
@@ -163,7 +163,7 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
     num_words = sum(len(each) > 1 for each in senses.values())
     reporter.note(
         f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses;"
-        f" {len(marked) - len(found):,} of words with one sense are left out."
+        f" {len(marked) - len(found):,} of words with only one sense are left out."
     )
     return found
 

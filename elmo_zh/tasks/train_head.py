@@ -215,7 +215,7 @@ class _State:
         figures = WorkFolder(folder).figures("lines")
         if figures is None:
             if folder.is_dir():
-                reporter.warn(f"{folder} is damaged, so this training starts over.")
+                reporter.warn(f"{folder} is damaged, so this training run starts over.")
             return cls([], {})
         modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
         flat = load_tensors(folder / "optimizer.safetensors")

@@ -83,7 +83,7 @@ class ProcessGroup:
         if self._local_rank >= torch.cuda.device_count():
             raise RunError(
                 f"This machine has {torch.cuda.device_count()} GPUs and at least {self._local_rank + 1} processes."
-                f" Start it with --nproc-per-node {torch.cuda.device_count()}."
+                f" Start torchrun on it with --nproc-per-node {torch.cuda.device_count()}."
             )
         torch.cuda.set_device(self._local_rank)
         return torch.device("cuda", self._local_rank)

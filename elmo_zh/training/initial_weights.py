@@ -286,11 +286,11 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
         reporter.warn(
             f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
-            " adapt to the other initial state of sentences; until then its perplexity means little."
+            " adapt to sentences that start from a different state; until then its perplexity means little."
         )
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        raise RunError(f"{path} knows no word of {run.vocab}. Do both have the same language, script and segmenter?")
+        raise RunError(f"{path} knows no word of {run.vocab}. Do both use the same language, script and segmenter?")
     counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
     is_new = torch.ones(len(vocabulary), dtype=torch.bool)
     is_new[list(moves.kept)] = False

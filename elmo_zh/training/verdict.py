@@ -41,7 +41,7 @@ _TRAIN = "{train} "
 # Stands for the option that names a model to start from.
 _INIT = "{init}"
 _MORE_TEXT = (
-    f"More text helps most (or start from a model trained on more: {_INIT})",
+    f"More text would help most (or start from a model trained on more: {_INIT})",
     f"{_TRAIN}more-texts/",
 )
 
@@ -97,12 +97,12 @@ class TrainingFigures:
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
-                " training text, so this perplexity flatters: on other text it will be higher."
+                " training text, so this perplexity flatters the model: on other text it will be higher."
             )
         if self.near_copies_heldout:
             return (
                 f"Near copies of {counted(self.near_copies_heldout, 'paragraph')} of the held-out text are in the"
-                " training text, so this perplexity flatters: on other text it will be higher."
+                " training text, so this perplexity flatters the model: on other text it will be higher."
             )
         if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
             return (
@@ -153,7 +153,7 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
     if trend is Trend.FALLING:
         yield f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
     elif trend is Trend.RISING:
-        yield f"The held-out perplexity has risen since {value:,.0f} tokens: the model learns its text by heart."
+        yield f"The held-out perplexity has risen since {value:,.0f} tokens: the model is learning its text by heart."
     elif trend is Trend.FLAT:
         yield "The held-out perplexity has stopped falling."
     if figures.has_many_unknown and figures.is_vocabulary_full:
@@ -164,7 +164,7 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
     elif figures.has_many_unknown:
         yield f"{figures.unknown_rate:.1%} of the held-out words are unknown: they are too rare in the training text."
     if figures.train_tokens < _LITTLE_TEXT:
-        yield f"{figures.train_tokens:,} tokens are little text; a good model needs millions."
+        yield f"{figures.train_tokens:,} tokens is not much text; a good model needs millions."
 
 
 def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[str]:
@@ -197,18 +197,22 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
     if figures.perplexity is None:
         return _MORE_TEXT
     if figures.has_diverged:
-        return "A lower learning rate helps most", _new_run({"train.learning_rate": config.train.learning_rate / 10})
+        return "A lower learning rate would help most", _new_run(
+            {"train.learning_rate": config.train.learning_rate / 10}
+        )
     if may_fall and not figures.is_below_bigram:
         return _train_longer(figures)
     if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:
         return _MORE_TEXT
     if trend is Trend.RISING and figures.started_from_model:
-        return "A lower learning rate helps most", _new_run({"train.learning_rate": config.train.learning_rate / 2})
+        return "A lower learning rate would help most", _new_run(
+            {"train.learning_rate": config.train.learning_rate / 2}
+        )
     if trend is Trend.RISING:
         sizes = {"model.cell_dim": config.model.cell_dim, "model.projection_dim": config.model.projection_dim}
-        return "A smaller model helps most", _new_run({name: max(1, size // 2) for name, size in sizes.items()})
+        return "A smaller model would help most", _new_run({name: max(1, size // 2) for name, size in sizes.items()})
     if figures.has_many_unknown and figures.is_vocabulary_full:
-        return "A larger vocabulary helps most", _new_run({"vocab.size": 2 * config.vocab.size})
+        return "A larger vocabulary would help most", _new_run({"vocab.size": 2 * config.vocab.size})
     if may_fall:
         return _train_longer(figures)
     return _use(figures) if figures.is_below_bigram else _MORE_TEXT
@@ -216,7 +220,7 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
 
 def _use(figures: TrainingFigures) -> tuple[str, str]:
     if figures.flattery:
-        return "Measure it on other text, which it has not seen", "{program} evaluate other.txt --model {run}/model"
+        return "Measure it on text that it has not seen", "{program} evaluate other.txt --model {run}/model"
     return "The model is ready to use", "{program} embed file.txt --model {run}/model"
 
 
@@ -228,7 +232,7 @@ def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
         changes.append(f"--set train.max_tokens={2 * train.max_tokens}")
     if 0 < train.epochs * figures.train_tokens < 2 * min(limits):
         changes.append(f"--set train.epochs={2 * train.epochs:.12g}")
-    advice = "Training longer helps most; export the model again afterwards"
+    advice = "Training longer would help most; export the model again afterwards"
     return advice, f"{{program}} train --run {{run}} {' '.join(changes)}"
 
 

@@ -39,7 +39,7 @@ def test_the_history_of_the_sample_run(sample_run: SampleRun) -> None:
 def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = load_history(model / "history.json")
     tokens = f"{train_tokens(model):,} tokens"
-    expected = f"trained on corpus (text of {tokens}), {format_date(history.trained_at)}."
+    expected = f"trained on corpus ({tokens} of text), {format_date(history.trained_at)}."
     assert model_line(load_bundle(model)) == f"Model: model, {expected}"
     Path("runs").mkdir()
     Path("runs/latest").symlink_to("../model")
@@ -49,14 +49,14 @@ def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("runs/latest/model").symlink_to("../../model")
     monkeypatch.setattr("elmo_zh.bundle.description.MODELS", ("starter",))
     told = model_line(load_bundle(Path("runs/latest/model")))
-    assert told.endswith(" It is the model of the newest run; the starter is chosen by --model starter.")
+    assert told.endswith(" It is the model of the newest run. For the starter: --model starter")
     (model / "history.json").unlink()
     assert model_line(load_bundle(model)) == f"Model: model, trained on {tokens}."
 
 
 def test_models_of_which_less_is_known(tmp_path: Path) -> None:
     model = write_model(tmp_path / "drawn", TOKENS)
-    assert model_line(load_bundle(model)) == "Model: drawn, trained on an unknown text."
+    assert model_line(load_bundle(model)) == "Model: drawn, trained on unknown text."
     with changed_json(model / "bundle.json") as info:
         info["origin"]["program"] = "ELMoForManyLangs"
     assert model_line(load_bundle(model)) == "Model: drawn, converted from ELMoForManyLangs."

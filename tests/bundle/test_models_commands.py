@@ -67,10 +67,10 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["mode"] == "token"
     assert found["layers"] == f"{LAYERS} in each direction, cell {CELL}, projection {PROJECTION}"
     assert found["cell"] == "state clipped at 3, projection clipped at 3, with skip connections"
-    assert found["parameters"] == f"{result['parameters']:,}; softmax included, which is the token table too"
+    assert found["parameters"] == f"{result['parameters']:,}; softmax included, shared with the token table"
     assert found["vocabulary"] == f"{result['vocabulary']:,} rows"
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
-    assert found["state"] == "trained from zero state at each sentence"
+    assert found["state"] == "trained with each sentence starting from zero state"
     training = result["training"]
     assert found["trained on"] == f"{training['tokens']:,} tokens, {training['epochs']:.2f} epochs"
     assert found["held-out text"].startswith(f"perplexity {training['heldout']['perplexity']:,.1f}, ")

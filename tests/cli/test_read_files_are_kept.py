@@ -73,7 +73,7 @@ def test_what_is_read_is_kept(used: Path) -> None:
     for words, output in ENDANGERED:
         told = elmo_zh(*words.split(), output, "--force").only_error()
         is_kept = "read by this command, so nothing may be written there. Choose another --output." in told
-        assert is_kept or "the suffix is no known format." in told, words
+        assert is_kept or "the suffix does not name a known format." in told, words
         assert output in told.split(":")[0], words
         assert content() == before, words
 
@@ -114,4 +114,4 @@ def test_two_outputs_need_two_names(used: Path) -> None:
 
 def test_a_picture_is_a_png_file(used: Path) -> None:
     told = elmo_zh("senses", "果", "--index", "index", "--picture", "p.docx").only_error()
-    assert told == "--picture p.docx: the suffix is no known format. Use one of: .png"
+    assert told == "--picture p.docx: the suffix does not name a known format. Use one of: .png"

@@ -33,7 +33,7 @@ def segment_error(*corpus: str | Path) -> str:
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
     quotes = "Put names and conditions with spaces in quotes."
-    expected = f"does not exist. Check the path; it is taken from the current folder {empty_folder}. {quotes}"
+    expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}. {quotes}"
     assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
     assert segment_error("nowhere") == f"nowhere {expected}"
     assert segment_error("no/*.txt") == f"no/*.txt {expected}"
@@ -228,7 +228,7 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert answer.status == 1
     unknown = "no record says how its checkpoints were made."
     assert answer.errors[0].startswith(
-        f"Error: {run} already holds a training, which these changes would discard: {unknown}"
+        f"Error: {run} already holds training progress, which these changes would discard: {unknown}"
     )
 
 
@@ -446,7 +446,7 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
     assert told.endswith(
-        f"has no vector for any word of {untrained_run}/vocab.data. Do both have the same language and script?"
+        f"has no vector for any word of {untrained_run}/vocab.data. Are both in the same language and script?"
     )
     assert (untrained_run / "word2vec.txt").read_bytes() == before
     assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True

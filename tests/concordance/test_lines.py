@@ -214,7 +214,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "香蕉 does not occur. A match must begin and end at token boundaries.",
         ),
         (["concordance", "苹果", "rows.csv", "--like", "1"], "--like needs the vectors of an index"),
-        (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has the usages 1 to"),
+        (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has usages 1 to"),
         (["concordance", "苹果", "rows.csv", "--containing", "["], "is not a regular expression"),
         (
             ["concordance", "苹果", "rows.csv", "--containing", "鱼"],

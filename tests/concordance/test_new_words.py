@@ -78,7 +78,9 @@ def test_a_user_dictionary_without_effect_is_refused(empty_folder: Path, sample_
     Path("own.txt").write_text("负载均衡\n", encoding="utf-8")
     own = "--user-dictionary", "own.txt"
     segmented = elmo_zh("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, *own)
-    assert "--segmented text has its tokens already. Leave out --user-dictionary or --segmented." in segmented.stderr
+    assert (
+        "--segmented text is already split into tokens. Leave out --user-dictionary or --segmented." in segmented.stderr
+    )
     of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
     assert "--user-dictionary has no effect with --index, which is already segmented. Leave it out." in of_index.stderr
     message = elmo_zh(

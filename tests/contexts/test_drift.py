@@ -250,7 +250,7 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     half = ElmoEmbedder.load(embedder.bundle.path, "cpu", precision="bfloat16")
     new = [folder / "new.txt"]
     for name, wrong, expected in (
-        ("model", other, "with another one, .*other; their vectors cannot be compared"),
+        ("model", other, "with a different one, .*other; their vectors cannot be compared"),
         ("precision", half, "made with --precision float32, .* with --precision bfloat16"),
     ):
         with pytest.raises(ElmoZhError, match=expected):

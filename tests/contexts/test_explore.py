@@ -376,7 +376,7 @@ def test_the_command(tmp_path: Path) -> None:
     ):
         assert elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error().startswith(message)
     told = elmo_zh("explore", "a.index", "--output", "page.pdf").only_error()
-    assert told == "--output page.pdf: the suffix is no known format. Use one of: .html, .htm"
+    assert told == "--output page.pdf: the suffix does not name a known format. Use one of: .html, .htm"
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()
     assert told.startswith("none is not an index: index.json is missing.")
     refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")

@@ -108,8 +108,8 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
     assert told == (
-        "runs/latest/index is an index (t.txt) that explore did not make, so explore keeps it."
-        " Move it elsewhere, or replace it with: elmo-zh explore runs/latest --force"
+        "runs/latest/index is an index (t.txt) that explore did not make, so explore does not overwrite it. Move it"
+        " elsewhere, or replace it with: elmo-zh explore runs/latest --force"
     )
     assert files_of(latest.index) == before
     for damage in (b"", b"{}", b"[1]"):

@@ -203,7 +203,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert following == "Next, see the usages of all its occurrences: elmo-zh senses 苹果 --index new.index"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
-    assert told == "香蕉 is not in the index new.index. No word of it has one of these characters."
+    assert told == "香蕉 is not in the index new.index. None of its words has any of these characters."
     other = model_of_words(tmp_path / "other", seed=5)
     assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
     told = elmo_zh(*arguments, "--layer", "7").only_error()

@@ -61,7 +61,7 @@ def test_costs_are_those_of_the_lines(scored_model: Path, kind: str) -> None:
     ("arguments", "message"),
     [
         (["--pairs", "good"], "names 1 column."),
-        (["--pairs", "good,worse"], "record 1 has no column worse besides the first sentence; it has bad, kind"),
+        (["--pairs", "good,worse"], "record 1 has no column worse. Columns other than the first sentence: bad, kind"),
         (["--pairs", "good,bad", "--by", "token"], "--pairs compares whole sentences"),
         (["--pairs", "good,bad", "--output", "x.txt"], "the suffix is no known format"),
     ],

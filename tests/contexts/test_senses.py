@@ -242,7 +242,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
         ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
         ("苹果", 13, None, r"苹果 has 12 occurrences in .*, too few for 13 usages\. Ask for fewer with --usages"),
-        ("苹果", 2, 0, r"layer 0: the occurrences have 1 different vectors.* Choose another --layer \(1, 2\)"),
+        ("苹果", 2, 0, r"layer 0: the occurrences have only 1 distinct vectors.* Choose another --layer \(1, 2\)"),
         ("苹果", 2, 7, "has no vectors of layer 7"),
     ):
         with pytest.raises(ElmoZhError, match=message):

@@ -204,7 +204,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     assert "天买 is outside the model's vocabulary, so it has no rank.\n" in answer.stdout
     told = "天买 is outside the model's vocabulary: the model sees only its neighbours."
     assert told in elmo_zh(*typed).stderr
-    told = "吃苹果 is outside the model's vocabulary: it is read by its parts 吃, 苹果."
+    told = "吃苹果 is outside the model's vocabulary: it is read as the known words 吃, 苹果."
     assert told in elmo_zh("substitutes", "我吃苹果", "--word", "吃苹果", "--model", bundle).stderr
 
 
@@ -252,7 +252,7 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     for typed, told in (
         (
             ("今天吃", "--word", "苹果"),
-            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word of it.",
+            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word that is in it.",
         ),
         (
             ("今天吃", "--position", "2"),

@@ -158,12 +158,12 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     assert len(cut) > 1
     expected = (
         f"encode: {len(cut):,} of {len(words):,} distinct words are longer than 11 bytes;"
-        f" the model reads only the first 11 bytes of them. An example is {cut[0]}."
+        f" the model reads only their first 11 bytes. An example is {cut[0]}."
     )
     assert expected in character_run.answer.stderr.splitlines()
 
 
-REFUSED = "already holds a training, which these changes would discard:"
+REFUSED = "already holds training progress, which these changes would discard:"
 
 
 @pytest.mark.parametrize(

@@ -711,8 +711,8 @@ def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleR
     arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
     told = elmo_zh(*arguments).only_error()
     assert told == (
-        f"{sample_run.model} was trained with sentences that start from zero state, so it has no warm state. Leave out"
-        " --warm-on."
+        f"{sample_run.model} was trained with sentences that start from zero state, so it needs no warm state. Leave"
+        " out --warm-on."
     )
     assert not out.exists()
 
@@ -752,7 +752,7 @@ def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -
     text = tmp_path / "text.txt"
     text.write_text(f"我们 {'很长的词' * 9} 吃\n", encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--model", out, "--segmented", "--stateful")
-    assert "1 words are longer than the model reads and were truncated." in answer.stderr
+    assert "1 words are longer than the model can read and were truncated." in answer.stderr
 
 
 def test_what_a_killed_conversion_left_is_replaced(tmp_path: Path, out: Path) -> None:

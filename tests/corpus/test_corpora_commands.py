@@ -47,7 +47,7 @@ def mixed_folder() -> Path:
 def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> None:
     answer = succeed("segment", mixed_folder(), "--run", "run", *FAST)
     for line in (
-        "Not text by name, so skipped: 1 file, such as f.png.",
+        "Skipped 1 file not named like text, such as f.png.",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
@@ -84,7 +84,7 @@ def test_fields_that_were_not_read_are_reported() -> None:
     Path("a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
     for line in (
-        "Not read, though they hold Chinese text: note, title. --field NAME reads other fields.",
+        "Not read, though they hold Chinese text: note, title. To read other fields: --field NAME",
         "14 characters were kept. Characters left out: records without the field: 15.",
         "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right one with --field, or several:"
         " --field text,content",
@@ -136,7 +136,7 @@ def test_nothing_readable_is_an_error() -> None:
         " Give a file with text."
     )
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
-    assert told == "c/a.json: cannot tell which field holds the text: name. Name one or several: --field NAME"
+    assert told == "c/a.json: cannot tell which field holds the text: name. Choose one or more: --field NAME"
     assert not Path("run/segmented").exists()
 
 
@@ -154,7 +154,7 @@ def test_an_empty_file_is_told() -> None:
     Path("a.txt").write_text("山水。\n" * 30, encoding="utf-8")
     Path("b.txt").touch()
     answer = elmo_zh("segment", "a.txt", "b.txt", "--run", "run", *FAST)
-    assert "Warning: Empty in the corpus: 1 file, such as b.txt.\n" in answer.stderr
+    assert "Warning: The corpus contains empty files: 1 file, such as b.txt.\n" in answer.stderr
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_the_encoding_that_is_wanted_is_taken() -> None:
 def test_an_encoding_that_most_lines_are_not_in(data: bytes, wanted: str, detected: str) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), wanted))
     assert re.fullmatch(
-        rf"a\.txt: \d+% of the lines with characters beyond ASCII are not {wanted.upper()}; the file looks like"
+        rf"a\.txt: \d+% of the lines with non-ASCII characters are not valid {wanted.upper()}; the file looks like"
         rf" {detected.upper()}\. Leave --encoding out, or write: --encoding {detected}",
         told,
     )
@@ -148,7 +148,7 @@ def test_a_mark_that_is_missing_is_told(name: str) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
     assert told == (
         "a.txt: not text in UTF-8, GB18030 or Big5, and without a byte order mark."
-        f" It looks like {name} without its mark; if so, add: --encoding {name}"
+        f" It looks like {name} without a BOM; if so, add: --encoding {name}"
     )
     assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)
 

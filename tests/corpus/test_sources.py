@@ -90,8 +90,8 @@ def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is a pipe or a device, which can be read only once. Give what comes out of it on standard input,"
-        f" with - as its name: - < {path}"
+        f"{path} is a pipe or a device, which can be read only once. Pass its content on standard input, named -: - <"
+        f" {path}"
     )
 
 
@@ -116,7 +116,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     assert next(lines) == "今天。"
     os.truncate(path, size)
     assert message_of(CorpusError, lambda: list(lines)) == (
-        f"{path} changed while it was read. Run the command again when no other program writes it."
+        f"{path} changed while it was being read. Run the command again when no other program is writing to it."
     )
 
 

@@ -91,8 +91,8 @@ def test_an_unfinished_output_of_another_text_or_settings_is_refused(
         write_lines(source, ["别的 一 句"])
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, *changes)
     assert elmo_zh(*arguments).only_error() == (
-        f"{unfinished} holds an unfinished output of another text, model or settings."
-        " Give the same ones to continue it, or --force to start over."
+        f"{unfinished} holds an unfinished output for a different text, model or settings. To continue it, give what it"
+        " was started with; to start over, add --force."
     )
     assert unfinished.exists()
     # Started anew, it is as if nothing had been there.
@@ -241,7 +241,10 @@ def test_a_text_that_changes_while_it_is_read(
 
     monkeypatch.setattr(ElmoEmbedder, "prepare", prepare_and_change)
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
-    assert told == f"{source} changed while it was read. Run the command again when no other program writes it."
+    assert (
+        told
+        == f"{source} changed while it was being read. Run the command again when no other program is writing to it."
+    )
     assert list(source.parent.iterdir()) == [source]
 
 

@@ -120,8 +120,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["天说", "很国"],
-            "Its training text was probably of another domain (unknown here: 天说, 很国): use a model trained on text"
-            " of this domain.",
+            "The model's training text was probably from a different domain (unknown here: 天说, 很国): use a model"
+            " trained on text from this domain.",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def test_samples_are_chosen_by_the_seed_and_fairly(tmp_path: Path) -> None:
         ("ä¸­ æ–‡", "sentences that look wrongly decoded"),
         ("这 是 锟斤拷 锟斤拷", "sentences that look wrongly decoded"),
         ("烫 烫 烫 烫", "sentences that look wrongly decoded"),
-        ("图标 \ue001 。", "sentences with private characters"),
+        ("图标 \ue001 。", "sentences with private-use characters"),
     ],
 )
 def test_signs_of_wrong_decoding(line: str, kind: str) -> None:

@@ -101,7 +101,7 @@ def test_nothing_is_measured_without_instructions(pretend: Rates, monkeypatch: p
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: False)
     choice = choose_precision(CPU, 3, 10, 52)
     assert choice == PrecisionChoice(FLOAT32, None)
-    assert choice.describe() == "float32: there are no instructions for bfloat16 here"
+    assert choice.describe() == "float32: this processor has no bfloat16 instructions"
     assert measured == []
 
 

@@ -95,7 +95,7 @@ def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> N
     for expected in (TITLE, DETAILS[0], f"biLM {last:.1f}", "unigram 912.4", "bigram 101.7"):
         assert expected in texts
     assert any(text.startswith("loss 4.") for text in texts)
-    assert "before training: 30,211 (above the picture)" in texts
+    assert "before training: 30,211 (off the chart)" in texts
 
 
 def test_a_start_within_the_picture_is_drawn() -> None:

@@ -36,7 +36,7 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
     model = install_model(empty_folder, "starter", monkeypatch)
     answer = elmo_zh("plan", write_corpus(), "--init", "starter", "--run", "run", "--set", "train.epochs=1")
     assert answer.stdout.endswith("pipeline corpus --run run --init starter\n"), answer.stderr
-    assert "rows, among them all of the model to start from." in answer.stdout
+    assert "rows, including all rows of the model to start from." in answer.stdout
     assert "Recommended: vocab.size" not in answer.stdout
     assert "Recommended for so little text" not in answer.stdout
     found = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
 
 
 def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
-    warned = "The part of this corpus that was read has no Chinese character."
+    warned = "The part of this corpus that was read contains no Chinese characters."
     assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
     Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
     assert warned in succeed("plan", "english.txt", *PLAN_FAST, *WIDTH).stderr
@@ -67,7 +67,7 @@ def test_a_plan_is_told_in_tables() -> None:
     assert not Path("plan.json").exists()
     (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
     assert recommended.startswith(
-        "Recommended: vocab.size = 1,000. More words would add little. Set: 30,000, which gives "
+        "Recommended: vocab.size = 1,000. More words would add little. The setting is 30,000, which gives "
     )
 
 
@@ -76,7 +76,7 @@ def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
     Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
     answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
     (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
-    assert recommended.endswith("Set: 30,000, which gives 5 rows.")
+    assert recommended.endswith("The setting is 30,000, which gives 5 rows.")
 
 
 def test_standard_input_and_options_of_reading() -> None:

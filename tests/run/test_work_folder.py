@@ -49,8 +49,8 @@ def test_finished_parts_of_other_work_are_kept_without_force(folder: WorkFolder)
     folder.finish(part_name(0))
     told = message_of(OutputError, lambda: folder.open({"text": 9}, refusal="an unfinished output of another text"))
     assert told == (
-        f"{folder.path} holds an unfinished output of another text."
-        " Give the same ones to continue it, or --force to start over."
+        f"{folder.path} holds an unfinished output of another text. To continue it, give what it was started with; to"
+        " start over, add --force."
     )
     folder.open({"text": 9}, refusal="an unfinished output of another text", work="other-*")
     folder.finish(part_name(0))

@@ -155,7 +155,7 @@ def test_an_interrupted_comparison_trains_nothing_twice(
     assert not (tmp_path / "found").exists()
     other = job_of(path, "tag", shares=(1.0,))
     told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
-    assert "holds an unfinished training with other data" in told
+    assert "holds an unfinished training run with different data" in told
     compare_task(job_of(path, "tag"), embedder, tmp_path / "found")
     assert len(trained) == 2 * 3 * 2 * 2
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
@@ -372,7 +372,7 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)
     assert cheap.recommendation() == (
-        "Recommended with 90 training examples: majority (0.8987, 0.0 minutes), the cheapest that is not surely worse"
+        "Recommended with 90 training examples: majority (0.8987, 0.0 minutes), the cheapest that is not clearly worse"
         " than the best, TF-IDF with ELMo (0.9000, 2.5 minutes)."
     )
 
@@ -413,7 +413,7 @@ def test_the_command(sample_run: SampleRun) -> None:
     Path("likes.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
     arguments = ("task", "compare", "classify", "likes.csv", "--model", sample_run.model, "--output", "found")
     for shares in ("0", "1,x", "1,1", "2", ""):
-        assert "expected fractions above 0" in " ".join(elmo_zh(*arguments, "--shares", shares).stderr.split())
+        assert "the fractions must be above 0" in " ".join(elmo_zh(*arguments, "--shares", shares).stderr.split())
     options = ("--seeds", "1", "--shares", "0.4,1", "--epochs", "1", "--hidden", "5", "--metric", "macro_f1")
     answer = succeed(*arguments, *options)
     assert answer.stdout.startswith("| macro_f1 on the test examples | 100% of the labels (")

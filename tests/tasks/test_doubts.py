@@ -62,7 +62,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert read_labelled(whole, CLASSIFY).notes[1:] == ("sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
-    assert "with one label, '东': at least two labels are needed. Give examples of another label too." in told
+    assert "with only one label, '东': at least two labels are needed. Give examples of other labels too." in told
     two = written(tmp_path, "two.csv", "text,label\n" + "".join(rows[:60]))
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()
@@ -72,7 +72,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert len(limited.labels()) == 3
     ids = written(tmp_path, "ids.csv", "text,label\n" + "".join(f"第{n}条街,号{n}\n" for n in range(60)))
     load(DataFiles(data=ids, test=two), CLASSIFY, heard)
-    assert any("Most labels occur once, as ids do." in x for x in heard.warnings)
+    assert any("Most labels occur only once, as ids do." in x for x in heard.warnings)
 
 
 def test_texts_without_chinese_are_told(tmp_path: Path) -> None:

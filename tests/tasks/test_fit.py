@@ -223,7 +223,7 @@ def test_a_damaged_training_starts_again(
     reporter = Heard()
     fit_task(job, embedder, tmp_path / "task", reporter=reporter)
     assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
-    assert reporter.warnings == [f"{state} is damaged, so this training starts over."]
+    assert reporter.warnings == [f"{state} is damaged, so this training run starts over."]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -233,7 +233,7 @@ def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmb
         fit_task(job, embedder, tmp_path / "task", reporter=StoppedAfter(20))
     other = replace(job, settings=replace(job.settings, hidden_dim=7))
     told = message_of(OutputError, lambda: fit_task(other, embedder, tmp_path / "task"))
-    assert told.startswith(f"{tmp_path / 'task.parts'} holds an unfinished training with other data, another model")
+    assert told.startswith(f"{tmp_path / 'task.parts'} holds an unfinished training run with different data, model")
     fit_task(replace(other, training=TrainSettings(epochs=1)), embedder, tmp_path / "task", force=True)
     told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
     assert told.startswith(f"{tmp_path / 'task'} exists already.")

@@ -84,7 +84,9 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
     assert answer.stdout == "1 text labelled: out.tsv\n"
-    assert "Warning: file.txt has columns ('我不喜欢\\t你。'), but each line is read whole as a text." in answer.stderr
+    assert (
+        "Warning: file.txt has columns ('我不喜欢\\t你。'), but each whole line is read as one text." in answer.stderr
+    )
     chosen = ("--input-format", "tsv", "--field", "1")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", *chosen)
     assert json.loads(answer.stdout)["text"] == "我不喜欢"
@@ -128,7 +130,7 @@ def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, .
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
-    ("tag", ("--inputs", "word2vec,glove"), "glove: expected some of word2vec,elmo,characters, each once."),
+    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters, each once."),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are not numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
@@ -219,7 +221,9 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     told = elmo_zh("task", "score", bare, "--task", "t").only_error()
     assert told.endswith("To label texts use task predict.")
     told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
-    assert told == "--output labels.xlsx: the suffix is no known format. Use one of: .jsonl, .tsv, .csv, .conll"
+    assert (
+        told == "--output labels.xlsx: the suffix does not name a known format. Use one of: .jsonl, .tsv, .csv, .conll"
+    )
     assert elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.conll").status == 2
     told = elmo_zh("task", "predict", bare, "--task", bare).only_error()
     assert told == "bare.csv holds no trained task (task.json is missing). Train one with: elmo-zh task fit"

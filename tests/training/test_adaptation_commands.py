@@ -398,7 +398,8 @@ def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} already holds a training, which these changes would discard: the file of train.init has"
+        f"Error: {encoded_run} already holds training progress, which these changes would discard: the file of"
+        " train.init has"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()
     result = elmo_zh("train", "--run", encoded_run, "--force", "--json").result()
@@ -434,7 +435,7 @@ def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: P
     answer = succeed("train", "--run", encoded_run, "--init", base, *changes)
     assert (
         f"Warning: {base} was trained with train.carry_state=false, but this run has true. The model first has to adapt"
-        " to the other initial state of sentences; until then its perplexity means little."
+        " to sentences that start from a different state; until then its perplexity means little."
         in answer.stderr.splitlines()
     )
 
@@ -449,9 +450,7 @@ def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tm
     for stage in (("vocab", "--from", words), ("encode",)):
         assert elmo_zh(*stage, "--run", run).status == 0
     told = elmo_zh("train", "--run", run, "--init", base).only_error()
-    assert (
-        told == f"{base} knows no word of {run / 'vocab.data'}. Do both have the same language, script and segmenter?"
-    )
+    assert told == f"{base} knows no word of {run / 'vocab.data'}. Do both use the same language, script and segmenter?"
     assert not (run / "start").exists()
 
 

@@ -46,8 +46,8 @@ def test_runs_do_not_cross_sentences_and_without_long_ones_nothing_is_known() ->
     [
         (
             {"share_of_copies": 0.41},
-            "41% of the held-out sentences share a run of 8 tokens with the training text, so this perplexity flatters:"
-            " on other text it will be higher.",
+            "41% of the held-out sentences share a run of 8 tokens with the training text, so this perplexity flatters"
+            " the model: on other text it will be higher.",
         ),
         (
             {"perplexity": 3.0},
@@ -60,7 +60,7 @@ def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered
     verdict = judge(replace(GOOD, **changes))
     assert verdict.findings[1:] == (flattered, STOPPED)
     assert verdict.findings[0].endswith(" against 200.0.")
-    assert verdict.advice == "Measure it on other text, which it has not seen"
+    assert verdict.advice == "Measure it on text that it has not seen"
     assert verdict.command == "{program} evaluate other.txt --model {run}/model"
 
 
@@ -75,8 +75,8 @@ def test_the_verdict_counts_near_copies() -> None:
     assert kept_apart.command == judge(GOOD).command
     flattered = judge(replace(GOOD, near_copies_trained=7, near_copies_heldout=5))
     assert flattered.findings[1:] == (
-        "Near copies of 5 paragraphs of the held-out text are in the training text, so this perplexity flatters: on"
-        " other text it will be higher.",
+        "Near copies of 5 paragraphs of the held-out text are in the training text, so this perplexity flatters the"
+        " model: on other text it will be higher.",
         STOPPED,
     )
     assert flattered.command == "{program} evaluate other.txt --model {run}/model"

@@ -33,11 +33,11 @@ ABOVE = "Above the bigram model: held-out perplexity 100.0 against 90.0, not goo
 STOPPED = "The held-out perplexity has stopped falling."
 STILL = "The held-out perplexity was still falling at the end (by 23.1% in the second half of training)."
 LONGER = (
-    "Training longer helps most; export the model again afterwards",
+    "Training longer would help most; export the model again afterwards",
     "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
-    "More text helps most (or start from a model trained on more: {init})",
+    "More text would help most (or start from a model trained on more: {init})",
     "{train} more-texts/",
 )
 WEAK = {"unigram": 800.0, "bigram": 90.0}
@@ -53,7 +53,7 @@ def new_run(settings: str) -> str:
 
 
 READY = ("The model is ready to use", "{program} embed file.txt --model {run}/model")
-LITTLE = "7 tokens are little text; a good model needs millions."
+LITTLE = "7 tokens is not much text; a good model needs millions."
 CHARACTERS = replace(CONFIG, model=ModelConfig(mode="character"))
 
 
@@ -84,7 +84,7 @@ CHARACTERS = replace(CONFIG, model=ModelConfig(mode="character"))
                 STOPPED,
                 "12.5% of the held-out words are unknown: a vocabulary of 5,003 rows is too small for this text.",
             ],
-            ("A larger vocabulary helps most", "{train} my-texts/ --run runs/new --set vocab.size=10006"),
+            ("A larger vocabulary would help most", "{train} my-texts/ --run runs/new --set vocab.size=10006"),
         ),
         # A model that reads characters knows no unknown words.
         ({"unknown_rate": 0.125, "config": CHARACTERS}, [BELOW, STOPPED], READY),
@@ -115,20 +115,20 @@ def test_a_training_that_has_diverged() -> None:
     assert judge(figures).findings == (
         "The training has diverged: held-out perplexity 1.46e+44, far worse than guessing.",
     )
-    assert advice_on(figures) == ("A lower learning rate helps most", new_run("train.learning_rate=0.0004"))
+    assert advice_on(figures) == ("A lower learning rate would help most", new_run("train.learning_rate=0.0004"))
     assert "diverged" not in judge(replace(GOOD, perplexity=6000.0)).findings[0]
 
 
 def test_a_model_that_learns_its_text_by_heart() -> None:
     figures = replace(GOOD, curve=RISING)
     assert judge(figures).findings[1] == (
-        "The held-out perplexity has risen since 1,000,000 tokens: the model learns its text by heart."
+        "The held-out perplexity has risen since 1,000,000 tokens: the model is learning its text by heart."
     )
     smaller = new_run("model.cell_dim=511 model.projection_dim=127")
-    assert advice_on(figures) == ("A smaller model helps most", smaller)
+    assert advice_on(figures) == ("A smaller model would help most", smaller)
     # The sizes of a model that it started from are fixed.
     slower = new_run("train.learning_rate=0.002")
-    assert advice_on(replace(figures, started_from_model=True)) == ("A lower learning rate helps most", slower)
+    assert advice_on(replace(figures, started_from_model=True)) == ("A lower learning rate would help most", slower)
 
 
 def test_a_text_too_small_for_its_words() -> None:
@@ -138,7 +138,7 @@ def test_a_text_too_small_for_its_words() -> None:
         BELOW,
         STILL,
         "20.0% of the held-out words are unknown: they are too rare in the training text.",
-        "51,795 tokens are little text; a good model needs millions.",
+        "51,795 tokens is not much text; a good model needs millions.",
     )
     assert advice_on(figures) == MORE_TEXT
     # Above the bigram model training longer comes first; a model that was the start has seen more text.

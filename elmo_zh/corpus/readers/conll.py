@@ -59,7 +59,7 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
     """Convert tagged sentences to examples; return the same values and raise the same errors as `read_conll`."""
     if not sentences:
-        raise CorpusError(f"{name}: no sentence was found. Expected one token and its tag per line.")
+        raise CorpusError(f"{name}: no sentence was found. Give one token and its tag per line.")
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
@@ -74,7 +74,7 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
-            f"{name}: its lines have {min(counts)} to {max(counts)} columns, expected one token and its tag per line,"
+            f"{name}: its lines have {min(counts)} to {max(counts)} columns. Put one token and its tag on each line,"
             " and a blank line after each sentence. If the tags are in another file, merge the two."
         )
 
@@ -131,8 +131,8 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
     cells = _cells(line)
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise CorpusError(
-            f"{name}: line {number} has words with their tags ({excerpt(line)}), expected one token and its tag per"
-            " line. Put each word, a tab and its tag on a line of its own, and a blank line after each sentence."
+            f"{name}: line {number} has several words with their tags ({excerpt(line)}). Put each word, a tab and its"
+            " tag on a line of its own, and a blank line after each sentence."
         )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
@@ -152,7 +152,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
 
 def _column(given: str, default: int) -> int:
     if given and not (given.isdecimal() and int(given)):
-        raise CorpusError(f"CoNLL columns have no names, found {given[:40]!r}. Give a number from 1.")
+        raise CorpusError(f"CoNLL columns have no names such as {given[:40]!r}. Give a number from 1.")
     return int(given) if given else default
 
 

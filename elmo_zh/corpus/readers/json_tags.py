@@ -236,12 +236,10 @@ def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> 
 def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
     if not isinstance(tokens, list | str) or not isinstance(tags, list) or len(tokens) != len(tags):
         counts = [len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags)]
-        raise CorpusError(
-            f"{where} has {counts[0]} tokens and {counts[1]} tags, expected one tag per token. Correct it."
-        )
+        raise CorpusError(f"{where} has {counts[0]} tokens and {counts[1]} tags. Give one tag per token.")
     wrong = next((tag for tag in tags if not isinstance(tag, str) or not tag.strip()), None)
     if wrong is not None:
-        raise CorpusError(f"{where} has the tag {wrong!r}, expected a name such as B-PER. Write tags by name.")
+        raise CorpusError(f"{where} has the tag {wrong!r}, which is not a name. Write tags by name, such as B-PER.")
     if not all(isinstance(token, str) and token for token in tokens):
         raise CorpusError(f"{where} has an empty token, or one that is not text. Correct it.")
     return [TaggedToken(token, tag.strip()) for token, tag in zip(tokens, tags, strict=True)]

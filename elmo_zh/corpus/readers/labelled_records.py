@@ -201,8 +201,8 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
-            f"{name}: its first row has one column ({excerpt(header[0])}), expected {len(wanted)}, separated"
-            " by tabs, commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
+            f"{name}: its first row has one column ({excerpt(header[0])}) instead of {len(wanted)} separated by tabs,"
+            " commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
         )
     found: list[int] = []
     for place, column in enumerate(wanted):
@@ -279,8 +279,8 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
     wanted = reading.columns_in(names, with_label=with_label)
     if not all(wanted) and not any(isinstance(value, str) for _, record in sample for value in record.values()):
         raise CorpusError(
-            f"{text.name}: the fields {shown_names(names)} hold lists or objects, expected a text and a label"
-            ' such as {"text": "...", "label": "..."}. Convert it.'
+            f"{text.name}: the fields {shown_names(names)} hold lists or objects. Convert them to a text and"
+            ' a label, such as {"text": "...", "label": "..."}.'
         )
     rows = [names, *cells]
     known = known_columns(rows, num_texts, with_label=with_label, numbers=reading.regression)

@@ -47,7 +47,7 @@ def other_fields_note(others: Counter[str]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
     found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
     names = f"{found} and {number:,} more" if number > 0 else found
-    return f"Not read, though they hold Chinese text: {names}. --field NAME reads other fields."
+    return f"Not read, though they hold Chinese text: {names}. To read other fields: --field NAME"
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
             f"{name}: no record has text in the field {field}. The fields of the first ones are: {listed(paths)}."
         )
     return UnsuitableError(
-        name, f"cannot tell which field holds the text: {listed(paths)}", "Name one or several: --field NAME"
+        name, f"cannot tell which field holds the text: {listed(paths)}", "Choose one or more: --field NAME"
     )
 
 
@@ -228,7 +228,7 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
             raise UnsuitableError(
                 text.name,
                 f"cannot tell which column holds the text: {shown_row(sample[0])}",
-                "Name one or several: --field NAME, or by number from 1: --field 1",
+                "Choose one or more, by name: --field NAME, or by number, counting from 1: --field 1",
             )
         return [column], has_header
     if all(name in header for name in names):

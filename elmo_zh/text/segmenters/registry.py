@@ -106,8 +106,9 @@ def _checked(segment: Segmenter, name: str) -> Segmenter:
         tokens = [part for token in segment(sentence) for part in split_tokens(token)]
         if "".join(tokens) != sentence.replace(" ", ""):
             raise ConfigError(
-                f"text.segmenter = {name} changes characters: of {sentence[:40]!r} it made {' '.join(tokens)[:40]!r}."
-                " A segmenter may only split text. Correct it, or choose another one with --set text.segmenter=NAME"
+                f"text.segmenter = {name} changes characters: it turned {sentence[:40]!r} into"
+                f" {' '.join(tokens)[:40]!r}. A segmenter may only split text. Correct it, or choose another one with"
+                " --set text.segmenter=NAME"
             )
         return tokens
 

@@ -54,7 +54,7 @@ def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., An
     record = {"text": "公园", "story": LONG}
     text = json_lines([record]) if read is JSON_LINES.read else json.dumps([record])
     assert message_of(CorpusError, lambda: documents_of(read, text)) == (
-        "a.txt: cannot tell which field holds the text: story, text. Name one or several: --field NAME"
+        "a.txt: cannot tell which field holds the text: story, text. Choose one or more: --field NAME"
     )
 
 
@@ -106,7 +106,7 @@ def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) 
     messages = Heard()
     [source] = find_sources([str(path)]).sources
     assert list(input_text(source, TextConfig()).lines(messages)) == [LONG, "", ""]
-    assert messages.notes[1:] == ["Not read, though they hold Chinese text: note. --field NAME reads other fields."]
+    assert messages.notes[1:] == ["Not read, though they hold Chinese text: note. To read other fields: --field NAME"]
     assert messages.warnings == [
         f"{source.name}: records without the field become empty lines (2 of 3). Name the right field with --field."
     ]

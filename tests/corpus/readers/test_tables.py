@@ -95,7 +95,7 @@ def test_columns_that_cannot_be_told_apart() -> None:
     text = "sentence1,sentence2\n今天下雨,明天刮风\n"
     assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
         "a.txt: cannot tell which column holds the text: sentence1, sentence2."
-        " Name one or several: --field NAME, or by number from 1: --field 1"
+        " Choose one or more, by name: --field NAME, or by number, counting from 1: --field 1"
     )
 
 
