@@ -188,7 +188,7 @@ fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear', expected mi
 fit(ElmoClassifier, "ab") => ValueError: fit: y is 'ab', expected a list of labels
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None, expected a label; leave out texts without one
 fit(ElmoClassifier, ["a", np.float32(nan)]) => ValueError: fit: y[1] is
-fit(ElmoTagger, "ab") => ValueError: fit: y is 'ab', expected for each text a list of tags
+fit(ElmoTagger, "ab") => ValueError: fit: y is 'ab', expected a list of tags for each text
 fit(ElmoTagger, [["O"], [nan]]) => ValueError: fit: y[1][0] is nan, expected a label
 fit(ElmoTagger, [["O"], None]) => ValueError: fit: y[1] is None, expected a list of tags
 fit(ElmoClassifier, [1]) => ValueError: fit: 2 texts and 1 labels
@@ -199,7 +199,7 @@ fit(ElmoClassifier, [(1, 2), (3, 4)]) => ValueError: y should be a 1d array, got
 fit(ElmoClassifier, [0.5, 1.7]) => ValueError: Unknown label type: continuous.
 fit(ElmoClassifier, [object(), object()]) => ValueError: Unknown label type:
 ElmoClassifier(model).fit(["我"], None) => ValueError: fit: y is None, expected a list of labels
-ElmoTagger(model).fit(["我"], None) => ValueError: fit: y is None, expected for each text a list of tags
+ElmoTagger(model).fit(["我"], None) => ValueError: fit: y is None, expected a list of tags for each text
 ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels, expected equal numbers
 ElmoTagger(model).fit(["我"], [["O"]]) => ValueError: fit: 1 texts, expected at least two
 ElmoTagger(model).fit("我", [["O"]]) => ValueError: fit: X is '我', expected a list of strings

@@ -78,7 +78,7 @@ def folder(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def without_figures(line: str) -> str:
     """A line without numbers, paths, units (the free disk space is in TB elsewhere) and the corpus of a model."""
-    line = re.sub(r"(?<=, trained on ).*(?= \(text of)", "CORPUS", line)
+    line = re.sub(r"(?<=, trained on ).*(?= \([\d,]+ tokens of text)", "CORPUS", line)
     return re.sub(r"# ([kMGT]?B|bytes?)\b", "# B", skeleton(line))
 
 

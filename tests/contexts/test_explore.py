@@ -384,7 +384,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "Model: " not in refused.stderr  # refused before anything is computed
     other = model_of_words(tmp_path / "other", seed=5)
     told = elmo_zh("explore", "a.index", "--output", "new.html", "--model", other).only_error()
-    assert f"but {other} is another one" in told
+    assert f"but {other} is a different one" in told
     assert not Path("new.html").exists()
 
 

@@ -205,7 +205,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
     assert told == "香蕉 is not in the index new.index. None of its words has any of these characters."
     other = model_of_words(tmp_path / "other", seed=5)
-    assert f"but {other} is another one" in elmo_zh(*arguments, "--model", other).only_error()
+    assert f"but {other} is a different one" in elmo_zh(*arguments, "--model", other).only_error()
     told = elmo_zh(*arguments, "--layer", "7").only_error()
     assert "has no vectors of layer 7. Choose one of its layers: 0, 1, 2" in told
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
@@ -242,7 +242,7 @@ def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
     for content in (None, b"[" * 200_000, b"x" * (2**24 + 1)):
         if content:
             (other / "bundle.json").write_bytes(content)
-        assert f"but {default} is another one" in elmo_zh(*arguments).only_error()
+        assert f"but {default} is a different one" in elmo_zh(*arguments).only_error()
     assert elmo_zh(*arguments, "--model", model).status == 0
 
 

@@ -63,7 +63,7 @@ def test_costs_are_those_of_the_lines(scored_model: Path, kind: str) -> None:
         (["--pairs", "good"], "names 1 column."),
         (["--pairs", "good,worse"], "record 1 has no column worse. Columns other than the first sentence: bad, kind"),
         (["--pairs", "good,bad", "--by", "token"], "--pairs compares whole sentences"),
-        (["--pairs", "good,bad", "--output", "x.txt"], "the suffix is no known format"),
+        (["--pairs", "good,bad", "--output", "x.txt"], "the suffix does not name a known format"),
     ],
 )
 def test_wrong_pairs_are_one_line(scored_model: Path, arguments: list[str], message: str) -> None:

@@ -50,7 +50,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert [record["text"] for record in records] == ["我喜欢 上海。", "", "你好"]
     assert "has columns" not in answer.stderr
     mistaken = elmo_zh("task", "predict", "names.conll", "--task", "my-tag")
-    assert "Warning: names.conll has columns ('我 O'), but each line" in mistaken.stderr
+    assert "Warning: names.conll has columns ('我 O'), but each whole line" in mistaken.stderr
     for record in records:
         for span in record["spans"]:
             assert record["text"][span["start"] : span["end"]] == span["text"]
