@@ -49,9 +49,10 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX it shows the latest run or, if there is none, the installed model starter, and makes the index itself:
-    from the run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS are the start
-    of the model's digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh index.
+    Without INDEX it shows the latest run or, if there are no runs, the installed model starter, and makes the index
+    itself: from the run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS are
+    the start of the model's digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh
+    index.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and

@@ -188,7 +188,7 @@ class TrainConfig:
     max_grad_norm: float = number(10.0, above=0)
     """Clip the global norm of the gradient of (loss x unroll_steps) to this value."""
     shuffle: str = choice("sentences", ("sentences", "documents"))
-    """What to reshuffle in each epoch: sentences, or documents, each of which one stream then reads in order."""
+    """Reshuffle sentences in each epoch, or whole documents, each of which one stream then reads in order."""
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
