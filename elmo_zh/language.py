@@ -119,7 +119,7 @@ class Translator:
         self._best = lru_cache(maxsize=10_000)(self._divided)
 
     def translate(self, line: str) -> str:
-        """Translate a message, split so that as many characters as possible come from templates."""
+        """Translate a message, splitting it so that templates cover as many characters as possible."""
         if line.startswith("| ") and line.endswith(" |"):  # a row of a table
             return f"| {' | '.join(self._best(cell)[1] for cell in line[2:-2].split(' | '))} |"
         return self._best(line)[1]

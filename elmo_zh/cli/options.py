@@ -312,7 +312,7 @@ def input_options(function: Function) -> Function:
 
 
 def reading_options(function: Function) -> Function:
-    """Add the options for reading a corpus; each one sets the setting of the same name in section text."""
+    """Add the options for reading a corpus; each sets the value of the same name in the `text` section."""
     shared = [_format_option("--format", "--input-format"), _field_option, encoding_option]
     return with_options(function, [*shared, setting_options("text.bad_bytes", "text.document")])
 

@@ -55,7 +55,7 @@ class Subject:
         return cls(model=model, run=None)
 
     def index(self, digest: str) -> Path:
-        """Return the folder of the index: inside the run, or beside the runs in a folder for this model."""
+        """Return the index folder: inside the run or, without a run, in a folder of the model's own beside the runs."""
         if self.run is not None:
             return self.run.index
         name = installed_name(self.model) or self.model.resolve().name

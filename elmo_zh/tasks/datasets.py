@@ -224,7 +224,7 @@ def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> NDAr
 
 
 def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
-    """Return one dataset for each fold to test; copies of a text are in the same fold."""
+    """Return one dataset per fold, which is its test set; copies of a text are in the same fold."""
     examples = [*chain.from_iterable(dataset.parts().values())]
     fold_of = [int(num_folds * _place(example, seed, "fold")) for example in examples]
     found = []

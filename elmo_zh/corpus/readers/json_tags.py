@@ -246,7 +246,7 @@ def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
 
 
 def is_table_of_lists(text: DecodedText) -> bool:
-    """Return whether the first rows, apart from a header, have as many tags as tokens, and mostly more than one."""
+    """Return whether the first rows after a header each have as many tags as tokens, and most have several."""
     rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
     rows = rows[1:] if rows and _is_header(rows[0]) else rows
     are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)

@@ -71,7 +71,7 @@ def rows_of(text: DecodedText, kind: str) -> Iterator[Row]:
 
 
 def rows_between_signs(text: DecodedText) -> Iterator[Row] | None:
-    """Return a table's rows if a separator such as _!_ is equally frequent in the first lines, otherwise None."""
+    """Return a table's rows if a separator such as _!_ occurs equally often in each of the first lines, or None."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _SAMPLE_ROWS) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return None

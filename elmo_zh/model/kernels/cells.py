@@ -115,7 +115,7 @@ class SentenceStarts(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The values of a forward run that the backward run needs."""
+    """The values of a forward pass that the backward pass needs."""
 
     outputs: Tensor  # h, shape (T, B, P), in the dtype of products
     read: Tensor  # [x, h_before], shape (T, B, I + P), in the dtype of products; without a trace one step long

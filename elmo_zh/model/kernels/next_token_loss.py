@@ -187,7 +187,7 @@ class SampledLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients that the forward run computed."""
+        """Scale the gradients that the forward pass computed."""
         d_hidden, touched, d_weights, d_biases = ctx.saved_tensors
         scale = gradients[0] / len(d_hidden)
         d_weight, d_bias = (
@@ -232,7 +232,7 @@ class FullLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients that the forward run computed."""
+        """Scale the gradients that the forward pass computed."""
         d_hidden, d_weight, d_bias = ctx.saved_tensors
         scale = gradients[0] / len(d_hidden)
         return d_hidden * scale, d_weight * scale, d_bias * scale, None, None, None
