@@ -70,11 +70,9 @@ class KeyRule:
 
     def key(self, line: str, encoded: bytes) -> int | None:
         """Return the key of a line, or None if it needs none; `encoded` is the line in UTF-8."""
-        is_long = len(line) >= self.least_characters
-        if not is_long and not self.has_short:
-            return None
         stripped = line.strip()
-        if not stripped:
+        is_long = len(stripped) >= self.least_characters
+        if not stripped or not (is_long or self.has_short):
             return None
         text = encoded if len(stripped) == len(line) else stripped.encode("utf-8")
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") & ~1 | is_long

@@ -34,7 +34,7 @@ def found_by_counting(texts: list[list[str]], config: TextConfig) -> list[dict[i
         left_out = {}
         for number, line in enumerate(lines):
             text = line.strip()
-            is_long = len(line) >= config.duplicate_min_characters
+            is_long = len(text) >= config.duplicate_min_characters
             if not text:
                 continue
             if config.boilerplate_copies and copies[text] > config.boilerplate_copies:
@@ -47,7 +47,7 @@ def found_by_counting(texts: list[list[str]], config: TextConfig) -> list[dict[i
     return expected
 
 
-LINES = st.lists(st.text("天地人", max_size=3), max_size=23)
+LINES = st.lists(st.text("天地　", max_size=3), max_size=23)
 
 
 @settings(deadline=None, max_examples=101)
