@@ -94,8 +94,9 @@ def compare(
     kind = job.settings.kind
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
     remark = ""
-    if kind == "classify" and "--head" not in typed:
-        typed, remark = [*typed, *comparison.options_of_fit()], comparison.remark_on_fit()
+    if "--head" not in typed:
+        typed = [*typed, *comparison.options_of_fit()]
+        remark = comparison.remark_on_fit() if kind == "classify" else ""
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),

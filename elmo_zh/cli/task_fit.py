@@ -21,6 +21,7 @@ _MEMBERS = {
     "elmo": "ELMo, pooled",
     "word2vec": "word2vec, pooled",
     "bilstm": "BiLSTM",
+    "crf": "CRF on character n-grams",
 }
 
 
@@ -68,10 +69,9 @@ def fit(
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
     and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
-    or JSON with spans of characters for tag. The vectors of the model are computed once. A model for classes
-    is a mixture of linear models with the network, if each of them helps (--head). TASK is a folder with the
-    model, its scores, metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data,
-    networks and files.
+    or JSON with spans of characters for tag. The vectors of the model are computed once. Linear models are
+    mixed with the network if each of them helps (--head). TASK is a folder with the model, its scores,
+    metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data, networks and files.
 
     \b
     Example:
@@ -111,7 +111,7 @@ def _described(report: "FitReport") -> list[str]:
     lines = [_judged(each, metric) for each in scores.get("members", ())]
     for part in ("dev", "test"):
         if part in scores:
-            by_seed = [each[part] for each in scores["seeds"].values() if not report.description.members]
+            by_seed = [each[part] for each in scores["seeds"].values() if report.description.settings.head != "mixture"]
             examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
             reached = f"{metric} {scores[part][metric]:.4f} over {examples}"
             shown = ", ".join(f"{value:.4f}" for value in by_seed)

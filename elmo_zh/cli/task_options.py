@@ -56,8 +56,8 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
         raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")
-    if settings.head == "linear" and kind != "classify":
-        raise click.UsageError(f"--head {settings.head} is for classify. Leave it out.")
+    if settings.head == "linear" and kind == "pairs":
+        raise click.UsageError(f"--head {settings.head} is for classify and tag. Leave it out.")
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
         raise click.UsageError(f"--metric {settings.metric} is for classes, not for tags or numbers. Leave it out.")
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))

@@ -81,9 +81,9 @@ class HeadSettings:
 
     kind: str = ""  # One of `KINDS`
     head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
-    """Model for classify and pairs: a mixture of linear models, on characters and on the inputs, with the BiLSTM
-    network where that adds something; the network alone; or, for classify, a linear network on the mean of the inputs.
-    With --regression or --fine-tune, mixture means bilstm."""
+    """Model: a mixture of the BiLSTM network and linear models, for tag a CRF on character n-grams, of which those that
+    add something are kept; the network alone; or a linear model alone, for classify on the mean of the inputs, for tag
+    the CRF. With --regression or --fine-tune, mixture means bilstm."""
     encoder: str = option("single", choices=("single", "merged"))
     """LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus the
     output of the first."""
@@ -103,6 +103,11 @@ class HeadSettings:
     )
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
+
+    @property
+    def is_crf(self) -> bool:
+        """Whether a tagger is linear: a CRF on character n-grams."""
+        return self.kind == "tag" and self.head == "linear"
 
 
 @dataclass(frozen=True, kw_only=True)

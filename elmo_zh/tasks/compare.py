@@ -30,6 +30,7 @@ from elmo_zh.tasks import linear
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
+    CRF,
     DATA,
     ELMO,
     FEW_EXAMPLES,
@@ -105,7 +106,7 @@ def compare_task(
             job=job,
             whole=dataset,
             folds=folds,
-            vectors={WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
+            vectors={CRF: vectors, WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
             word2vec=word2vec,
             folder=work.path,
             reporter=WarningsOnly(reporter),
@@ -234,8 +235,8 @@ class _Study:
         """
         settings, seeds, shares = self.job.fit.settings, self.job.fit.seeds(), self.job.shares
         has_classes = settings.kind == "classify" and not settings.regression
-        simple = [MAJORITY, *(_MIXED if has_classes else ())]
-        networks = product([list(self.vectors)], shares[:1] if has_classes else shares)
+        simple = [MAJORITY, *(_MIXED if has_classes else (CRF,) if settings.kind == "tag" else ())]
+        networks = product([[model for model in self.vectors if model != CRF]], shares[:1] if has_classes else shares)
         for models, share in chain(product([simple], shares), networks):
             for model in models:
                 if len(self.folds) > 1:
@@ -330,12 +331,13 @@ class _Study:
 
     def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
         """Train a network; return its predictions for the test examples, and the attributes that it sets in `Run`."""
-        inputs, vectors, settings = _INPUTS[model], self.vectors[model], self.job.fit.settings
+        inputs, vectors, settings = _INPUTS.get(model, ()), self.vectors[model], self.job.fit.settings
         by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))
         # A network that reads only ELMo has to take it as its input.
         elmo_at = "input" if names == ("elmo",) and settings.elmo_at == "output" else settings.elmo_at
-        job = replace(self.job.fit, settings=replace(settings, inputs=names, elmo_at=elmo_at))
+        chosen = "linear" if model == CRF else "bilstm" if settings.head == "mixture" else settings.head
+        job = replace(self.job.fit, settings=replace(settings, inputs=names, elmo_at=elmo_at, head=chosen))
         task = PreparedTask.of_texts(
             job,
             dataset,

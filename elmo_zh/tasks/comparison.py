@@ -18,11 +18,14 @@ from elmo_zh.version import __version__
 
 MAJORITY = "majority"
 TFIDF, WORD2VEC, ELMO, BOTH = "TF-IDF", "word2vec", "ELMo", "[word2vec; ELMo]"
+# The linear model of tags, which reads no vectors.
+CRF = "CRF on character n-grams"
 # Linear models for classes: on the pooled vectors of a text, and mixed with the one on characters.
 LINEAR_WORD2VEC, LINEAR_ELMO = "linear word2vec", "linear ELMo"
 TFIDF_WORD2VEC, TFIDF_ELMO = "TF-IDF with word2vec", "TF-IDF with ELMo"
 # No command trains one of the linear models alone: they are members of a mixture, which always has one on characters.
 _OPTIONS_OF_FIT = {
+    CRF: ("--head", "linear"),
     TFIDF: ("--inputs", "word2vec"),
     LINEAR_WORD2VEC: ("--inputs", "word2vec"),
     TFIDF_WORD2VEC: ("--inputs", "word2vec"),
@@ -95,7 +98,7 @@ class Comparison:
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
         """How much higher each rival's `challenger` scores than the rival itself, by rival and share of the labels."""
-        others = [model for model in (TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
+        others = [model for model in (CRF, TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}
             for rival in others
@@ -143,7 +146,7 @@ class Comparison:
         return f"{judgement}: {self._outcomes(plain)}{f' {self._outcomes(stronger)}' if stronger else ''}"
 
     def _best_rival(self, share: float) -> str:
-        others = [model for model in (WORD2VEC, TFIDF, TFIDF_WORD2VEC) if self.of_setting(model, share)]
+        others = [model for model in (WORD2VEC, CRF, TFIDF, TFIDF_WORD2VEC) if self.of_setting(model, share)]
         return max(others, key=lambda model: self._mean(model, share))
 
     def _mean(self, model: str, share: float) -> float:
@@ -173,8 +176,9 @@ class Comparison:
         return next(model for model in self.models if not self._difference(best, model, share).low > 0)
 
     def options_of_fit(self) -> tuple[str, ...]:
-        """Return the `task fit` options that train the recommended classifier, or a mixture that may contain it."""
-        return _OPTIONS_OF_FIT.get(self.recommended(), ()) if TFIDF_ELMO in self.models else ()
+        """Return the `task fit` options that train the recommended model, or a mixture that may contain it."""
+        chosen = self.recommended()
+        return _OPTIONS_OF_FIT.get(chosen, ()) if TFIDF_ELMO in self.models or chosen == CRF else ()
 
     def remark_on_fit(self) -> str:
         """Return a sentence on what these options train if the recommended classifier is linear, otherwise ""."""
@@ -240,17 +244,14 @@ class Comparison:
         ]
         scores = [[model, *(self._scores(model, share) for share in self.shares)] for model in self.models]
         yield [f"{self.metric} on the test examples", *counts], scores
-        differences = [
-            [model, *(found.points() if (found := by_share.get(share)) else "" for share in self.shares)]
-            for model, by_share in self.differences.items()
-        ]
+
+        def points(by_share: Mapping[float, Difference]) -> list[str]:
+            return [found.points() if (found := by_share.get(share)) else "" for share in self.shares]
+
+        differences = [[model, *points(by_share)] for model, by_share in self.differences.items()]
         yield ["points above word2vec", *of_labels], differences
         if TFIDF_ELMO in self.models:
-            rivals = [
-                [rival, *(found.points() if (found := by_share.get(share)) else "" for share in self.shares)]
-                for rival, by_share in self.rivals.items()
-                if rival != ANCESTOR
-            ]
+            rivals = [[rival, *points(by_share)] for rival, by_share in self.rivals.items() if rival != ANCESTOR]
             yield [f"points of {TFIDF_ELMO} above", *of_labels], rivals
 
     def lines(self) -> list[str]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -22,6 +23,13 @@ from elmo_zh.text.sentences import LONGEST_SENTENCE, split_sentences
 
 # Only the first characters of a long word are read.
 _MOST_CHARACTERS = 16
+# The columns that each n-gram joins: 0 to 4 are units, from two before to two after; 5 to 7 are words, from one before
+# to one after; 8 and 9 are the first and last character of the word, and 10 is the unit's place in it.
+_TEMPLATES = (
+    *((0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (2, 3), (3, 4), (1, 3), (0, 1, 2), (1, 2, 3), (2, 3, 4)),
+    *((5,), (6,), (7,), (5, 6), (6, 7), (6, 10), (2, 10), (8, 10), (9, 10)),
+)
+_HASH_FACTOR, _HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +132,7 @@ class EncodedText:
     word2vec_rows: NDArray[np.int64]  # the token's row in the word2vec table, 0 for none, int64, shape (n,)
     characters: NDArray[np.int64]  # numbers of the unit's characters, 0 where padded, int64, shape (n, C)
     places: NDArray[np.int64]  # place of the unit in its token, int64, shape (n,)
+    grams: NDArray[np.int64]  # hashes of the n-grams around the unit, int64, shape (n, G)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -156,6 +165,28 @@ class KnownCharacters:
         return found
 
 
+def hash_grams(text: UnitText) -> NDArray[np.int64]:
+    """Return the hash of the n-gram that each of G templates makes around each of n units, int64, shape (n, G)."""
+    count = len(text.owners)
+    units = np.pad(_hashes(text.text[start:end] for start, end in text.units), 2)
+    # A unit without a token has an empty word between empty words.
+    words, owners = np.pad(_hashes(text.tokens), (2, 3)), np.where(text.owners < 0, len(text.tokens) + 1, text.owners)
+    columns = [units[shift : shift + count] for shift in range(5)] + [words[owners + shift] for shift in (1, 2, 3)]
+    columns += [_hashes([token[end] for token in (*text.tokens, " ")])[text.owners] for end in (0, -1)]
+    columns.append(text.places.astype(np.uint64))
+    found = np.zeros((count, len(_TEMPLATES)), np.uint64)
+    for number, template in enumerate(_TEMPLATES):
+        found[:, number] = number
+        for column in template:
+            found[:, number] = (found[:, number] ^ columns[column]) * _HASH_FACTOR
+            found[:, number] ^= found[:, number] >> _HASH_SHIFT
+    return (found >> _HASH_SHIFT).astype(np.int64)
+
+
+def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
+    return np.array([crc32(each.encode("utf-8", "surrogatepass")) for each in strings], np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
     """Turns texts into numbers and batches of tensors."""
@@ -164,6 +195,7 @@ class TextEncoder:
     cache: VectorCache | LiveVectors | None
     word2vec: Word2Vec | None  # None without this input
     characters: KnownCharacters | None  # the characters with their own vectors; None without this input
+    has_grams: bool = False  # whether n-grams are read
 
     def encode(self, text: UnitText) -> EncodedText:
         """Look up the numbers that a network reads for each unit of a text."""
@@ -176,7 +208,8 @@ class TextEncoder:
             word2vec_rows = _of_owners(self.word2vec.rows(text.tokens), text.owners)
         if self.characters is not None:
             characters = self.characters.spell([text.text[start:end] for start, end in text.units])
-        return EncodedText(elmo_rows, word2vec_rows, characters, text.places)
+        grams = hash_grams(text) if self.has_grams else np.zeros((len(text.owners), 0), np.int64)
+        return EncodedText(elmo_rows, word2vec_rows, characters, text.places, grams)
 
     def batch(self, texts: Sequence[EncodedText]) -> Batch:
         """Pad texts to one batch, and look up their vectors."""
@@ -198,6 +231,7 @@ class TextEncoder:
             word2vec=word2vec,
             characters=torch.from_numpy(characters),
             places=torch.from_numpy(_padded([text.places for text in texts], shape)),
+            grams=torch.from_numpy(_padded([text.grams for text in texts], (*shape, texts[0].grams.shape[1]))),
         )
 
 

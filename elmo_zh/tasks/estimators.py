@@ -66,7 +66,7 @@ class _TaskEstimator(StringEstimator):
         Args:
             model: Folder of the bundle, or name of an installed model.
             inputs: Inputs of the network: some of word2vec, elmo and characters; empty for the default of `task fit`.
-            head: Model of a classifier: mixture (linear models with a BiLSTM), bilstm, or linear (on the mean vector).
+            head: Model: mixture (linear models with a BiLSTM), bilstm, or linear, as for `task fit`.
             encoder: LSTMs that read the inputs: single (one BiLSTM) or merged (two with a residual connection).
             metric: Score that decides when a classifier stops: accuracy or macro_f1.
             hidden_dim: Size of each direction of the LSTMs.
@@ -105,8 +105,9 @@ class _TaskEstimator(StringEstimator):
             task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
             trained = task.train(seed, Path(folder, "seed"))
             head = task.load(seed, trained)
-            mixture = task.mix(head) if job.settings.head == "mixture" else None
+            mixture = task.mix(head, seed, Path(folder, "crf")) if job.settings.head == "mixture" else None
         scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
+        head = mixture.tagger if mixture and mixture.tagger else head
         description = task.describe(scores, head, mixture)
         word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
         kept = head if description.has_network else None
@@ -119,7 +120,6 @@ class _TaskEstimator(StringEstimator):
         if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
             raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
         if self._kind == "tag":
-            check_choice(self.head, [HeadSettings.head, "bilstm"], "fit", "head")
             check_choice(self.metric, [HeadSettings.metric], "fit", "metric")
         return FitJob(
             files=DataFiles(**self._chosen(DataFiles)),
@@ -223,7 +223,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
 
 
 class ElmoTagger(_TaskEstimator):
-    """Tags the characters of texts with a BiLSTM and a CRF, like `task fit tag`.
+    """Tags the characters of texts with a BiLSTM and CRFs, like `task fit tag`.
 
         tagger = ElmoTagger("runs/latest/model").fit(["我在北京"], [["O", "O", "B-LOC", "I-LOC"]])
 

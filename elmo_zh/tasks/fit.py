@@ -24,7 +24,7 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset
 from elmo_zh.tasks.mixture import save_members
-from elmo_zh.tasks.predictions import NumberPrediction, Prediction, class_predictions
+from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import confusable_labels, confusion_matrix
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task
@@ -63,7 +63,7 @@ def fit_task(
         work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
         task = PreparedTask.prepare(job, dataset, embedder, work.path, reporter)
         trained = [task.train(seed, work.path / f"seed-{seed}") for seed in job.seeds()]
-        report = _write(task, output, trained)
+        report = _write(task, output, trained, work.path)
         work.remove()
     return report
 
@@ -74,6 +74,12 @@ def with_inputs(
     """Fill in the inputs that data and model allow, and choose a network alone where no mixture can be made."""
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     inputs = settings.inputs
+    if settings.is_crf:
+        if inputs:
+            raise OptionError(
+                "--inputs has no effect on tag with --head linear, which reads n-grams only. Leave it out."
+            )
+        inputs = ("characters",)
     if not inputs:
         by_characters = settings.kind == "tag" and not dataset.by_words
         inputs = ("word2vec", "elmo", *(("characters",) if by_characters else ()))
@@ -85,8 +91,8 @@ def with_inputs(
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     check_head(settings, inputs)
-    # Mixtures are only for classes, and not for a network whose biLM is trained with it.
-    is_alone = settings.kind == "tag" or settings.regression or fine_tunes
+    # Mixtures are not for numbers, nor for a network whose biLM is trained with it.
+    is_alone = settings.regression or fine_tunes
     head = "bilstm" if settings.head == "mixture" and is_alone else settings.head
     return replace(settings, inputs=inputs, head=head)
 
@@ -116,7 +122,7 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead]) -> FitReport:
+def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead], work: Path) -> FitReport:
     """Score the networks of all seeds, and write the best one, mixed with linear models if requested."""
     best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
     by_seed: dict[str, Any] = {}
@@ -127,18 +133,19 @@ def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead]) -> 
         by_seed[str(seed)] = {part: found[task.metric] for part, found in scores.items()}
         if number == best:
             chosen, chosen_predictions, chosen_scores = head, predictions, scores
+    seed = task.job.seeds()[best]
     if task.job.settings.head == "mixture":
-        mixture = task.mix(chosen)
-        chosen_predictions = {part: class_predictions(logs, task.labels) for part, logs in mixture.logs.items()}
+        mixture = task.mix(chosen, seed, work / f"seed-{seed}" / "crf")
+        chosen, chosen_predictions = mixture.tagger or chosen, mixture.predictions
         chosen_scores = {part: task.scores(found, part) for part, found in chosen_predictions.items()}
-    facts = {"metric": task.metric, "chosen_seed": task.job.seeds()[best], "seeds": by_seed}
+    facts = {"metric": task.metric, "chosen_seed": seed, "seeds": by_seed}
     description = task.describe({**facts, **chosen_scores}, chosen, mixture)
     lines = [line for each in trained for line in each.lines]
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
         layout = TaskLayout(unfinished)
         if description.has_network:
-            save_file(trained[best].weights, layout.head)
+            save_file(chosen.state_dict(), layout.head)
         if mixture is not None and mixture.linear:
             save_members(layout.linear, mixture.linear)
         layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import may_follow, spans_of
@@ -33,6 +34,7 @@ class Sizes:
 PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
 # Place of a unit in its token; the first is for a unit without a token, such as a space.
 NO_TOKEN, ALONE, FIRST, INSIDE, LAST = PLACES = range(5)
+_NUM_GRAMS = 2**16  # rows for hashed n-grams
 _FORBIDDEN = -1e4
 # Replaces a sum of probabilities that underflows to 0 in float64, so that its logarithm is finite.
 _SMALLEST = 1e-300
@@ -47,6 +49,7 @@ class Batch:
     word2vec: Tensor  # word2vec vector of each unit's token, float32, shape (B, T, P)
     characters: Tensor  # numbers of the unit's characters, 0 where padded, int64, shape (B, T, C)
     places: Tensor  # place of the unit in its token, int64, shape (B, T)
+    grams: Tensor  # hashes of the n-grams around the unit, int64, shape (B, T, G)
 
 
 class Dropout(nn.Module):
@@ -182,6 +185,20 @@ def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") 
             name = name or choose_precision(device, batch_size, width, num_columns).precision.name
             module.training_precision = PRECISIONS[name]
     return name
+
+
+class GramScores(nn.Module):
+    """The n-grams around a unit -> the sum of their scores for each tag."""
+
+    def __init__(self, num_tags: int) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.zeros(_NUM_GRAMS, num_tags))
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return float32, shape (B, T, num_tags)."""
+        [batch] = texts
+        rows = batch.grams.flatten(0, 1) % _NUM_GRAMS
+        return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch.mask.shape, -1)
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:

@@ -40,6 +40,7 @@ from elmo_zh.tasks.linear import (
     log_loss,
 )
 from elmo_zh.tasks.predictions import Prediction, class_predictions
+from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.vector_cache import VectorCache
 
 # The only member that is not a linear model.
@@ -52,7 +53,7 @@ _ARRAYS = ("shift", "scale", "weights", "bias")
 # Number of folds in which linear models are judged.
 _NUM_FOLDS = 5
 # Weights are tenths.
-_STEPS = 10
+STEPS = 10
 
 
 def mix(logs: Sequence[Floats], weights: Sequence[float]) -> Floats:
@@ -71,13 +72,13 @@ def choose_weights(logs: Sequence[Floats], classes: NDArray[np.int64]) -> tuple[
     return min(_simplex(len(logs)), key=lambda weights: log_loss(mix(logs, weights), classes))
 
 
-def _simplex(count: int, tenths: int = _STEPS) -> Iterator[tuple[float, ...]]:
+def _simplex(count: int, tenths: int = STEPS) -> Iterator[tuple[float, ...]]:
     """Yield all weights for `count` classifiers, starting with the most weight on the earlier ones."""
     if count == 1:
-        yield (tenths / _STEPS,)
+        yield (tenths / STEPS,)
         return
     for first in range(tenths, -1, -1):
-        yield from ((first / _STEPS, *rest) for rest in _simplex(count - 1, tenths - first))
+        yield from ((first / STEPS, *rest) for rest in _simplex(count - 1, tenths - first))
 
 
 class LinearModels:
@@ -234,7 +235,7 @@ def choose_members(
         gains = (mixed - before)[np.arange(len(rows)), own]
         without, together = score(own, before), score(own, mixed)
         judged.append(replace(reached, without=without, together=together))
-        if together >= without and gains.mean() > _STANDARD_ERRORS * gains.std() / np.sqrt(len(rows)):
+        if together >= without and is_sure(gains):
             # Mixing a mixture with a member equals mixing all: normalising log-probabilities keeps their differences.
             weights = {each: kept * weight for each, weight in weights.items()} | {name: added}
             so_far[rows] = mixed
@@ -242,22 +243,29 @@ def choose_members(
     return weights, [replace(each, weight=weights.get(each.name, 0.0)) for each in judged]
 
 
+def is_sure(gains: Floats) -> bool:
+    """Return whether the mean gain of texts in log-probability is above 0, outside a 95% interval."""
+    return bool(gains.mean() > _STANDARD_ERRORS * gains.std() / np.sqrt(len(gains)))
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """The classifiers chosen on held-out labels, with their weights and predictions.
 
     Attributes:
-        weights: The weight of each member kept.
+        weights: The weight of each member kept; empty for tags, whose members are one network.
         linear: The linear models among them.
         judged: The score and contribution of each member.
-        logs: The mixture's log-probabilities for the development and test examples, by part; for the development
+        predictions: The mixture's predictions for the development and test examples, by part; for the development
             examples, they come from linear models that were not fitted on them.
+        tagger: That network; None for classes.
     """
 
     weights: dict[str, float]
     linear: dict[str, LinearMember]
     judged: list[Judged]
-    logs: dict[str, Floats]
+    predictions: dict[str, list[Prediction]]
+    tagger: TaskHead | None = None
 
 
 def fit_mixture(
@@ -304,6 +312,7 @@ def fit_mixture(
         logs[name] = {part: fitted[name].model.log_probabilities(features) for part, features in own.items()}
         logs[name]["dev"][places] = fitted[name].held_out[rows]
     grams = list(models.grams)
+    kept = list(weights.values())
     return Mixture(
         weights,
         {
@@ -312,7 +321,7 @@ def fit_mixture(
             if name != NETWORK
         },
         judged,
-        {part: mix([logs[name][part] for name in weights], list(weights.values())) for part in network},
+        {part: class_predictions(mix([logs[name][part] for name in weights], kept), labels) for part in network},
     )
 
 

@@ -19,11 +19,11 @@ from elmo_zh.tasks.datasets import Dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.linear import Floats
-from elmo_zh.tasks.mixture import NETWORK, LinearModels, Mixture, fit_mixture, network_logs
+from elmo_zh.tasks.mixture import NETWORK, STEPS, Judged, LinearModels, Mixture, fit_mixture, is_sure, network_logs
 from elmo_zh.tasks.predictions import Prediction
 from elmo_zh.tasks.scores import main_metric, score_classes, score_predictions
 from elmo_zh.tasks.task_description import TaskDescription
-from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.task_head import TaskHead, mix_taggers
 from elmo_zh.tasks.task_model import as_prediction
 from elmo_zh.tasks.train_head import Item, TrainedHead, predict_items, target_function, train_head
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
@@ -83,7 +83,7 @@ class PreparedTask:
         characters = None
         if "characters" in settings.inputs:
             characters = KnownCharacters.of(text.text for each in texts["train"] for text in each)
-        encoder = TextEncoder(cache, word2vec, characters)
+        encoder = TextEncoder(cache, word2vec, characters, settings.kind == "tag" and settings.head != "bilstm")
         labels = () if settings.regression else output_labels(dataset)
         numbers = np.array([float(example.labels[0]) for example in dataset.train] if settings.regression else [0.0])
         mean, scale = float(numbers.mean()), max(float(numbers.std()), 1e-6)
@@ -108,9 +108,11 @@ class PreparedTask:
         )  # fmt: skip
 
     def head(self, seed: int) -> TaskHead:
-        """Build a network with initial weights drawn from a seed."""
+        """Build a network, for a mixture its BiLSTM, with initial weights drawn from a seed."""
         torch.manual_seed(seed)
-        return TaskHead(self.job.settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
+        settings = self.job.settings
+        settings = replace(settings, head="bilstm") if settings.head == "mixture" else settings
+        return TaskHead(settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
 
     @property
     def metric(self) -> str:
@@ -124,18 +126,22 @@ class PreparedTask:
         trained = train_head(
             self.head(seed),
             self.items["train"],
-            lambda head: float(self.scores(self.predictions(head, "dev"), "dev")[self.metric]),
+            self._dev_score,
             encoder=self.encoder,
             settings=self.job.training,
             seed=seed,
             folder=folder,
             reporter=self.reporter,
         )
-        self.reporter.note(
-            f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples after"
-            f" {counted(len(trained.lines), 'epoch')}."
-        )
+        if not self.job.settings.is_crf:
+            self.reporter.note(
+                f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples after"
+                f" {counted(len(trained.lines), 'epoch')}."
+            )
         return trained
+
+    def _dev_score(self, head: TaskHead) -> float:
+        return float(self.scores(self.predictions(head, "dev"), "dev")[self.metric])
 
     def load(self, seed: int, trained: TrainedHead) -> TaskHead:
         """Return a trained network; if the biLM was trained too, restore its trained weights."""
@@ -151,9 +157,12 @@ class PreparedTask:
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
-    def mix(self, head: TaskHead) -> Mixture:
-        """Mix a trained network with linear models, choosing members and weights on held-out labels."""
+    def mix(self, head: TaskHead, seed: int, folder: Path) -> Mixture:
+        """Mix a trained network with linear models by held-out labels; a CRF for tags is trained in `folder`."""
         parts = self.scored_parts()
+        if self.job.settings.kind == "tag":
+            tagger, judged = self._mix_tagger(head, seed, folder)
+            return Mixture({}, {}, judged, {part: self.predictions(tagger, part) for part in parts}, tagger)
         network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
         cache, word2vec = self.encoder.cache, self.encoder.word2vec
         assert not isinstance(cache, LiveVectors)  # with --fine-tune the network is alone
@@ -172,16 +181,32 @@ class PreparedTask:
             reporter=self.reporter,
         )
 
+    def _mix_tagger(self, network: TaskHead, seed: int, folder: Path) -> tuple[TaskHead, list[Judged]]:
+        """Train a CRF and add it to the network if it earns its place; return the figures of both too."""
+        crf = replace(self, job=replace(self.job, settings=replace(self.job.settings, head="linear")))
+        linear = crf.load(seed, crf.train(seed, folder))
+        held_out = zip(self.items["dev"], self.dataset.dev, strict=True)
+        known = [item for item, example in held_out if set(example.labels) <= set(self.labels)]
+        mixed = [mix_taggers(network, linear, tenths / STEPS) for tenths in range(STEPS)]
+        scores = [self._dev_score(each) for each in mixed]
+        costs = [np.array(predict_items(each, known, self.encoder, "costs"), np.float64) for each in mixed]
+        best = min((n for n, score in enumerate(scores) if score >= scores[0]), key=lambda n: costs[n].sum())
+        weight = best / STEPS if known and is_sure(costs[0] - costs[best]) else 0.0
+        first = Judged(name=NETWORK, num_labels=sum(item.length for item in known), score=scores[0], weight=1 - weight)
+        alone, together = self._dev_score(linear), scores[best]
+        second = replace(first, name="crf", score=alone, weight=weight, without=scores[0], together=together)
+        return mixed[best] if weight else network, [first, second]
+
     def describe(
         self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None, mixture: Mixture | None = None
     ) -> TaskDescription:
         """Return the content of task.json for a trained network or a mixture with it, and its scores."""
         bundle, job = self.embedder.bundle, self.job
         reading = {"unknown": self.embedder.unknown, "precision": self.embedder.precision}
-        is_kept = mixture is None or NETWORK in mixture.weights
+        is_kept = mixture is None or mixture.tagger is not None or NETWORK in mixture.weights
         layer_weights = {place: mix.layer_weights() for place, mix in head.mixes().items()} if head and is_kept else {}
         return TaskDescription(
-            settings=job.settings,
+            settings=head.settings if head and job.settings.kind == "tag" else job.settings,
             sizes=self.sizes,
             labels=self.labels,
             scheme=self.dataset.scheme,

@@ -1,7 +1,8 @@
 """The networks for tasks, with the loss and the predictions that they share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from elmo_zh.tasks.layers import (
     Batch,
     BiLSTM,
     Dropout,
+    GramScores,
     InputLayer,
     OutputElmo,
     Sizes,
@@ -22,6 +24,9 @@ from elmo_zh.tasks.layers import (
     pool_max,
     pool_mean,
 )
+
+# Factor of the L2 penalty on the scores of n-grams.
+_GRAM_PENALTY = 3e-4
 
 
 class AttentionPool(nn.Module):
@@ -128,7 +133,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 
 
 class Tagger(nn.Module):
-    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit -> CRF.
+    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit, in a mixture plus n-grams' -> CRF.
 
     For characters, x joins the character's vector, its place in its word, and the vectors of that word.
     """
@@ -141,13 +146,22 @@ class Tagger(nn.Module):
         self.output_elmo = OutputElmo(settings, sizes)
         self.emissions = nn.Linear(self.encoder.dimension + self.output_elmo.dimension, sizes.num_outputs)
         self.crf = CRF(tags, marks_spans=marks_spans)
+        self.grams = GramScores(len(tags)) if settings.head == "mixture" else None
 
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each tag for each unit, float32, shape (B, T, num_outputs)."""
         [batch] = texts
         hidden = self.dropout(self.encoder(self.inputs(batch), batch.mask))
         emissions: Tensor = self.emissions(self.output_elmo(hidden, batch))
-        return emissions
+        return emissions if self.grams is None else emissions + self.grams(texts)
+
+
+class LinearTagger(GramScores):
+    """The n-grams around each unit -> a score for each tag -> CRF."""
+
+    def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
+        super().__init__(len(tags))
+        self.crf = CRF(tags, marks_spans=marks_spans)
 
 
 @dataclass(frozen=True)
@@ -173,22 +187,28 @@ class TaskHead(nn.Module):
         Targets are class numbers, int64, shape (B,); standardised numbers, float32, shape (B,); or tag numbers, int64,
         shape (B, T). Pairs have two batches of texts.
         """
-        outputs = self.network(texts)
-        if isinstance(self.network, Tagger):
-            loss = self.network.crf.negative_log_likelihood(outputs, targets, texts[0].mask).mean()
+        if self.settings.kind == "tag":
+            loss = self.costs(texts, targets).mean()
         elif self.settings.regression:
-            loss = functional.mse_loss(outputs[:, 0], targets)
+            loss = functional.mse_loss(self.network(texts)[:, 0], targets)
         else:
-            loss = functional.cross_entropy(outputs, targets)
+            loss = functional.cross_entropy(self.network(texts), targets)
+        if self.settings.is_crf:
+            loss = loss + _GRAM_PENALTY * self.network.scores.square().sum()
         for mix in self.mixes().values():
             loss = loss + self.settings.mix_penalty * mix.l2_penalty()
         return loss
+
+    def costs(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
+        """Return the cost in nats of each text's tags, float32, shape (B,)."""
+        found: Tensor = self.network.crf.negative_log_likelihood(self.network(texts), targets, texts[0].mask)
+        return found
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Batch]) -> list[Any]:
         """Return, for each text, the class probabilities, a standardised number, or the tag numbers."""
         outputs = self.network(texts)
-        if isinstance(self.network, Tagger):
+        if self.settings.kind == "tag":
             return list(self.network.crf.best_tags(outputs, texts[0].mask))
         if self.settings.regression:
             return list(outputs[:, 0].tolist())
@@ -198,7 +218,6 @@ class TaskHead(nn.Module):
     def predict_tags(self, texts: Sequence[Batch]) -> list[TagProbabilities]:
         """Return, for each text, the tag numbers with the probabilities of the tags and of their spans."""
         network, [batch] = self.network, texts
-        assert isinstance(network, Tagger)
         emissions = network(texts)
         probabilities = network.crf.tag_probabilities(emissions, batch.mask)
         found = []
@@ -210,13 +229,31 @@ class TaskHead(nn.Module):
 
     def mixes(self) -> dict[str, ScalarMix]:
         """Return the scalar mixes by position: input, output."""
-        found = {"input": self.network.inputs.mix}
-        if hasattr(self.network, "output_elmo"):
-            found["output"] = self.network.output_elmo.mix
+        layers = {"input": "inputs", "output": "output_elmo"}
+        found = {place: getattr(getattr(self.network, name, None), "mix", None) for place, name in layers.items()}
         return {place: mix for place, mix in found.items() if isinstance(mix, ScalarMix)}
 
 
+def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:
+    """Return one tagger that sums the scores of both, the linear one's with `weight`, the network's with 1 - `weight`.
+
+    Its CRF multiplies both probabilities of a sequence of tags, each to the power of its weight.
+    """
+    found = deepcopy(network)
+    found.settings = replace(network.settings, head="mixture")
+    found.network.grams = GramScores(linear.network.scores.shape[1])
+    with torch.no_grad():
+        found.network.grams.scores += weight * linear.network.scores
+        for parameter in found.network.emissions.parameters():
+            parameter *= 1 - weight
+        for parameter, other in zip(found.network.crf.parameters(), linear.network.crf.parameters(), strict=True):
+            parameter.lerp_(other, weight)
+    return found
+
+
 def _build(settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> Any:
+    if settings.is_crf:
+        return LinearTagger(labels, marks_spans=marks_spans)
     if settings.kind == "tag":
         return Tagger(settings, sizes, labels, marks_spans=marks_spans)
     if settings.kind == "pairs":

@@ -179,10 +179,11 @@ class TaskModel:
         cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if self.description.reads("elmo") else None
         found: list[Any] = []
         if self._head is not None:
-            has_elmo = "elmo" in self.description.settings.inputs
-            encoder = TextEncoder(cache if has_elmo else None, word2vec, self._characters)
+            settings = self.description.settings
+            has_elmo, has_grams = "elmo" in settings.inputs, settings.kind == "tag" and settings.head != "bilstm"
+            encoder = TextEncoder(cache if has_elmo else None, word2vec, self._characters, has_grams)
             items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
-            found = predict_items(self._head, items, encoder, with_probabilities=with_probabilities)
+            found = predict_items(self._head, items, encoder, "predict_tags" if with_probabilities else "predict")
         if weights := self.description.members:
             logs = {name: member.log_probabilities(texts, cache, word2vec) for name, member in self._linear.items()}
             logs |= {NETWORK: network_logs(found)} if found else {}

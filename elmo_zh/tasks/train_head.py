@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from elmo_zh.bundle.weights import load_tensors
 from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.batches import iter_length_sorted
@@ -24,7 +22,7 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
-from elmo_zh.tasks.layers import Batch, choose_lstm_precision
+from elmo_zh.tasks.layers import choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.vector_cache import LiveVectors
 
@@ -33,6 +31,9 @@ _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
 # Maximum units in a batch, including padding, to bound memory. A longer text gets a batch of its own.
 _BATCH_UNITS = 8192
+# For n-grams, each of which occurs in few texts.
+_CRF_LEARNING_RATE = 0.03
+_WEIGHTS = "weights.pt"
 Target = int | float | list[int]
 
 
@@ -80,7 +81,8 @@ def train_head(
     dropout. The network starts with its initial weights and is modified.
     """
     live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
-    groups = mix_parameter_groups(head, settings.learning_rate, settings.mix_learning_rate)
+    learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
+    groups = mix_parameter_groups(head, learning_rate, settings.mix_learning_rate)
     if live is not None:
         groups.append({"params": list(live.bilm.parameters()), "lr": settings.bilm_learning_rate})
     optimizer = torch.optim.Adam(groups)
@@ -187,16 +189,14 @@ def target_function(
 
 @with_half_of_the_threads()
 @torch.no_grad()
-def predict_items(
-    head: TaskHead, items: Sequence[Item], encoder: TextEncoder, *, with_probabilities: bool = False
-) -> list[Any]:
-    """Apply `TaskHead.predict` to all items, or `predict_tags` if probabilities are requested; keep their order."""
+def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder, method: str = "predict") -> list[Any]:
+    """Return what a method of the network (predict, predict_tags, costs) returns for each example, in order."""
     head.eval()
-    predict: Callable[[Sequence[Batch]], list[Any]] = head.predict_tags if with_probabilities else head.predict
     found: list[Any] = [None] * len(items)
     for chosen in _short_batches([item.length for item in items]):
-        predicted = predict(batches_of([items[index] for index in chosen], encoder))
-        for index, each in zip(chosen, predicted, strict=True):
+        batch = [items[index] for index in chosen]
+        targets = [targets_of(batch)] if method == "costs" else []
+        for index, each in zip(chosen, getattr(head, method)(batches_of(batch, encoder), *targets), strict=True):
             found[index] = each
     return found
 
@@ -212,30 +212,24 @@ class _State:
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
         """Load modules, optimiser and state from a folder; return a new state if it has no valid one."""
-        figures = WorkFolder(folder).figures("lines")
+        figures = WorkFolder(folder).figures("epochs")
         if figures is None:
             if folder.is_dir():
                 reporter.warn(f"{folder} is damaged, so this training run starts over.")
             return cls([], {})
-        modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
-        flat = load_tensors(folder / "optimizer.safetensors")
-        known: dict[int, dict[str, Tensor]] = {}
-        for name, value in flat.items():
-            number, _, key = name.partition(".")
-            known.setdefault(int(number), {})[key] = value
-        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
-        return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
+        weights = torch.load(folder / _WEIGHTS, weights_only=True)
+        modules.load_state_dict(weights["modules"])
+        optimizer.load_state_dict(weights["optimizer"])
+        return cls(figures["lines"], weights["best"], figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state, atomically replacing the previous epoch's."""
-        states = optimizer.state_dict()["state"]
-        flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
             unfinished.mkdir()
-            for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
-                save_file(tensors, unfinished / f"{name}.safetensors")
-            files = list(map(Region.whole, sorted(unfinished.iterdir())))
-            WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
+            weights = {"modules": modules.state_dict(), "best": self.best, "optimizer": optimizer.state_dict()}
+            torch.save(weights, unfinished / _WEIGHTS)
+            files = [Region.whole(unfinished / _WEIGHTS)]
+            WorkFolder(unfinished).finish("epochs", {"lines": self.lines, "precision": self.precision}, files)
 
     def best_of(self, module: str) -> dict[str, Tensor]:
         start = f"{module}."

@@ -27,6 +27,7 @@ from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
+    CRF,
     ELMO,
     LINEAR_ELMO,
     LINEAR_WORD2VEC,
@@ -149,7 +150,7 @@ def test_an_interrupted_comparison_trains_nothing_twice(
 ) -> None:
     path = write_tags(tmp_path, food_tag, 40)
     compare_task(job_of(path, "tag"), embedder, tmp_path / "whole")
-    assert len(trained) == 3 * 2 * 2
+    assert len(trained) == 3 * 2 * 2 + 3  # the CRF learns from all labels once
     with pytest.raises(KeyboardInterrupt):
         compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=Recorder(most=6))
     assert not (tmp_path / "found").exists()
@@ -157,7 +158,7 @@ def test_an_interrupted_comparison_trains_nothing_twice(
     told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
     assert "holds an unfinished training run with different data" in told
     compare_task(job_of(path, "tag"), embedder, tmp_path / "found")
-    assert len(trained) == 2 * 3 * 2 * 2
+    assert len(trained) == 2 * (3 * 2 * 2 + 3)
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
     told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
     assert told.startswith(f"{tmp_path / 'found'} exists already.")
@@ -213,7 +214,7 @@ def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) ->
     reporter = Recorder()
     comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
     assert any("has no word2vec vectors; using the ones in" in note for note in reporter.notes)
-    assert comparison.models == [MAJORITY, WORD2VEC, ELMO, BOTH, ANCESTOR]
+    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
     assert comparison.facts["ancestor"] == {"path": str(embedder.bundle.path), "digest": embedder.bundle.digest}
     for share in (1.0, 0.5):
         own, others = ([run.score for run in comparison.of_setting(model, share)] for model in (BOTH, ANCESTOR))
@@ -375,6 +376,13 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
         "Recommended with 90 training examples: majority (0.8987, 0.0 minutes), the cheapest that is not clearly worse"
         " than the best, TF-IDF with ELMo (0.9000, 2.5 minutes)."
     )
+
+
+def test_the_crf_of_tags_is_a_rival_and_may_be_recommended() -> None:
+    runs = [run_of(model, [1, right] * MANY) for model, right in ((WORD2VEC, 0), (CRF, 1), (ELMO, 1), (BOTH, 1))]
+    comparison = comparison_of(*runs[1:2], runs[0], *runs[2:])
+    assert " above CRF on character n-grams with 90 training examples " in comparison.verdict()
+    assert (comparison.recommended(), comparison.options_of_fit()) == (CRF, ("--head", "linear"))
 
 
 def test_folds_are_one_test_of_all_examples() -> None:

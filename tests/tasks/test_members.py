@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,47 @@ def test_a_mixture_of_pairs_is_scored_as_it_predicts(embedder: ElmoEmbedder, tmp
     # Linear models read what the texts share and how they differ, so their order does not matter.
     [one], [other] = model.predict([("我来", "他吃")]), model.predict([("他吃", "我来")])
     assert one == other
+
+
+def write_tags(folder: Path) -> Path:
+    """The tag of a character is the one before it, which the network does not learn in an epoch."""
+    texts = [text * 2 for text in drawn_texts(200)]
+    blocks = ["".join(f"{own}\t{before}\n" for before, own in pairwise(f"。{text}")) for text in texts]
+    return written(folder, "tags.conll", "\n".join(blocks))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    """Both are one network in one file."""
+    job = job_of(write_tags(tmp_path), "tag")
+    report = fit_task(job, embedder, tmp_path / "task")
+    assert "linear.safetensors" not in contents_alone(tmp_path / "task")
+    network, crf = report.description.scores["members"]
+    assert (network["name"], crf["name"], network["weight"] + crf["weight"]) == ("bilstm", "crf", 1.0)
+    assert crf["weight"] > 0.5
+    assert crf["without"] == network["score"] < crf["together"]
+    assert report.description.scores["seeds"]["1"]["test"] < report.description.scores["test"]["accuracy"]
+    examples = load(job.files, job.reading).test
+    model = TaskModel.load(tmp_path / "task", device="cpu")
+    again = score_predictions(examples, model.predict_examples(examples), marks_spans=False)
+    assert again == report.description.scores["test"]
+    alone = Path(shutil.copytree(tmp_path / "task", tmp_path / "copy"))
+    changed(alone, lambda found: found["settings"].update(head="bilstm"))
+    assert "is not the network that task.json describes" in message_of(RunError, lambda: TaskModel.load(alone))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_tagger_without_a_crf_is_the_network_alone(
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elmo_zh.tasks.mixture._STANDARD_ERRORS", np.inf)
+    job = job_of(write_tags(tmp_path), "tag")
+    mixed = fit_task(job, embedder, tmp_path / "mixed")
+    alone = fit_task(replace(job, settings=replace(job.settings, head="bilstm")), embedder, tmp_path / "alone")
+    assert [each["weight"] for each in mixed.description.scores["members"]] == [1.0, 0.0]
+    assert mixed.description.settings == alone.description.settings
+    first, second = (contents_alone(report.output)["head.safetensors"] for report in (mixed, alone))
+    assert first == second
 
 
 def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:

@@ -35,7 +35,7 @@ from elmo_zh.tasks.encode_texts import (
     read_alike,
 )
 from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, choose_lstm_precision, pool_max, pool_mean
-from elmo_zh.tasks.task_head import TaskHead, align
+from elmo_zh.tasks.task_head import TaskHead, align, mix_taggers
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
@@ -51,7 +51,7 @@ def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, 
     table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
     table[:3] = 0  # the special tokens
     cache = VectorCache.in_memory(embedder, (sentence for text in read for sentence in text.sentences))
-    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), KnownCharacters("我吃苹"))
+    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), KnownCharacters("我吃苹"), has_grams=True)
     return encoder, [encoder.encode(text) for text in read]
 
 
@@ -72,6 +72,8 @@ HEADS = [
     ("classify", {"inputs": ("word2vec",)}),
     ("classify", {"inputs": ("characters",)}),
     ("tag", {}),
+    ("tag", {"head": "bilstm"}),
+    ("tag", {"head": "linear", "inputs": ("characters",)}),
     ("tag", {"elmo_at": "both"}),
     ("tag", {"encoder": "merged"}),
     ("classify", {"encoder": "merged"}),
@@ -99,6 +101,32 @@ def test_company_and_padding_change_nothing(embedder: ElmoEmbedder, kind: str, c
         assert [len(tags) for tags in predicted] == [len(text) for text in texts]
     elif not changes.get("regression"):
         assert np.sum(predicted, axis=1) == pytest.approx(np.ones(len(texts)))
+
+
+def test_n_grams_reach_two_units_and_one_word_far(embedder: ElmoEmbedder) -> None:
+    """Equal surroundings make equal n-grams; a unit further away changes none, and a nearer one some."""
+    _, [first, other, farther, nearer] = encoded(embedder, ["我吃苹果来", "我吃苹果来", "。吃苹果来", "我。苹果来"])
+    np.testing.assert_array_equal(first.grams, other.grams)
+    assert first.grams.shape[0] == 5
+    assert len(np.unique(first.grams)) > 90  # of 5 times 22
+    np.testing.assert_array_equal(farther.grams[3:], first.grams[3:])
+    changed = (nearer.grams != first.grams).sum(axis=1)
+    assert changed[4] == 0
+    assert 0 < changed[3] < changed[2]
+
+
+def test_a_mixture_of_taggers_scores_tags_as_its_parts_together(embedder: ElmoEmbedder) -> None:
+    """What one sequence of tags costs more than another is the weighted sum of what it costs more in each."""
+    network, linear = (head_of("tag", head=head) for head in ("bilstm", "linear"))
+    for number, parameter in enumerate((*network.parameters(), *linear.parameters())):
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(number))
+    encoder, texts = encoded(embedder, TEXTS[2:3] * 2)
+    batch, tags = encoder.batch(texts), torch.tensor([[0, 4, 0, 1, 2, 3, 0], [1, 3, 4, 4, 0, 1, 3]])
+    with torch.no_grad():
+        costs = [head.costs([batch], tags) for head in (network, linear, mix_taggers(network, linear, 0.3))]
+    own, other, mixed = (float(first - second) for first, second in costs)
+    assert mixed == pytest.approx(0.7 * own + 0.3 * other, abs=1e-3)
+    assert abs(own - other) > 1
 
 
 @pytest.mark.parametrize(("kind", "changes"), HEADS)
