@@ -98,7 +98,7 @@ def concordance(
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any characters of a token, ? for
     one, and a * alone for any token. A string without spaces is found however it was segmented. FILE is a text in any
-    form that segment reads, or a folder; no model or index is needed. With an index, lines can also be sorted by
+    format that segment reads, or a folder; no model or index is needed. With an index, lines can also be sorted by
     meaning and filtered by usage.
 
     \b

@@ -27,7 +27,7 @@ def plan(
 ) -> None:
     """Estimate from a sample what a run on a corpus will take.
 
-    Use it before a long run to choose a configuration. CORPUS is text in any form that the command segment reads. The
+    Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
     stages are run on a sample of it, and what they report is scaled up: the numbers of documents, characters, tokens
     and distinct words; how many words cover how much of the text; time, memory and disk space of each stage on this
     machine; and the training time of each shipped configuration. With --init, the plan is for the run that pipeline

@@ -89,7 +89,7 @@ class EmbedOptions:
 def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> None:
     """Write the vectors of each line of a text file.
 
-    Use it to make vectors for other programs. FILE is a text in any form that segment reads, a folder, or - for
+    Use it to make vectors for other programs. FILE is a text in any format that segment reads, a folder, or - for
     standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV or JSON;
     none is left out. In HDF5, datasets "0", "1", ... are the vectors of each line, from line 0, of shape (layers,
     tokens, dimensions); tokens/0, ... are its words, and offsets/0, ... their positions in the raw line.
@@ -185,7 +185,7 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     size = sum(path.stat().st_size for path in files)
     composed = counts.backed_off_tokens
     backed_off = f", {composed:,} of them read as the known words in them" if composed else ""
-    cut = f", {counts.cut_tokens:,} cut because they are too long" if counts.cut_tokens else ""
+    cut = f", {counts.cut_tokens:,} truncated because they are too long" if counts.cut_tokens else ""
     place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
     lines = [
         f"{counted(counts.lines, unit)} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"

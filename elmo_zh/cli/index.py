@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any form that segment
+    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that segment
     reads, a folder, or - for standard input. INDEX is a folder with the vectors of words in their sentences, and with
     these sentences; docs/contexts.md describes it. An interrupted command resumes if it is run again.
 

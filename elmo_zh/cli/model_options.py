@@ -34,7 +34,7 @@ index_option = click.option(
     "index_path",
     type=IndexPath(),
     metavar="INDEX",
-    help="Folder that the command index wrote. Default: the index that explore made from the model's own text.",
+    help="Folder that the index command wrote. Default: the index that explore made from the model's own text.",
 )
 
 # The settings for reading files that have an effect if a model is given; the model itself says how to segment.
@@ -135,8 +135,8 @@ def load_model(common: Common, path: Path, results: str) -> "Bundle":
     if bundle.needs_warm_state() and not common.stateful:
         common.console.warn(
             "This model was trained with carried state, but here every sentence starts from zero state, so its"
-            f" {results} worse than necessary. Give it a warm state (command convert, option --warm-on; or export the"
-            " run again), or use --stateful."
+            f" {results} worse than necessary. Give it a warm state (convert --warm-on, or export the run again), or"
+            " use --stateful."
         )
     return bundle
 

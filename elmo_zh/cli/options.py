@@ -72,8 +72,8 @@ class Common:
     print_config: bool = option(False)
     """Print the settings that the command would use, with explanations, and exit."""
     user_dictionary: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by the
-    command words."""
+    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by the words
+    command."""
     engine: str = option("local", choices=("local", "dask"))
     """Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md)."""
     scheduler: str = option("", metavar="ADDRESS")

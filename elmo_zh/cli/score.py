@@ -41,7 +41,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     """Measure exact perplexity and bits per character of text.
 
     Use it to compare models on the same text; bits per character can be compared across vocabularies. FILE is a text in
-    any form that segment reads, a folder, or - for standard input. Raw text is split into sentences and words as in
+    any format that segment reads, a folder, or - for standard input. Raw text is split into sentences and words as in
     training. No line is left out: what cannot be read is an error.
 
     \b
@@ -89,7 +89,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
     Use it to find odd lines, to clean a corpus, or to choose text of a domain. Scores are exact costs under the forward
     and the backward LM, in nats and in bits per character: the lower, the more probable the line. --against compares a
-    model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any form that segment reads, a
+    model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any format that segment reads, a
     folder, or - for standard input. A line is one sentence unless --split-sentences is given; no line is left out.
     docs/contexts.md describes the columns.
 

@@ -255,8 +255,8 @@ def export(
 def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Run all stages, from raw text to a model bundle.
 
-    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any form that
-    the command segment reads. With --init, training starts from another model, whose words and settings in section
+    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any format
+    that the segment command reads. With --init, training starts from another model, whose words and settings in section
     model are kept; a new run also prepares its text as that model's text was prepared.
 
     \b

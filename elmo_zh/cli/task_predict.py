@@ -48,8 +48,8 @@ def predict(
 ) -> None:
     """Label texts with a trained task.
 
-    Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any form that segment reads, a
-    folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts per
+    Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any format that segment reads,
+    a folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts per
     record.
 
     \b

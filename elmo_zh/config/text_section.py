@@ -58,7 +58,7 @@ class TextConfig:
     bad_bytes: str = choice("skip-line", BAD_BYTES)
     """Lines with undecodable bytes: skip-line (leave out and count), replace (with U+FFFD) or strict (an error)."""
     document: str = choice("file", DOCUMENTS)
-    """Unit of plain text that is one document: file, paragraph (between empty lines) or line."""
+    """Unit of plain text that counts as one document: file, paragraph (between empty lines) or line."""
     remove_markup: bool = True
     """Remove remnants of HTML, wikitext and BBCode: known tags and pairs only, so a<b and 《》 stay."""
     repair_mojibake: bool = False

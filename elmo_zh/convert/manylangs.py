@@ -93,7 +93,9 @@ def _find_config(folder: Path) -> Path | None:
     """Return the file in the folder that config.json names, or None for the configuration of the released models."""
     named = load_options(folder / "config.json").get("config_path")
     if not isinstance(named, str):
-        raise BundleError(f"{folder / 'config.json'} names no config_path. Name the configuration with --options FILE.")
+        raise BundleError(
+            f"{folder / 'config.json'} does not give a config_path. Name the configuration with --options FILE."
+        )
     name = Path(named).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():

@@ -257,6 +257,6 @@ def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
     for name, each in training.items():
         sizes = (f"{each['rows']:,}", f"{each['parameters'] / 1e6:,.1f} M", f"{each['tokens']:,}")
         pace = (f"{each['epochs']:.2f}", f"{each['tokens_per_second']:,.0f}", format_seconds(each["seconds"]))
-        tried = translate("yes" if each["is_measured"] else "by its products")
+        tried = translate("yes" if each["is_measured"] else "estimated")
         rows.append((translate(name), *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
     yield from aligned(rows, header=header)

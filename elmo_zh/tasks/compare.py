@@ -250,7 +250,7 @@ class _Study:
     def runs(self, reporter: Reporter) -> list[Run]:
         """Train and test every setting not done yet, reporting each row of the comparison once it is complete."""
         settings, found = list(self.settings()), []
-        with reporter.progress("compare", unit="trainings", total=len(settings)) as progress:
+        with reporter.progress("compare", unit="training runs", total=len(settings)) as progress:
             for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
                 row = []
                 for setting in group:

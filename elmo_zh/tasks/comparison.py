@@ -227,8 +227,8 @@ class Comparison:
         if unfinished := sum(run.is_unfinished for run in networks):
             epochs = self.facts["training"]["epochs"]
             yield (
-                f"{unfinished:,} of {counted(len(networks), 'training')} ended at the limit of {epochs} epochs while"
-                f" still improving. Raise it: --epochs {2 * epochs}"
+                f"{unfinished:,} of {counted(len(networks), 'training run')} ended at the limit of {epochs} epochs"
+                f" while still improving. Raise it: --epochs {2 * epochs}"
             )
         num_tests = len(self._rows(BOTH, self.shares[0])[0])
         if num_tests < FEW_EXAMPLES:

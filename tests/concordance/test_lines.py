@@ -221,7 +221,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "No line with 苹果 matches 鱼. Leave out --containing",
         ),
         (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "--from-name has no effect with --index"),
-        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no column, or the same one twice"),
+        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no column, or names one twice"),
         (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),
         (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),
         (["keywords", "rows.csv"], "Say which lines to compare"),

@@ -79,7 +79,7 @@ class Recorder(Heard):
     @contextmanager
     def progress(self, *_: object, unit: str, **__: object) -> Iterator[Progress]:
         with super().progress() as progress:
-            yield self if unit == "trainings" else progress
+            yield self if unit == "training runs" else progress
 
     def update(self, amount: int, **_: float) -> None:
         self.most -= amount
@@ -343,7 +343,7 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     assert list(comparison_of(*runs).hints()) == [
         "It is not certain that the adaptation helps: The score of [word2vec; ELMo] is 0.0 points of accuracy above"
         " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
-        "1 of 4 trainings ended at the limit of 30 epochs while still improving. Raise it: --epochs 60",
+        "1 of 4 training runs ended at the limit of 30 epochs while still improving. Raise it: --epochs 60",
         "4 test examples can only show large differences. Use 300 or more.",
     ]
     better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
