@@ -106,7 +106,7 @@ def collocates(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Find the words that occur near a word more often than by chance.
+    """Find words that occur near a word more often than by chance.
 
     With --usages it does so for each usage of the word. Each row has the number of co-occurrences, the count of the
     collocate, the number expected by chance, log-likelihood (G2, negative if the two avoid each other) and logDice (14
