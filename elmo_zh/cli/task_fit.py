@@ -67,11 +67,11 @@ def fit(
 ) -> None:
     """Train a classifier, a tagger or a model for pairs of texts.
 
-    Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev
-    and test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit)
-    or JSON with spans of characters for tag. The vectors of the model are computed once. Linear models are
-    mixed with the network if each of them helps (--head). TASK is a folder with the model, its scores,
-    metrics.jsonl and pictures. An interrupted command resumes. docs/tasks.md describes data, networks and files.
+    Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev and
+    test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or
+    JSON with spans of characters for tag. The vectors of the model are computed once. Linear models are combined with
+    the network where they help (--head). TASK is a folder with the model, its scores, metrics.jsonl and pictures. An
+    interrupted command resumes. docs/tasks.md describes data, networks and files.
 
     \b
     Example:

@@ -81,9 +81,9 @@ class HeadSettings:
 
     kind: str = ""  # One of `KINDS`
     head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
-    """Model: a mixture of the BiLSTM network and linear models, for tag a CRF on character n-grams, of which those that
-    add something are kept; the network alone; or a linear model alone, for classify on the mean of the inputs, for tag
-    the CRF. With --regression or --fine-tune, mixture means bilstm."""
+    """Model: mixture combines the BiLSTM network and linear models (for tag, a CRF on character n-grams), keeping those
+    that help; bilstm is the network alone; linear is a linear model alone, on the mean of the inputs for classify, the
+    CRF for tag. With --regression or --fine-tune, mixture means bilstm."""
     encoder: str = option("single", choices=("single", "merged"))
     """LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus the
     output of the first."""

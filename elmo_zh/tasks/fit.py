@@ -77,7 +77,7 @@ def with_inputs(
     if settings.is_crf:
         if inputs:
             raise OptionError(
-                "--inputs has no effect on tag with --head linear, which reads n-grams only. Leave it out."
+                "--inputs has no effect on tag with --head linear, which reads only n-grams. Leave it out."
             )
         inputs = ("characters",)
     if not inputs:
