@@ -94,7 +94,7 @@ def fit(
     common.finish(
         {
             "output": str(report.output),
-            "metric": report.metric,
+            "metric": report.description.scores["metric"],
             "scores": report.description.scores,
             "doubts": report.doubts,
             "members": report.description.members,
@@ -107,7 +107,8 @@ def fit(
 
 
 def _described(report: "FitReport") -> list[str]:
-    scores, metric = report.description.scores, report.metric
+    scores = report.description.scores
+    metric = scores["metric"]
     lines = [_judged(each, metric) for each in scores.get("members", ())]
     for part in ("dev", "test"):
         if part in scores:

@@ -17,7 +17,7 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.pictures.canvas import can_draw, describe_numbers, save_picture
+from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
@@ -38,11 +38,10 @@ TRAININGS = "seed-*"
 
 @dataclass(frozen=True)
 class FitReport:
-    """The result of a training run: its folder, the content of task.json, the main score's name, reasons for doubt."""
+    """The result of a training run: its folder, the content of task.json, and reasons for doubt."""
 
     output: Path
     description: TaskDescription
-    metric: str
     doubts: Sequence[str]
 
 
@@ -154,7 +153,7 @@ def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead], wor
             model = _write_bilm(task, layout.model, trained[best].bilm_weights)
             description = replace(description, model=model)
         description.save(layout)
-    return FitReport(output, description, task.metric, [*_doubts(task, chosen_scores)])
+    return FitReport(output, description, [*_doubts(task, chosen_scores)])
 
 
 def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -198,9 +197,6 @@ def _draw(
     predictions: Mapping[str, Sequence[Prediction]],
     name: str,
 ) -> None:
-    if not can_draw():
-        task.reporter.warn("No pictures were drawn: matplotlib is not installed.")
-        return
     save_picture(curve_figure(lines, task.metric, name), layout.curve)
     part = task.scored_parts()[-1]
     examples, found = task.dataset.parts()[part], predictions[part]
