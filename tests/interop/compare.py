@@ -21,7 +21,6 @@ from exchange import CHECKS, IN_ONE_BATCH, ONE_BY_ONE, load_reading, load_senten
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NUM_SENTENCES = 100
-NUM_SPEED_SENTENCES = 1000
 TOLERANCE = 1e-5
 # On the CPU in float32: a GPU may round the factors of its products to fewer bits.
 SURROUNDINGS = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -70,13 +69,10 @@ class Finding:
 
 def main() -> int:
     """Compare with all readers; return the exit status."""
-    arguments = parse_arguments()
+    arguments = parser_of(__doc__).parse_args()
     try:
         run = Path(arguments.run) if arguments.run else train()
         with TemporaryDirectory(prefix="elmo-zh-interop-") as folder:
-            if arguments.speed:
-                measure_speed(run, Path(folder), arguments)
-                return 0
             sample = prepare(run, Path(folder))
             findings = [
                 finding for reader in READERS for finding in check(reader, getattr(arguments, reader.python), sample)
@@ -90,14 +86,12 @@ def main() -> int:
     return 0 if all(finding.is_good for finding in findings) else 1
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--run", help="a run in character mode; default: train runs/interop on the sample")
     parser.add_argument("--python", default=sys.executable, help="Python of the readers' environments")
     parser.add_argument("--python37", default="python3.7", help="Python 3.7, which pytorch-fast-elmo needs")
-    parser.add_argument("--speed", action="store_true", help="measure how fast all programs embed, in turns, instead")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each program with --speed")
-    return parser.parse_args()
+    return parser
 
 
 def call(*command: str | Path) -> None:
@@ -168,78 +162,6 @@ def check(reader: Reader, python: str, sample: Sample) -> Iterator[Finding]:
         difference = largest_difference(sample.vectors[name], reading.vectors[name])
         is_good = difference <= TOLERANCE
         yield Finding(reading.versions, name, "ok" if is_good else "FAILED", difference, is_good)
-
-
-def measure_speed(run: Path, folder: Path, arguments: argparse.Namespace) -> None:
-    """Print how long each program that can be installed takes to embed the same sentences, in turns."""
-    bundle, text = folder / "bundle", folder / "text.txt"
-    elmo_zh("export", "--run", run, "--output", bundle)
-    elmo_zh("export", "--run", run, "--output", folder / "simple_elmo", "--layout", "simple_elmo")
-    lines = [line for file in sorted((ROOT / run / "segmented").glob("*.txt")) for line in iter_lines(file)]
-    if len(lines) < NUM_SPEED_SENTENCES:
-        raise InteropError(f"Error: {run} has {len(lines)} sentences; speed is measured with {NUM_SPEED_SENTENCES:,}.")
-    text.write_bytes(b"".join(lines[:NUM_SPEED_SENTENCES]))
-    racers = [Racer(Path(sys.executable), "ours", bundle, text)]
-    for reader in READERS:
-        try:
-            interpreter = install(reader, getattr(arguments, reader.python))
-        except InteropError as error:
-            print(f"{reader.program} could not be installed: {error}", flush=True)
-            continue
-        racers.append(Racer(interpreter, reader.files, folder / reader.layout, text))
-    num_tokens = sum(map(len, load_sentences(text)))
-    print(f"{NUM_SPEED_SENTENCES:,} sentences, {num_tokens:,} tokens, {arguments.rounds} times in turns", flush=True)
-    for number in range(arguments.rounds):
-        for racer in racers:
-            racer.race()
-            seconds, processor_seconds = racer.times[-1]
-            print(f"{number + 1}. {racer.versions}: {seconds:.2f} s, {processor_seconds:.2f} processor s", flush=True)
-    for racer in racers:
-        racer.stop()
-    print_speeds(racers, num_tokens)
-
-
-def print_speeds(racers: list["Racer"], num_tokens: int) -> None:
-    """Print a row for each program; the first one is what the others are compared with."""
-    ours = np.array(racers[0].times)
-    print(f"{'program':58} {'seconds':>8} {'tokens/s':>9} {'our time x':>10} {'our processor time x':>20}")
-    for racer in racers:
-        times = np.array(racer.times)
-        seconds, (ratio, of_processor) = np.median(times[:, 0]), np.median(times / ours, axis=0)
-        print(f"{racer.versions:58} {seconds:8.2f} {num_tokens / seconds:9,.0f} {ratio:10.1f} {of_processor:20.1f}")
-
-
-def iter_lines(file: Path) -> list[bytes]:
-    return file.read_bytes().splitlines(keepends=True)
-
-
-class Racer:
-    """A program that has loaded the model and embeds all sentences when it is told to."""
-
-    def __init__(self, interpreter: Path, files: str, model: Path, text: Path) -> None:
-        command = [interpreter, HERE / f"read_with_{files}.py", model, text]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=SURROUNDINGS
-        )
-        self.versions = self._read_line()
-        self.times: list[tuple[float, float]] = []  # seconds and processor seconds of each race
-
-    def race(self) -> None:
-        assert self._process.stdin
-        self._process.stdin.write("again\n")
-        self._process.stdin.flush()
-        seconds, processor_seconds = map(float, self._read_line().split())
-        self.times.append((seconds, processor_seconds))
-
-    def _read_line(self) -> str:
-        assert self._process.stdout
-        line = self._process.stdout.readline()
-        if not line:
-            raise InteropError(self._process.communicate()[1].strip().splitlines()[-1])
-        return line.strip()
-
-    def stop(self) -> None:
-        self._process.communicate()
 
 
 def install(reader: Reader, python: str) -> Path:
