@@ -63,7 +63,7 @@ def test_another_field_is_another_text(sample_run: SampleRun, hotel: Path, monke
         Interrupted(patched, 2)
         assert elmo_zh("embed", hotel, "--model", sample_run.model).status == 130
     told = elmo_zh("embed", hotel, "--model", sample_run.model, "--field", "id").only_error()
-    assert "another text, model or settings" in told
+    assert "a different text, model or settings" in told
     embed(sample_run, hotel)
     assert read_dump(hotel.with_name("hotel.csv.hdf5"))[1][3] != []
 

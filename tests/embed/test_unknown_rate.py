@@ -133,7 +133,7 @@ def test_the_likely_reason(bundle: Bundle, words: list[str], reason: str) -> Non
 
 def test_the_models_own_segmenter_is_no_reason(bundle: Bundle) -> None:
     for words in (["今天天气", "我们说"], ["今天天气很好我们说这"]):
-        assert "another domain" in str(describe(bundle, words * 10, segmented=False))
+        assert "a different domain" in str(describe(bundle, words * 10, segmented=False))
 
 
 def test_simplified_text_for_a_model_of_traditional_text(tmp_path: Path) -> None:
