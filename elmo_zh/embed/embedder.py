@@ -97,7 +97,7 @@ class ElmoEmbedder(SentenceTokens):
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._forms: TokenForms | None = None
-        self._has_warned = False
+        self._watch = UnknownWatch(bundle, self.unknown)
         self._state = self._bilm.zero_state(1)
 
     @classmethod
@@ -203,7 +203,7 @@ class ElmoEmbedder(SentenceTokens):
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
         spans = check_keep(keep, len(texts), "embed")
         lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
-        self._watch(UnknownWatch(self.bundle, self.unknown), [line.tokens for line in lines], segmented=False)
+        self._watch.begin().look([line.tokens for line in lines], segmented=False)
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
@@ -234,13 +234,8 @@ class ElmoEmbedder(SentenceTokens):
             checked = [[self._forms.known_form(token) for token in tokens] for tokens in checked]
         elif call == "embed_tokens":
             self._forms.warn_of_others(checked)
-        self._watch(UnknownWatch(self.bundle, self.unknown), checked, segmented=True)
+        self._watch.begin().look(checked, segmented=True)
         return self.compute_vectors(checked)
-
-    def _watch(self, call: UnknownWatch, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
-        """Count the unknown words of a call until one call has warned; a loop over batches would warn in each."""
-        if not self._has_warned:
-            self._has_warned = call.look(sentences, segmented=segmented)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
         """Compute the vectors of segmented sentences as `embed_tokens` does, but without checks and warnings."""
@@ -295,11 +290,10 @@ class ElmoEmbedder(SentenceTokens):
         return self._iter_embedded(sentences, "embed_iter")
 
     def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
-        watch = UnknownWatch(self.bundle, self.unknown)
+        watch = self._watch.begin()
         for window in iter_windows(self._iter_prepared(sentences, call), lambda each: len(each[0].tokens)):
             lines = [line for line, _ in window]
-            is_segmented = any(each for _, each in window)
-            self._watch(watch, [line.tokens for line in lines], segmented=is_segmented)
+            watch.look([line.tokens for line in lines], segmented=any(is_segmented for _, is_segmented in window))
             yield from self._embed_lines(lines)
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:

@@ -144,13 +144,18 @@ class UnknownWatch:
 
     def __init__(self, bundle: Bundle, read_as: str) -> None:
         self._bundle, self._read_as = bundle, read_as
-        self._num_tokens = self._num_unknown = 0
+        self.begin()
         self._is_over = bundle.vocabulary is None or bundle.bilm.shape.characters is not None
 
-    def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> bool:
-        """Count the unknown words of more sentences, each a list of tokens; return whether this gives the warning."""
+    def begin(self) -> "UnknownWatch":
+        """Count from zero again, for a text of its own."""
+        self._num_tokens = self._num_unknown = 0
+        return self
+
+    def look(self, sentences: Sequence[Sequence[str]], *, segmented: bool) -> None:
+        """Count the unknown words of more sentences, each a list of tokens."""
         if self._is_over or self._bundle.vocabulary is None:
-            return False
+            return
         tokens = list(chain.from_iterable(sentences))
         ids = self._bundle.vocabulary.encode(tokens)
         unknown = Counter(token for token, row in zip(tokens, ids, strict=True) if row == UNKNOWN_ID)
@@ -167,7 +172,6 @@ class UnknownWatch:
         if line:
             self._is_over = True
             warnings.warn(line, UnknownWordsWarning, stacklevel=level_outside())
-        return line is not None
 
 
 def level_outside() -> int:
