@@ -187,15 +187,24 @@ class PreparedTask:
         linear = crf.load(seed, crf.train(seed, folder))
         held_out = zip(self.items["dev"], self.dataset.dev, strict=True)
         known = [item for item, example in held_out if set(example.labels) <= set(self.labels)]
-        mixed = (mix_taggers(network, linear, tenths / STEPS) for tenths in range(STEPS))
-        measured = [(self._dev_score(each), predict_items(each, known, self.encoder, "costs")) for each in mixed]
-        scores, costs = [each for each, _ in measured], np.array([each for _, each in measured], np.float64)
-        best = min((n for n, score in enumerate(scores) if score >= scores[0]), key=lambda n: costs[n].sum())
+        mixed, costs = [network], [self._costs(network, known)]
+        # They are convex in the weight, so they fall up to the best one.
+        while len(mixed) < STEPS:
+            head = mix_taggers(network, linear, len(mixed) / STEPS)
+            costs.append(self._costs(head, known))
+            if costs[-1].sum() >= costs[-2].sum():
+                break
+            mixed.append(head)
+        scores = [self._dev_score(each) for each in mixed]
+        best = max(number for number, score in enumerate(scores) if score >= scores[0])
         weight = best / STEPS if known and is_sure(costs[0] - costs[best]) else 0.0
         first = Judged(name=NETWORK, num_labels=sum(item.length for item in known), score=scores[0], weight=1 - weight)
         alone, together = self._dev_score(linear), scores[best]
         second = replace(first, name="crf", score=alone, weight=weight, without=scores[0], together=together)
-        return mix_taggers(network, linear, weight) if weight else network, [first, second]
+        return mixed[best] if weight else network, [first, second]
+
+    def _costs(self, head: TaskHead, items: Sequence[Item]) -> Floats:
+        return np.array(predict_items(head, items, self.encoder, "costs"), np.float64)
 
     def describe(
         self, scores: Mapping[str, Any] | None = None, head: TaskHead | None = None, mixture: Mixture | None = None
