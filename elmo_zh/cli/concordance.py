@@ -57,10 +57,12 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         if choice.index is None:
             common.console.note(f"Index: {path}, made by explore. To read other texts, give files or --index INDEX")
         if choice.from_name is not None:
-            raise click.UsageError("--from-name has no effect with --index, which has its own columns. Leave it out.")
+            raise click.UsageError(
+                "--from-name has no effect with --index, which has its own columns. Leave out --from-name."
+            )
         if common.user_dictionary is not None:
             raise click.UsageError(
-                "--user-dictionary has no effect with --index, which is already segmented. Leave it out."
+                "--user-dictionary has no effect with --index, which is already segmented. Leave out --user-dictionary."
             )
         index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
@@ -70,8 +72,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
             table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
         if not queries:
             common.console.note(
-                "The files are segmented with these settings; an index uses its model's settings, so its counts may"
-                " differ. The starter's are: --set text.jieba_hmm=false"
+                "The files are segmented with the current settings; an index uses the settings of its model, so"
+                " counts from an index may differ. Settings of the starter: --set text.jieba_hmm=false"
             )
     if not len(table.ends):
         raise CorpusError(f"{first_ten(files)} holds no text. Give a file with text.")
@@ -96,10 +98,10 @@ def concordance(
 ) -> None:
     """Show every occurrence of a word or phrase in its context.
 
-    QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any characters of a token, ? for
-    one, and a * alone for any token. A string without spaces is found however it was segmented. FILE is a text in any
-    format that segment reads, or a folder; no model or index is needed. With an index, lines can also be sorted by
-    meaning and filtered by usage.
+    QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any number of characters of a
+    token, ? for one character, and * on its own for a whole token. A string without spaces is found however it was
+    segmented. FILE is a text in any format that segment reads, or a folder; no model or index is needed. With an
+    index, lines can also be sorted by meaning and filtered by usage.
 
     \b
     Example:
@@ -141,9 +143,9 @@ def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None
     """Raise CorpusError if nothing matches, with advice on how to search again."""
     if not len(found):
         among = f" in the lines where {texts.where}" if texts.where else ""
-        advice = "Try fewer characters, or * for any."
+        advice = "Try fewer characters, or the wildcard *."
         if not texts.fold_script:
-            advice = "Try fewer characters, * for any, or --fold-script."
+            advice = "Try fewer characters, the wildcard *, or --fold-script."
         raise CorpusError(f"{query} does not occur{among}. A match must begin and end at token boundaries. {advice}")
 
 
@@ -169,7 +171,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
-        raise ConfigError(f"--usage {options.usage}: {query} has usages 1 to {int(max(usages[usages > 0]))}.")
+        raise ConfigError(f"--usage {options.usage}: {query} has only the usages 1 to {int(max(usages[usages > 0]))}.")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 
@@ -196,7 +198,9 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
         index = require_index(read, "--sort surprisal")
         found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
     elif common.model or common.device:
-        raise click.UsageError("--model and --device are only for surprisal. Add --sort surprisal, or leave them out.")
+        raise click.UsageError(
+            "--model and --device are only for surprisal. Add --sort surprisal, or leave out --model and --device."
+        )
     return found.sorted_by(keys)
 
 
@@ -210,4 +214,4 @@ def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: C
     if texts.index is not None and options.like is None:
         similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
         return f"Next, see the lines closest in meaning to the first: {similar}"
-    return f"Next, see which words occur near it: {program()} collocates {typed_word(query)} {read}"
+    return f"Next, see which words occur near these matches: {program()} collocates {typed_word(query)} {read}"

@@ -29,9 +29,9 @@ def plan(
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
     stages are run on a sample of it, and what they report is scaled up: the numbers of documents, characters, tokens
-    and distinct words; how many words cover how much of the text; time, memory and disk space of each stage on this
-    machine; and the training time of each shipped configuration. With --init, the plan is for the run that pipeline
-    would start from that model.
+    and distinct words; how much of the text its most frequent words cover; time, memory and disk space of each stage
+    on this machine; and the training time of each shipped configuration. With --init, the plan is for the run that
+    pipeline would start from that model.
 
     \b
     Example:
@@ -77,9 +77,9 @@ def plan(
 def inspect(common: Common, /, run_path: Path, shown: Shown) -> None:
     """Show what a run contains, finished or not.
 
-    Use it to check the text before training. It shows counts for each source, how many words cover how much of the
-    training text (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han, Latin, digits and
-    punctuation, sentence lengths, some sentences, and what looks odd and how to fix it.
+    Use it to check the text before training. It shows counts for each source, how much of the training text its most
+    frequent words cover (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han, Latin,
+    digits and punctuation, sentence lengths, some sentences, and what looks odd and how to fix it.
 
     \b
     Example:

@@ -45,8 +45,9 @@ def frequencies(
 ) -> None:
     """Count words and phrases, in all texts and in each part.
 
-    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised, from
-    0 (as evenly as possible) to 1. Parts are the sources, or the values of the column given with --by.
+    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised,
+    from 0 (as even as possible) to 1 (as uneven as possible). Parts are the sources, or the values of the column
+    given with --by.
 
     \b
     Example:
@@ -108,9 +109,9 @@ def collocates(
 ) -> None:
     """Find words that occur near a word more often than by chance.
 
-    With --usages it does so for each usage of the word. Each row has the number of co-occurrences, the count of the
-    collocate, the number expected by chance, log-likelihood (G2, negative if the two avoid each other) and logDice (14
-    at most, independent of corpus size).
+    With --usages, the command does so for each usage of the word. Each row has the number of co-occurrences, the
+    count of the collocate, the number expected by chance, log-likelihood (G2, negative if the two words avoid each
+    other) and logDice (14 at most, independent of corpus size).
 
     \b
     Example:
@@ -145,7 +146,9 @@ def collocates(
     metavar="CONDITION",
     help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
 )
-@click.option("--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with another index instead.")
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with the lines of this index instead."
+)
 @click.option(
     "--min-count",
     type=click.IntRange(1),
@@ -167,8 +170,8 @@ def keywords(
 ) -> None:
     """Find words typical of some lines compared with others.
 
-    Each row has both counts, both per million tokens, the log ratio (1 is twice as frequent), log-likelihood (G2), its
-    p-value, and q, the false discovery rate among all compared words.
+    Each row has both counts, both counts per million tokens, the log ratio (1 means twice as frequent),
+    log-likelihood (G2), its p-value, and q, the false discovery rate among all compared words.
 
     \b
     Example:
@@ -207,10 +210,10 @@ def keywords(
 def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:
     """Find candidates for words that the segmenter does not know.
 
-    They are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the two
-    parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words of the
-    segmenter's dictionary and of --user-dictionary are left out. Delete the rows of the table that are not words, then
-    give it to segment, index, embed and concordance as a user dictionary.
+    Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
+    two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words of the
+    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are not words, then give the
+    table to segment, index, embed and concordance as a user dictionary.
 
     \b
     Example:

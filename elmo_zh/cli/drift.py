@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
     """Find words used differently in different periods or texts.
 
-    Give one index per period, oldest first, all made with one model; or one index and --periods, the column that holds
-    the period of each line. The words that changed most between the first and the last period come first, each with the
-    lines of both periods that show the change best, and the cosine of each line to the mean of the other period. p is
-    the share of random splits of the documents whose two groups are at least as far apart as the periods; q is the
-    expected share of false discoveries among the words with this p or a smaller one. docs/contexts.md describes the
-    columns.
+    Give one index per period, oldest first, all made with the same model; or one index and --periods, the column that
+    holds the period of each line. The words that changed most between the first and the last period come first, each
+    with the lines of both periods that show the change best, and the cosine between each line and the mean of the
+    other period. p is the share of random splits of the documents whose two groups are at least as far apart as the
+    periods; q is the expected share of false discoveries among the words with this p or a smaller one.
+    docs/contexts.md describes the columns.
 
     \b
     Example:
@@ -47,7 +47,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
     """
     resolve_for_model(common)
     if options.periods is not None and len(indexes) > 1:
-        raise click.UsageError("--periods divides one index. Leave it out, or give one INDEX.")
+        raise click.UsageError("--periods divides a single index. Leave out --periods, or give one INDEX.")
     require_picture(options.picture)
     from elmo_zh.contexts.drift import measure_drift
     from elmo_zh.contexts.drift_tables import moved_lines, rows
@@ -106,13 +106,14 @@ def _report(
 
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
-        f"Model: {model}. {counted(len(found.words), 'word')} compared out of {found.num_shared:,} that occur in every"
-        f" period, layer {found.layer}; {sum(each.q < LEVEL for each in found.words):,} with q below {LEVEL}."
+        f"Model: {model}. {counted(len(found.words), 'word')} compared in layer {found.layer}, out of"
+        f" {found.num_shared:,} that occur in every period; {sum(each.q < LEVEL for each in found.words):,} with q"
+        f" below {LEVEL}."
     )
     if by_lines := [period.name for period in found.periods if period.by_lines]:
         common.console.note(
-            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: the test treats each raw line as a"
-            " document, so the topic of one document may look like a change."
+            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: there the test treats each raw line as"
+            " a document, so the topic of one document may look like a change."
         )
     if found.fragments:
         pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
@@ -126,14 +127,14 @@ def _report(
     left_out = {each.word for each in found.words} | found.fragments.keys()
     if missing := sorted((words or frozenset()) - left_out):
         common.console.warn(
-            f"{counted(len(missing), 'word')} of --words were not compared: {first_ten(missing)}. Each must occur in"
-            f" {options.min_count} different sentences (--min-count) and two documents of every period."
+            f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must occur in at"
+            f" least {options.min_count} different sentences (--min-count) and at least two documents of every period."
         )
     least = 1 / (options.permutations + 1)
     if any(each.p <= least for each in found.words) and all(each.q >= LEVEL for each in found.words):
         common.console.warn(
-            f"{counted(options.permutations, 'permutation')} are too few for {counted(len(found.words), 'word')}:"
-            f" no q can fall below {LEVEL} here. Use --permutations {round(len(found.words) / LEVEL) + 1}"
+            f"With {counted(options.permutations, 'permutation')} for {counted(len(found.words), 'word')}, no q can"
+            f" fall below {LEVEL}. Use --permutations {round(len(found.words) / LEVEL) + 1}"
         )
 
 

@@ -40,11 +40,11 @@ class EmbedOptions:
     split_sentences: bool = option(False)
     """Split lines into sentences as in training; the output says which line each sentence comes from."""
     mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
-    """JSON file of the learned weights of --layers mix: {"scalar_parameters": [...], "gamma": ...}."""
+    """JSON file with the learned weights for --layers mix: {"scalar_parameters": [...], "gamma": ...}."""
     sentence_index: bool = option(False)
     """Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."""
     by: str | None = option(None, choices=("line", "token"))
-    """Rows of Parquet: one for each line, or one for each token with the text of its line. Default line."""
+    """Rows of Parquet: one for each line, or one for each token, with the text of its line repeated. Default line."""
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form of the output, taken from the options and from section embed."""
@@ -91,9 +91,10 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
 
     Use it to make vectors for other programs. FILE is a text in any format that segment reads, a folder, or - for
     standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV or JSON;
-    none is left out. In HDF5, datasets "0", "1", ... are the vectors of each line, from line 0, of shape (layers,
-    tokens, dimensions); tokens/0, ... are its words, and offsets/0, ... their positions in the raw line.
-    docs/embedding.md describes the formats. An interrupted command resumes if it is run again.
+    no line is skipped. In HDF5, the datasets "0", "1", ... hold the vectors of the lines, counted from 0, each of
+    shape (layers, tokens, dimensions); tokens/0, ... hold the words of the line, and offsets/0, ... the positions of
+    these words in the raw line. docs/embedding.md describes the formats. An interrupted command resumes if it is run
+    again.
 
     \b
     Example:
@@ -184,8 +185,8 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
     size = sum(path.stat().st_size for path in files)
     composed = counts.backed_off_tokens
-    backed_off = f", {composed:,} of them read as the known words in them" if composed else ""
-    cut = f", {counts.cut_tokens:,} truncated because they are too long" if counts.cut_tokens else ""
+    backed_off = f", {composed:,} of them read as the known words that they contain" if composed else ""
+    cut = f", {counts.cut_tokens:,} too long and truncated" if counts.cut_tokens else ""
     place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
     lines = [
         f"{counted(counts.lines, unit)} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
@@ -194,7 +195,9 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     if report.unknown_words:
         shown = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}
         named = ", ".join(f"{word} ({count:,})" for word, count in shown.items())
-        lines.append(f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown, most frequently {named}")
+        lines.append(
+            f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown; the most frequent: {named}"
+        )
     if report.extra.get("words_left_out"):
-        lines.append(f"{report.extra['words_left_out']:,} words that contain white space were left out")
+        lines.append(f"words left out because they contain white space: {report.extra['words_left_out']:,}")
     return lines

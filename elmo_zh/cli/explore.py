@@ -49,10 +49,10 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX it shows the latest run or, if there are no runs, the installed model starter, and makes the index
-    itself: from the run's own text in RUN/index, or from the sample text in runs/NAME-DIGITS.index, where DIGITS are
-    the start of the model's digest. RUN or --model chooses another run or model. INDEX is a folder written by elmo-zh
-    index.
+    Without INDEX, explore shows the latest run or, if there are no runs, the installed model starter, and makes the
+    index itself: from the run's own text, in RUN/index; or from the sample text, in runs/NAME-DIGITS.index, where
+    DIGITS are the first digits of the model's digest. RUN or --model chooses another run or model. INDEX is a folder
+    written by elmo-zh index.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
@@ -95,7 +95,7 @@ def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_b
     given = "--port" if port is not None else "--no-browser" if no_browser else ""
     if output is not None and given:
         raise click.UsageError(
-            f"{given} has no effect with --output, which writes the page to a file. Leave out one of them."
+            f"{given} has no effect with --output, which writes the page to a file. Leave out one or the other."
         )
 
 
@@ -146,7 +146,7 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
         number = counted(len(missing), "word")
         problem = f"{number} of --words {choice.word_list} missing from the index {index.path}: {first_ten(missing)}"
         if not found:
-            raise ElmoZhError(f"{problem}. Give words that it has, or leave out --words.")
+            raise ElmoZhError(f"{problem}. Give words of the index, or leave out --words.")
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word

@@ -30,7 +30,10 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     if is_full_disk(error):
         return [f"The disk is full{f' ({filename})' if filename else ''}. {ADVICE}"]
     if number == errno.ENAMETOOLONG:
-        return [f"{filename}: the name is too long. Give a shorter one: writing it adds up to 20 bytes."]
+        return [
+            f"{filename}: the name is too long. Give a shorter one: while the file is being written, its name is up"
+            " to 20 bytes longer."
+        ]
     if number == errno.ENOMEM:
         return [_no_memory(os.strerror(number), command)]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:

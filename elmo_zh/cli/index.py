@@ -55,8 +55,8 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
     """Index words by their vectors, to look up similar occurrences.
 
     Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that segment
-    reads, a folder, or - for standard input. INDEX is a folder with the vectors of words in their sentences, and with
-    these sentences; docs/contexts.md describes it. An interrupted command resumes if it is run again.
+    reads, a folder, or - for standard input. INDEX is a folder that holds the vectors of words in their sentences,
+    and the sentences themselves; docs/contexts.md describes it. An interrupted command resumes if it is run again.
 
     \b
     Example:
@@ -122,7 +122,7 @@ def neighbours(
     """Find the occurrences most similar to a word in a sentence.
 
     Use it to see which meaning the model gives a word in this sentence. Each line shows the cosine of the two vectors,
-    the occurrence in its context, and the file and line that it is from; a repeated line is shown once. If the
+    the occurrence in its context, and the file and line of the occurrence; a repeated line is shown only once. If the
     segmenter does not make the word a token, the sentence is cut before and after the word.
 
     \b

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-index_model_option = shared_options("model", help=model_help("the one that made the index, if it is still there"))
+index_model_option = shared_options(
+    "model", help=model_help("the model that made the index, if that model still exists")
+)
 
 
 class IndexPath(click.Path):
@@ -40,7 +42,7 @@ index_option = click.option(
 # The settings for reading files that have an effect if a model is given; the model itself says how to segment.
 _SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
 _REASONS = {
-    "text.bad_bytes": "it leaves out no line, and a line that cannot be decoded is an error",
+    "text.bad_bytes": "it never skips lines; a line that cannot be decoded is an error",
     "text": "the model determines how text is segmented",
     "model": "the model comes with its own settings",
 }
@@ -53,8 +55,10 @@ def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool =
         section = name.partition(".")[0]
         if section != also:
             if why := _REASONS.get(name, _REASONS.get(section)):
-                raise click.UsageError(f"--set {name} has no effect on {_command_name()}: {why}. Leave it out.")
-            raise click.UsageError(f"--set {name} has no effect on {_command_name()}. Leave it out.")
+                raise click.UsageError(
+                    f"--set {name} has no effect on {_command_name()}: {why}. Leave out this setting."
+                )
+            raise click.UsageError(f"--set {name} has no effect on {_command_name()}. Leave out this setting.")
     if split_sentences and common.segmented:
         raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
     names = config_names(None, [*common.assignments, *common.chosen_assignments])
@@ -167,7 +171,7 @@ def load_embedder(
         user_dictionary=user_dictionary or common.user_dictionary,
     )
     if advice := embedder.precision_advice():
-        common.console.warn(f"{advice}. --precision float32 is as fast or faster, and exact.")
+        common.console.warn(f"{advice}. --precision float32 is exact and at least as fast.")
     return embedder
 
 
@@ -177,5 +181,7 @@ def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None
 
     if embedder.find_unknown([word])[0]:
         known = known_parts(embedder, word)
-        read = f"it is read as the known words {', '.join(known)}" if known else "the model sees only its neighbours"
+        read = (
+            f"it is read as the known words {', '.join(known)}" if known else "the model sees only the words around it"
+        )
         common.console.warn(f"{word} is outside the model's vocabulary: {read}.")

@@ -33,15 +33,15 @@ class Conversion:
     """The model files to convert, and what to do with them."""
 
     options: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the model's options. Default: found in SOURCE."""
+    """File with the model's options. Default: the file found in SOURCE."""
     weights: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the model's weights. Default: found in SOURCE."""
+    """File with the model's weights. Default: the file found in SOURCE."""
     vocab: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the vocabulary, one word per line. Default: found in SOURCE."""
+    """File with the vocabulary, one word per line. Default: the file found in SOURCE."""
     token_embeddings: Path | None = option(None, names=("--embedding",), path=_FILE, metavar="FILE")
     """File with the token embeddings of a token-mode model (HDF5)."""
     warm_on: Path | None = option(None, path=_FILE, metavar="TEXT")
-    """Compute a warm state from the sentence ends of this text."""
+    """Compute a warm state from the ends of the sentences in this text."""
     segmented: bool = option(False)
     """TEXT has one sentence per line, tokens separated by single spaces."""
     straight_marks: bool = option(False)
@@ -59,11 +59,11 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
     or AllenNLP, a simple_elmo folder or NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm
-    state, another layout or smaller files). None of its code is run, and nothing is written unless all files match.
+    state, another layout or smaller files). No code from SOURCE is run, and nothing is written unless all files match.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
-    segmented text. Other programs train with carried state, so their models are poor from zero state. --warm-on gives
-    every sentence a better start, without making its vectors depend on other sentences.
+    segmented text. Other programs train with carried state, so their models work poorly from zero state. --warm-on
+    gives every sentence a better start, without making its vectors depend on other sentences.
 
     \b
     Example:
@@ -73,7 +73,7 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     """
     common.resolve()
     if chosen.segmented and chosen.warm_on is None:
-        raise click.UsageError("--segmented is for the text of --warm-on, which is missing. Add --warm-on TEXT.")
+        raise click.UsageError("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT.")
     if chosen.warm_on is not None and form.layout != "bundle":
         raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot hold a warm state.")
     from elmo_zh.convert.convert import ConvertSettings, convert_model
@@ -98,7 +98,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
 
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
-        common.console.note(f"The layout {layout} cannot hold the model's warm state, so it is left out.")
+        common.console.note(f"The layout {layout} cannot hold the model's warm state, so the warm state is left out.")
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
             "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
@@ -107,8 +107,8 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
-        f"{output}: {shape.mode} mode, {shape.num_layers} layers of {shape.cell_dim} / {shape.projection_dim},"
-        f" {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
+        f"{output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
+        f" projection {shape.projection_dim}), {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
@@ -125,12 +125,14 @@ def _known_text(common: Common) -> "KnownText":
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
         raise OptionError(
-            f"{', '.join(sorted(given))} is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give"
-            " neither."
+            f"Settings given without text.segmenter: {', '.join(sorted(given))}. Add --set text.segmenter=NAME, or"
+            " leave out these settings."
         )
     dictionary = Path(config.user_dictionary) if config.user_dictionary else None
     if dictionary is not None and not dictionary.is_file():
-        raise BundleError(f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave it out.")
+        raise BundleError(
+            f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
+        )
     return KnownText(config=config, user_dictionary=dictionary)
 
 
@@ -252,7 +254,8 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
     if summary["warm_state"]:
         return "trained with carried state; sentences start from the warm state"
     return (
-        "trained with carried state, poor from zero state: give it a warm state (convert --warm-on) or use --stateful"
+        "trained with carried state, works poorly from zero state: give the model a warm state (convert --warm-on)"
+        " or use --stateful"
     )
 
 

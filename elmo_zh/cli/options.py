@@ -300,7 +300,7 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 
     def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
         if value:
-            Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave it out.")
+            Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave out --force.")
         return False
 
     return _with_common(function, shared_options("force", hidden=True, callback=warn))
@@ -337,7 +337,7 @@ def output_option(
 
 def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in files and len(files) > 1:
-        raise click.UsageError("- (standard input) cannot be combined with other files. Give it alone.")
+        raise click.UsageError("- (standard input) cannot be combined with other files. Give - on its own.")
     return files
 
 

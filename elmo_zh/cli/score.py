@@ -42,7 +42,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 
     Use it to compare models on the same text; bits per character can be compared across vocabularies. FILE is a text in
     any format that segment reads, a folder, or - for standard input. Raw text is split into sentences and words as in
-    training. No line is left out: what cannot be read is an error.
+    training. No line is skipped: a line that cannot be read is an error.
 
     \b
     Example:
@@ -88,10 +88,10 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     """Score lines of text, or keep those that score best.
 
     Use it to find odd lines, to clean a corpus, or to choose text of a domain. Scores are exact costs under the forward
-    and the backward LM, in nats and in bits per character: the lower, the more probable the line. --against compares a
-    model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any format that segment reads, a
-    folder, or - for standard input. A line is one sentence unless --split-sentences is given; no line is left out.
-    docs/contexts.md describes the columns.
+    and the backward LM, in nats and in bits per character: the lower the score, the more probable the line. --against
+    compares a model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any format that
+    segment reads, a folder, or - for standard input. A line is one sentence unless --split-sentences is given; no
+    line is skipped. docs/contexts.md describes the columns.
 
     \b
     Example:
@@ -227,7 +227,7 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", a
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     if counts.cut_words:
-        common.console.note(f"{counts.cut_words:,} words are longer than the model can read and were truncated.")
+        common.console.note(f"Words truncated because the model cannot read them whole: {counts.cut_words:,}")
     segmented = scorer.reading.segmented
     warning = describe_unknown_rate(
         scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts, segmented=segmented

@@ -53,7 +53,9 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     """
     resolve_for_model(common, also="embed")
     if options.no_substitutes and (common.model or common.device):
-        raise click.UsageError("--no-substitutes needs no model. Leave out --model and --device, or --no-substitutes.")
+        raise click.UsageError(
+            "--no-substitutes needs no model. Leave out either --model and --device or --no-substitutes."
+        )
     require_picture(options.picture)
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_files import require_column
@@ -74,7 +76,7 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     if found.layer == 0:
         common.console.note(
             "In layer 0 a word has the same vector in every sentence, so only the words around it tell usages apart."
-            " The layers above read the sentence: --layer 1"
+            " Higher layers also read the rest of the sentence: --layer 1"
         )
     counts = usage_counts(index, found, column) if column else {}
     _finish(common, index, found, substitutes, embedder, counts, options)

@@ -107,9 +107,9 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write the vocabulary.
 
-    Use it after segment. It writes RUN/vocab.data, the most frequent words of this run's text first. With --init, it
-    keeps a model's words and adds words of the text, up to vocab.size words in total; if the model already has that
-    many, it adds up to vocab.size more.
+    Use it after segment. It writes the words of this run's text to RUN/vocab.data, the most frequent first. With
+    --init, it keeps a model's words and adds words of the text, up to vocab.size words in total; if the model already
+    has that many, the command adds up to vocab.size more.
 
     \b
     Example:
@@ -172,8 +172,8 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     from the weights of another model: each word keeps its row, and the row of a new word is computed from the known
     words in it. Once training has begun, that model is no longer needed.
 
-    When started by torchrun, several processes on one or more machines share each step's train.batch_size streams (the
-    -- keeps torchrun from reading --run); see docs/distributed.md.
+    When started by torchrun, several processes on one or more machines share each step's train.batch_size streams (--
+    in the example keeps torchrun from reading --run); see docs/distributed.md.
 
     \b
     Example:

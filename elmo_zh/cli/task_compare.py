@@ -23,7 +23,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
         shares = ()
     if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
         raise click.BadParameter(
-            f"{value!r}: the fractions must be above 0 and at most 1, each given once, such as 1,0.3,0.1"
+            f"{value!r}: each fraction must be above 0 and at most 1, and be given only once, such as 1,0.3,0.1"
         )
     return tuple(sorted(shares, reverse=True))
 
@@ -54,7 +54,8 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     type=click.IntRange(1, 100),
     metavar="N",
     help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
-    " turn. With 1, only a tenth is tested. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
+    " turn. With 1, only a tenth of the examples is tested. Default: 3 if a tenth is fewer than 300 examples,"
+    " otherwise 1.",
 )
 @training_options(3, "Train each setting N times, from consecutive seeds, each with its own sample of the labels.")
 @shared_options("device")

@@ -35,19 +35,21 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
 @click.command()
 @shared_options("model")
 @output_option("TASK", "Folder to write.", is_folder=True, required=True)
-@training_options(1, "Train N times, from consecutive seeds, and keep the best on the development examples.")
+@training_options(
+    1, "Train N times, from consecutive seeds, and keep the model that scores best on the development examples."
+)
 @click.option(
     "--inputs",
     callback=_inputs,
     metavar="NAME,...",
-    help=f"Inputs of the network, one or more of {','.join(INPUTS)}. Default: word2vec,elmo; for tags of characters"
-    " also characters.",
+    help=f"Inputs of the network, one or more of {','.join(INPUTS)}. Default: word2vec,elmo; if characters are"
+    " tagged, also characters.",
 )
 @click.option(
     "--fine-tune",
     is_flag=True,
-    help="Train the biLM too, on the processor: the network alone in the first epoch, then one more layer each epoch,"
-    " the top layer first. TASK then holds the trained model.",
+    help="Train the biLM too, on the CPU: the first epoch trains only the network, and each later epoch adds one"
+    " layer of the biLM, from the top down. TASK then also holds the trained biLM.",
 )
 @click.option(
     "--fine-tune-rate",
@@ -80,7 +82,9 @@ def fit(
       elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
     """
     if fine_tune_rate is not None and not fine_tune:
-        raise click.UsageError("--fine-tune-rate has no effect without --fine-tune. Add that, or leave it out.")
+        raise click.UsageError(
+            "--fine-tune-rate has no effect without --fine-tune. Add --fine-tune, or leave out --fine-tune-rate."
+        )
     job = checked_job(common, job)
     # The biLM is trained only on words in its vocabulary.
     embedder = load_model(common, unknown="unk" if fine_tune else "auto")
@@ -118,7 +122,7 @@ def _described(report: "FitReport") -> list[str]:
             shown = ", ".join(f"{value:.4f}" for value in by_seed)
             lines.append(f"{reached} (by seed: {shown})" if len(by_seed) > 1 else reached)
     if report.doubts:
-        return [*lines, *(f"Not to be relied on: {doubt}" for doubt in report.doubts), f"Wrote {report.output}"]
+        return [*lines, *(f"Do not rely on this score: {doubt}" for doubt in report.doubts), f"Wrote {report.output}"]
     lines.append(f"Trained task: {report.output}")
     lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
     return lines

@@ -55,11 +55,13 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
     """Check the options of a training run, and add the encoding of its files; raise UsageError if options conflict."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
-        raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave it out.")
+        raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave out --regression.")
     if settings.head == "linear" and kind == "pairs":
-        raise click.UsageError(f"--head {settings.head} is for classify and tag. Leave it out.")
+        raise click.UsageError(f"--head {settings.head} is for classify and tag. Leave out --head.")
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
-        raise click.UsageError(f"--metric {settings.metric} is for classes, not for tags or numbers. Leave it out.")
+        raise click.UsageError(
+            f"--metric {settings.metric} is for classes, not for tags or numbers. Leave out --metric."
+        )
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
 
 
@@ -67,9 +69,12 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(f"--text-column: expected {counted(wanted, 'column')}, found {given}.")
+        raise click.UsageError(f"Give --text-column for {counted(wanted, 'column')}, not {given}.")
     if reading.skips_unlabelled and kind == "tag":
-        raise click.UsageError("--skip-unlabelled is for classes and pairs; a text without spans is an example too.")
+        raise click.UsageError(
+            "--skip-unlabelled is for classes and pairs; with tags, a text without spans is an example too. Leave out"
+            " --skip-unlabelled."
+        )
     return replace(reading, kind=kind, regression=regression, encoding=common.resolve().text.encoding)
 
 

@@ -81,9 +81,11 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     if form.format == "conll" and kind != "tag":
         raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl, tsv or csv.")
     if form.scheme and (form.format != "conll" or not task.description.scheme):
-        raise click.UsageError("--scheme is for --format conll, with a task whose tags mark spans. Leave it out.")
+        raise click.UsageError("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme.")
     if form.probabilities and kind != "tag":
-        raise click.UsageError("--probabilities is for tags: classes always have theirs. Leave it out.")
+        raise click.UsageError(
+            "--probabilities is for tags: classes always come with their probabilities. Leave out --probabilities."
+        )
 
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
         raise click.UsageError("--text-column and --field mean the same. Give one of them.")
     if num_texts == 2 and len(fields or form.text_columns) not in (0, 2):
         raise click.UsageError(
-            f"--text-column: expected {counted(2, 'column')}, found {len(fields or form.text_columns)}."
+            f"Give --text-column for {counted(2, 'column')}, not {len(fields or form.text_columns)}."
         )
     return fields or form.text_columns
 
@@ -162,8 +164,9 @@ def _iter_texts(
         columns = next(filter(has_columns, first), None)
         if columns:
             common.console.warn(
-                f"{source.name} has columns ({columns[:40]!r}), but each whole line is read as one text. If a column is"
-                " the text, name it: --input-format tsv --field 1. For labelled examples use task score."
+                f"{source.name} has columns ({columns[:40]!r}), but each whole line is read as one text. If one"
+                " column holds the text, name that column: --input-format tsv --field 1. For labelled examples use"
+                " task score."
             )
         yield from ((line,) for line in chain(first, lines))
 

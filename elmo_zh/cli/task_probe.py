@@ -52,11 +52,12 @@ def probe(
     """Show what each layer of a model holds, and which one to use.
 
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
-    layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files train.*, dev.* and
-    test.*. With senses, each occurrence of a word gets the sense of the most similar other one; DATA is a table like
-    data/senses.tsv, or JSON lines with context, target_word, target_position and sense. The table also has word2vec and
-    the most frequent tag or sense, for comparison. PROBE is a folder with the table and the figures in JSON. --dev,
-    --test, --limit, --text-column and --label-column are for tags, --text is for senses.
+    layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files, named train.*,
+    dev.* and test.*. With senses, each occurrence of a word gets the sense of the most similar other occurrence; DATA
+    is a table like data/senses.tsv, or JSON lines with context, target_word, target_position and sense. For
+    comparison, the table also has rows for word2vec and the most frequent tag or sense. PROBE is a folder with the
+    table and the figures in JSON. --dev, --test, --limit, --text-column and --label-column are for tags; --text is
+    for senses.
 
     \b
     Example:
@@ -64,7 +65,7 @@ def probe(
       elmo-zh task probe senses senses.tsv --text my-texts/ --output my-probe
     """
     if wrong := _without_effect(kind, files, reading, texts):
-        raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave it out.")
+        raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave out this option.")
     if kind == "senses" and data.is_dir():
         raise click.UsageError(f"{data} is a folder. Give a file of marked words.")
     reading = checked_reading(common, reading, "tag")

@@ -14,14 +14,14 @@ class TextChoice:
     """Options that select texts, and lines within them."""
 
     index: Path | None = option(None, metavar="INDEX")
-    """Read this index instead of files; its lines are segmented already. Default without files: the index that explore
-    has made."""
+    """Read this index instead of files; the lines of an index are already segmented. Default if no files are given:
+    the index that explore made."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Take columns from the names of files, such as '{year}_{author}.txt'. An index has its columns already."""
+    """Take columns from the names of files, such as '{year}_{author}.txt'. An index already has its columns."""
     where: str | None = option(None, metavar="CONDITION")
     """Keep only lines whose columns meet a condition, such as 'year >= 2020 and source ~ news'."""
     fold_script: bool = option(False)
-    """Find simplified words in traditional characters too, and vice versa."""
+    """Find the words in the other script too: simplified or traditional characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,13 @@ class ConcordanceOptions:
     containing: str | None = option(None, metavar="REGEX")
     """Keep only lines in which this regular expression is found."""
     usage: int | None = option(None, least=1, metavar="N")
-    """Keep only this usage of the word, by its number in senses. Needs --index."""
+    """Keep only this usage of the word, given by its number in the output of senses. Needs --index."""
     sort: str | None = option(None, metavar="KEY,...")
     """Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node, source
-    or another column, surprisal (highest first), meaning (needs --like). A - before a key reverses it. Default: the
-    order of the texts."""
+    or another column, surprisal (highest first), meaning (needs --like). A - before a key reverses its order.
+    Default: the order of the texts."""
     like: int | None = option(None, least=1, metavar="NUMBER")
-    """Sort by meaning: lines most similar to the line with this number first."""
+    """Sort by meaning: the lines most similar to the line with this number come first."""
     layer: int | None = option(None, least=0)
     """Layer that --like and --usage compare. Default: the lowest layer of the index above 0."""
     sample: int | None = option(None, least=1, metavar="N")
@@ -45,7 +45,7 @@ class ConcordanceOptions:
     seed: int = option(1, least=0, most=2**32 - 1)
     """Seed of the sample and of --usage."""
     top: int = option(50, least=0)
-    """Number of lines to print at most; 0 prints all. --output writes all of them."""
+    """Maximum number of lines to print; 0 prints all. --output always writes all lines."""
     output: Path | None = option(None, metavar="FILE", path={"dir_okay": False})
     """Write all lines to this file: tab-separated (.tsv), for Excel (.csv), JSON lines (.jsonl), or the vertical format
     of CWB and Sketch Engine (.vrt)."""
@@ -56,7 +56,7 @@ class CountOptions:
     """Options shared by all commands that produce tables of counts."""
 
     top: int = option(20, least=0)
-    """Number of rows to print at most; 0 prints all. --output writes all of them."""
+    """Maximum number of rows to print; 0 prints all. --output always writes all rows."""
     output: Path | None = option(None, metavar="FILE", path={"dir_okay": False})
     """Write all rows to this file: tab-separated (.tsv), for Excel (.csv) or JSON lines (.jsonl)."""
 

@@ -167,7 +167,10 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
     """Return the matches with a figure `cosine`, the similarity to match number `like`; NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
-        raise ConfigError(f"--like {like}: there is no such line among the {len(found):,}. Give one of their numbers.")
+        raise ConfigError(
+            f"--like {like}: no line has this number (lines found: {len(found):,}). Give the number of a line that"
+            " was found."
+        )
     own = match_occurrences(index, found)
     vectors = np.full((len(found), index.dimension), np.nan)
     for row, numbers in enumerate(own):
@@ -175,9 +178,9 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
             vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
         raise ElmoZhError(
-            f"--like {like}: the index has no vector of this match, since it holds only some occurrences of a frequent"
-            " word and none of a rare one. Choose another line, or make the index again with --max-per-word 0 and a"
-            " lower --min-count."
+            f"--like {like}: the index has no vector of this match, since an index holds only some occurrences of a"
+            " frequent word and none of a rare word. Choose another line, or make the index again with"
+            " --max-per-word 0 and a lower --min-count."
         )
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
@@ -195,8 +198,8 @@ def match_usages(
     found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
     if np.isnan(found_usages).all():
         raise ElmoZhError(
-            f"{index.path} has no vectors of {word} in these lines, since it holds only some occurrences of a frequent"
-            " word. Choose other lines, or make the index again with --max-per-word 0."
+            f"{index.path} has no vectors of {word} in these lines, since an index holds only some occurrences of a"
+            " frequent word. Choose other lines, or make the index again with --max-per-word 0."
         )
     return found_usages
 

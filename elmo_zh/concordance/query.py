@@ -113,8 +113,8 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
         match = _CONDITION.fullmatch(part)
         if match is None:
             raise ConfigError(
-                f"--where {condition!r}: cannot read {part!r}. Write NAME SIGN VALUE, joined by and, such as:"
-                " year >= 2020 and source ~ news"
+                f"--where {condition!r}: cannot read {part!r}. Write each condition as NAME OPERATOR VALUE, and join"
+                " them with and, such as: year >= 2020 and source ~ news"
             )
         column = require_column(columns, match["name"], "--where")
         holds = _comparison(match["name"], column, match["sign"], match["value"].strip("\"'"))
@@ -141,6 +141,8 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
             except ValueError:
                 raise ConfigError(f"--where: {value} is not a date. Write YEAR-MONTH-DAY, such as 1998-03-07") from None
         if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
-            raise ConfigError(f"--where: {name} holds numbers, and {value!r} is not a number. Write digits.")
+            raise ConfigError(
+                f"--where: {name} holds numbers, and {value!r} is not a number. Give a number, such as 2020"
+            )
         return lambda cell: compare(cell, value)
     return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)

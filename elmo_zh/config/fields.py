@@ -93,7 +93,7 @@ def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
             yield (
                 f"{name} = {value} is not above {above}"
                 if is_open
-                else (f"{name} = {value} is not above {above} and at most {most}")
+                else (f"{name} = {value} must be above {above} and at most {most}")
             )
 
 

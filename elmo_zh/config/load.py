@@ -80,7 +80,7 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Chang
         name, equals, value = assignment.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot):
-            problems.append(f"--set {assignment}: expected section.key=value, for example train.batch_size=32.")
+            problems.append(f"--set {assignment}: write section.key=value, such as train.batch_size=32")
             continue
         is_text = isinstance(getattr(getattr(Config(), section, None), key, None), str)
         changes.setdefault(section, {})[key] = _parse_value(value.strip(), is_text=is_text)

@@ -36,9 +36,9 @@ class VocabConfig:
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = number(2, 1)
-    """Words less frequent than this in the training text become <UNK>; keep it above 1, to train <UNK> too."""
+    """Words less frequent than this in the training text become <UNK>; above 1, <UNK> is trained too."""
     refuse: str = r"\d{7}|\S@\S+\.\S"
-    """Words that match this regular expression anywhere become <UNK>: long numbers, mail addresses. Empty: none."""
+    """Words in which this regular expression is found become <UNK>: long numbers, email addresses. Empty: none."""
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
@@ -74,11 +74,11 @@ class Word2vecConfig:
     negative: int = number(5, 1)
     """Negative samples per token."""
     epochs: int = number(0, 0)
-    """Passes over the training text; 0 chooses by its length, from 15 for little text down to 5."""
+    """Passes over the training text; 0 sets the number by text length, from 15 (short texts) to 5 (long texts)."""
     seed: int = number(1, 0, 2**31 - 1)
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = number(1, 1)
-    """gensim's threads. More than one is faster, but the vectors then depend on thread timing: not reproducible."""
+    """Threads of gensim. More than one is faster, but the vectors then depend on timing and are not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -106,7 +106,7 @@ class ModelConfig:
     tie_softmax: bool = True
     """Share the token embeddings with the softmax, so that each token trains both. No effect in character mode."""
     character_slots: int = number(50, 3, 1000)
-    """Character mode: bytes read of each word, including its two boundary marks; other programs read 50."""
+    """Character mode: number of bytes read from each word, including its two boundary marks; other programs read 50."""
     character_dim: int = number(16, 1)
     """Character mode: width of a byte embedding."""
     character_filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
@@ -148,7 +148,7 @@ class TrainConfig:
     init: str = ""
     """A model bundle to start training from; its rows are matched by word. Empty: random initial weights."""
     max_tokens: int = number(3_000_000, 0)
-    """Stop after this many predicted tokens (one direction); 0 means no such limit."""
+    """Stop after this many predicted tokens (counted in one direction); 0 means no such limit."""
     epochs: float = number(10.0, 0)
     """Stop after this many passes over the training text; 0 means no such limit."""
     batch_size: int = number(64, 1)
@@ -158,7 +158,7 @@ class TrainConfig:
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
     dropout: float = AUTOMATIC
-    """Dropout probability for the inputs of each layer and for the top output; -1 chooses by the number of epochs."""
+    """Dropout probability for the inputs of each layer and the top output; -1 sets it by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
@@ -166,7 +166,7 @@ class TrainConfig:
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = number(0.45, 0)
-    """Centre word2vec vectors and scale each to this root mean square as an initial row; 0 takes them as they are."""
+    """Centre the word2vec vectors and scale each one to this root mean square; 0 takes the vectors unchanged."""
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
@@ -188,7 +188,7 @@ class TrainConfig:
     max_grad_norm: float = number(10.0, above=0)
     """Clip the global norm of the gradient of (loss x unroll_steps) to this value."""
     shuffle: str = choice("sentences", ("sentences", "documents"))
-    """Reshuffle sentences in each epoch, or whole documents, each of which one stream then reads in order."""
+    """Unit that is reshuffled in each epoch: sentences, or whole documents, each read in order by one stream."""
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed of initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
@@ -226,7 +226,7 @@ class EmbedConfig:
     """How vectors are computed from text."""
 
     layers: str = "all"
-    """Layers to write: all, average (their mean), top (the last), mix (learned weights) or a layer's number from 0."""
+    """Layers to write: all, average (their mean), top (the last), mix (learned weights) or a layer's number, 0 up."""
     dtype: str = choice("float32", VECTOR_DTYPES)
     """Number type of the vectors: float32 or float16 (half the size)."""
     pool: str = choice("none", ("none", *POOL_METHODS))
@@ -238,7 +238,7 @@ class EmbedConfig:
     compression: str = choice("none", HDF5_COMPRESSIONS)
     """Compression of packed hdf5: none, gzip or lzf."""
     precision: str = choice("float32", EMBED_PRECISIONS)
-    """Matrix products: float32, or bfloat16 or int8 (CPU only), faster on newer processors and less exact."""
+    """Matrix products: float32, bfloat16 or int8; the last two (CPU only) are less exact, but faster on newer CPUs."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
     """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in them) or auto (backoff)."""
     batch_tokens: int = free(4096, least=1)

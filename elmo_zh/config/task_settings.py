@@ -47,11 +47,11 @@ class Reading:
     regression: bool = False  # Labels are numbers
     encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option((), names=("--text-column", "--field"), metavar="NAME")
-    """Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the
-    names and content of the columns; a trained task looks for the one it was trained on."""
+    """Column or field of the text, by name or by number, counted from 1. Give it twice for pairs. Default: detected
+    from the names and content of the columns; a trained task looks for the column that it was trained on."""
     label_column: str = option("", metavar="NAME")
-    """Column or field of the label, by name or by number from 1. Default: detected from the names and content of the
-    columns; a trained task looks for the one it was trained on."""
+    """Column or field of the label, by name or by number, counted from 1. Default: detected from the names and
+    content of the columns; a trained task looks for the column that it was trained on."""
     format: str = option("auto", choices=LABELLED_FORMATS, names=("--input-format",))
     """Format of the labelled files; auto detects it for each file."""
     skips_unlabelled: bool = option(False, names=("--skip-unlabelled",))
@@ -82,11 +82,11 @@ class HeadSettings:
     kind: str = ""  # One of `KINDS`
     head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
     """Model: mixture combines the BiLSTM network and linear models (for tag, a CRF on character n-grams), keeping those
-    that help; bilstm is the network alone; linear is a linear model alone, on the mean of the inputs for classify, the
-    CRF for tag. With --regression or --fine-tune, mixture means bilstm."""
+    that help; bilstm is the network alone; linear is a linear model alone: for classify, one on the mean of the
+    inputs; for tag, the CRF. With --regression or --fine-tune, mixture means bilstm."""
     encoder: str = option("single", choices=("single", "merged"))
-    """LSTMs that read the inputs: a single BiLSTM; or merged, two BiLSTMs, of which the second reads the input plus the
-    output of the first."""
+    """LSTMs that read the inputs: single, one BiLSTM; or merged, two BiLSTMs, where the second reads the input plus
+    the output of the first."""
     # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = option("input", choices=("input", "output", "both"))
@@ -95,7 +95,7 @@ class HeadSettings:
     """Predict numbers; the labels must be numbers."""
     metric: str = option("accuracy", choices=("accuracy", "macro_f1"))
     """Score for classifiers, used to decide when to stop and to compare results: accuracy, or macro_f1, the mean F1
-    over the classes, for labels where one class is far more frequent."""
+    over the classes, for data where one class is far more frequent than the others."""
     hidden_dim: int = option(100, least=1, most=4096, names=("--hidden",))
     """LSTM cells in each direction."""
     character_dim: int = (
@@ -155,7 +155,7 @@ class PredictionForm:
     scheme: str | None = option(None, choices=tuple(SCHEMES))
     """Scheme of the tags with --format conll. Default: the scheme of the training data."""
     probabilities: bool = option(False)
-    """Also write the probability of each span, or of each unit's tag. Classes always come with theirs."""
+    """Also write the probability of each span, or of each unit's tag. Classes always come with their probabilities."""
     text_columns: tuple[str, ...] = option((), names=("--text-column",), metavar="NAME")
-    """Column or field of the text, by name or by number from 1. Give it twice for pairs. Default: detected from the
-    names and content of the columns; a trained task looks for the one it was trained on."""
+    """Column or field of the text, by name or by number, counted from 1. Give it twice for pairs. Default: detected
+    from the names and content of the columns; a trained task looks for the column that it was trained on."""

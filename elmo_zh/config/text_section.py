@@ -54,7 +54,7 @@ class TextConfig:
     field: str = ""
     """Text fields of CSV and JSON: columns (by name or number), keys, or paths such as data.text. Empty: detected."""
     encoding: str = "auto"
-    """Encoding of files: auto (detected per file: UTF-8, 16 and 32, GB18030, Big5), or a name such as gb18030."""
+    """Encoding of files: auto (detected per file: UTF-8, UTF-16, UTF-32, GB18030, Big5), or a name such as gb18030."""
     bad_bytes: str = choice("skip-line", BAD_BYTES)
     """Lines with undecodable bytes: skip-line (leave out and count), replace (with U+FFFD) or strict (an error)."""
     document: str = choice("file", DOCUMENTS)
@@ -66,9 +66,9 @@ class TextConfig:
     min_han_share: float = number(0.0, 0.0, 1.0)
     """Drop lines whose share of Han characters among letters and digits is below this, such as 0.3; 0 keeps all."""
     max_line_characters: int = number(0, 0)
-    """Drop lines with more characters than this, such as 20000; 0 keeps all: a line may be a book, split later."""
+    """Drop lines with more characters than this, such as 20000; 0 keeps all: a line may be an entire book."""
     drop_duplicates: bool = True
-    """Drop lines that are repeated, in any file: copies teach the model nothing new and are memorised."""
+    """Drop repeated lines, also across files: copies teach the model nothing new and are memorised."""
     duplicate_min_characters: int = number(20, 1)
     """Lines with fewer characters than this never count as duplicates: short sentences recur naturally."""
     boilerplate_copies: int = number(0, 0)
@@ -82,7 +82,7 @@ class TextConfig:
         if self.user_dictionary and self.segmenter in SEGMENTERS and not self._takes_user_dictionary():
             yield (
                 f"text.user_dictionary = {self.user_dictionary} is for jieba and rjieba; text.segmenter ="
-                f" {self.segmenter} has no dictionary. Leave one of them out"
+                f" {self.segmenter} has no dictionary. Leave out one of these settings"
             )
         if self.shard_bytes != 0:
             yield from within("text.shard_bytes", self.shard_bytes, 2**16, 2**30)

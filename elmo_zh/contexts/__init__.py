@@ -28,16 +28,17 @@ class ScoreOptions:
     """Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output, otherwise
     tsv."""
     keep_below: float | None = option(None, metavar="BITS")
-    """Instead of scores, write the lines with fewer bits per character than this; with --against, those with a
+    """Instead of scores, write the lines with fewer bits per character than this; with --against, the lines with a
     difference below it."""
     keep_share: float | None = option(None, least=0, most=1, metavar="FRACTION")
-    """Write this fraction of the lines instead of scores: those with the fewest bits per character; with --against,
-    those with the lowest difference."""
+    """Write this fraction of the lines instead of scores: the lines with the fewest bits per character; with
+    --against, the lines with the lowest difference."""
     pairs: str | None = option(None, metavar="FIRST,SECOND[,KIND]")
-    """Compare pairs of sentences: the columns of both sentences, and optionally a column of kinds, by name or number.
-    Shows for each kind the share of pairs whose first sentence is more probable."""
+    """Compare pairs of sentences: give the columns of the two sentences and, if there is one, the column with the
+    kind of pair, by name or number. The command shows, for each kind, the share of pairs whose first sentence is more
+    probable."""
     against: Path | None = option(None, metavar="BUNDLE")
-    """Compare with this model: adds the difference in bits per character, --model minus this one."""
+    """Compare with this model: the output also has the difference in bits per character, --model minus this model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +46,17 @@ class IndexOptions:
     """The options of `index` that decide what an index contains."""
 
     split_sentences: bool = option(False)
-    """Split lines into sentences as in training; each is kept as a line."""
+    """Split lines into sentences as in training; each sentence is kept as a line of its own."""
     layers: str = option("all", metavar="all|top|N,...")
-    """Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers from 0."""
+    """Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers, counted from 0."""
     min_count: int = option(2, least=1)
     """Index only words that occur at least this often; has no effect with --words."""
     max_per_word: int = option(1000, least=0)
     """Keep at most this many occurrences of a word, chosen at random; 0 keeps all."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Index only the words of this file, one per line, however rare. Default: all but punctuation."""
+    """Index only the words of this file, one per line, however rare. Default: all words except punctuation."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Keep columns from the names of files, such as '{year}_{author}.txt', besides the columns of CSV and JSON
+    """Add columns taken from the names of files, such as '{year}_{author}.txt', to the columns of CSV and JSON
     lines."""
     # Seeds are hashed as eight bytes.
     seed: int = option(1, least=0, most=2**63 - 1)
@@ -69,12 +70,12 @@ class SubstituteOptions:
     word: str | None = option(None, metavar="WORD")
     """Find substitutes for this word, wherever it occurs."""
     position: int | None = option(None, least=0, metavar="N")
-    """Find substitutes for the token at this position, counted from 0, instead of --word."""
+    """Find substitutes for the token at this position, counted from 0; give this instead of --word."""
     file: str | None = option(None, metavar="FILE")
-    """Read sentences with the word from a file, one per line, instead of TEXT."""
+    """Read sentences that contain the word from a file, one per line, instead of TEXT."""
     ranking: str = option("pattern", choices=RANKINGS)
-    """Rank words by how well they can be coordinated with the word itself there, as in WORD 和 _ (pattern), or by how
-    well they fit in its place, without looking at it (slot)."""
+    """Rank substitutes by how well they can be coordinated with the word, as in WORD 和 _ (pattern), or by how well
+    they fit in place of the word, which the model then does not see (slot)."""
     top: int = option(20, least=1)
     """Number of substitutes to show."""
     without_word: bool = option(False)
@@ -90,17 +91,17 @@ class SenseOptions:
     layer: int | None = option(None, least=0)
     """Layer whose vectors are compared. Default: the lowest layer of the index above 0."""
     num_usages: int | None = option(None, least=1, names=("--usages",), metavar="K")
-    """Number of usages. Default: chosen from the data; it may be one."""
+    """Number of usages. Default: chosen from the data, possibly 1."""
     by: str | None = option(None, metavar="COLUMN")
     """Also show each usage's share for every value of this column (year, for example)."""
     top: int = option(10, least=1)
-    """Maximum number of words to show of each kind."""
+    """Maximum number of words of each kind to show."""
     no_substitutes: bool = option(False)
     """Leave substitutes out; then no model is needed."""
     output: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
     """Write every occurrence with its usage to this TSV file."""
     picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
-    """Draw the occurrences as a map, coloured by usage, as this PNG file."""
+    """Write a map of the occurrences, coloured by usage, to this PNG file."""
     seed: int = option(1, least=0, most=2**32 - 1)
     """Seed of k-means."""
 
@@ -114,14 +115,16 @@ class DriftOptions:
     layer: int | None = option(None, least=0)
     """Layer whose vectors are compared. Default: the highest layer of the index."""
     by: str = option("excess", choices=("excess", "apd", "prt", "jsd"))
-    """Measure to test and to sort by: average pairwise distance between the periods (apd), the same minus the distance
-    within each (excess), the distance between the means (prt), or the Jensen-Shannon divergence of usages (jsd)."""
+    """Measure to test and to sort by: average pairwise distance between the periods (apd), that distance minus the
+    distance within each period (excess), the distance between the means (prt), or the Jensen-Shannon divergence of
+    usages (jsd)."""
     min_count: int = option(10, least=2)
-    """Compare words that are in at least this many different sentences, and in two documents, of each period."""
+    """Compare words that occur in at least this many different sentences, and in at least two documents, of every
+    period."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
     """Compare only the words of this file, one per line."""
     permutations: int = option(10000, least=1)
-    """Maximum number of permutations per word; the smallest p-value is about 1 divided by this."""
+    """Maximum number of permutations per word; the smallest possible p-value is about 1 divided by this number."""
     with_fragments: bool = option(False)
     """Also compare words that occur next to the same word in at least 80% of their sentences."""
     seed: int = option(1, least=0, most=2**63 - 1)
@@ -129,11 +132,11 @@ class DriftOptions:
     top: int = option(10, least=1)
     """Maximum number of words to show."""
     lines: int = option(3, least=0)
-    """Lines of the first and the last period to show for each word."""
+    """Maximum number of lines to show for each word from each of the first and last periods."""
     output: Path | None = option(None, metavar="FILE")
     """Write all compared words to this TSV file."""
     picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
-    """Plot the distances between the periods for the words shown, as this PNG file."""
+    """Write a plot of the distances between the periods, for the words shown, to this PNG file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +148,12 @@ class PageChoice:
     word_list: Path | None = option(None, names=("--words",), metavar="FILE", path=_FILE)
     """Show the words of this file, one per line."""
     num_words: int = option(20, least=1)
-    """Number of words to show if neither --word nor --words is given: those whose usages differ most among the frequent
-    words of --labels, or without labels among the frequent content words."""
+    """Number of words to show if neither --word nor --words is given: the frequent words of --labels (without labels,
+    the frequent content words) whose usages differ most."""
     max_per_word: int = option(100, least=1)
     """Show at most this many occurrences of a word, chosen at random."""
     labels: Path | None = option(None, metavar="FILE", path=_FILE)
-    """TSV file with labels to colour occurrences by: columns file, line or word, and one for each kind of label.
-    Default for the sample text: data/senses.tsv."""
+    """TSV file with labels to colour occurrences by: at least one of the columns file, line and word, and one column
+    for each kind of label. Default for the sample text: data/senses.tsv."""
     seed: int = option(1, least=0, most=2**32 - 1)
     """Seed of the samples, of k-means and of t-SNE."""

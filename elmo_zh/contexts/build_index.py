@@ -235,12 +235,12 @@ class _Build:
         distinct = counted(len(words.numbers), "distinct token")
         if (wanted := self._settings.words) is not None:
             raise CorpusError(
-                f"{names}: none of the {len(wanted):,} words of --words is among its {distinct}."
-                " Write them as the segmenter cuts them, or leave out --words."
+                f"{names}: no word of --words ({len(wanted):,} given) is among the {distinct} of the text. Write"
+                " them as the segmenter cuts them, or leave out --words."
             )
         raise CorpusError(
-            f"{names}: none of the {distinct} is a word that occurs {self._settings.options.min_count:,} times or more."
-            " Give more text, or lower --min-count."
+            f"{names}: none of the {distinct} is a word that occurs at least {self._settings.options.min_count:,}"
+            " times. Give more text, or lower --min-count."
         )
 
     def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:

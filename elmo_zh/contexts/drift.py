@@ -187,7 +187,7 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     both = sorted(set.intersection(*(set(each.layers) for each in indexes)))
     if layer is None and not both:
         names = " and ".join(str(each.path) for each in indexes)
-        raise ElmoZhError(f"{names} have no layer in common. Make one again with: index --layers")
+        raise ElmoZhError(f"{names} have no layer in common. Make one of them again with: index --layers")
     chosen = both[-1] if layer is None else layer
     for index in indexes:
         index.vectors(chosen)
@@ -304,13 +304,13 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"The periods {names} share none of the words. Index more text, or give other words."
+        return f"None of the words can be compared in all of the periods {names}. Index more text, or give other words."
     if fragments:
         return (
             f"Only fragments could be compared, such as {next(iter(fragments))} of {next(iter(fragments.values()))}."
             " Compare them with --with-fragments, or give other words."
         )
     return (
-        f"No word is in {comparing.min_count} different sentences of at least two documents in each of the periods"
-        f" {names}. Lower --min-count, compare fewer periods, or index more text."
+        f"No word occurs in at least {comparing.min_count} different sentences, from at least two documents, in every"
+        f" one of the periods {names}. Lower --min-count, compare fewer periods, or index more text."
     )

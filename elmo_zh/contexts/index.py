@@ -347,8 +347,8 @@ class ContextIndex:
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(
-                f"{self.path} was made with the model {self.model['path']} ({own}), but {path} is a different one"
-                f" ({other}). Give that model with --model, or make the index again with: index"
+                f"{self.path} was made with the model {self.model['path']} ({own}), but {path} is a different model"
+                f" ({other}). Give the model of the index with --model, or make the index again with: index"
             )
 
     def _number(self, word: str) -> int | None:

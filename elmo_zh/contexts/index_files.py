@@ -158,7 +158,8 @@ def load_info(folder: Path) -> dict[str, Any]:
         raise damaged(path) from None
     if number != INDEX_FORMAT:
         raise OutputError(
-            f"{path} has format {number}, expected {INDEX_FORMAT}. Make the index again with this version of elmo-zh."
+            f"{path} has format {number}, but this version reads format {INDEX_FORMAT}. Make the index again with"
+            " this version of elmo-zh."
         )
     if not _is_sound(info):
         raise damaged(path)
@@ -280,7 +281,7 @@ def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int
             raise damaged(layout.info)
         if found != expected:
             raise OutputError(
-                f"{path} has {found:,} bytes, expected {expected:,}. It is damaged: make the index again."
+                f"{path} is damaged: it has {found:,} bytes instead of {expected:,}. Make the index again."
             )
 
 

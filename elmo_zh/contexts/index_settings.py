@@ -87,7 +87,7 @@ def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozens
     """Read and normalise a file with one word per line; raise CorpusError if it has no words."""
     words = form_words(iter_lines(path), normalise)
     if not words:
-        raise CorpusError(f"--words {path}: there is no word in it. Write one word on each line.")
+        raise CorpusError(f"--words {path}: the file contains no words. Write one word on each line.")
     return words
 
 
@@ -162,12 +162,12 @@ def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_to
     """Return the message that a word has no vectors in an index, with similar words that do."""
     if is_token:
         return (
-            f"{word} occurs in the texts of {index}, but the index has no vectors of it. Make the index again with a"
-            " lower --min-count, or with the word in --words."
+            f"{word} occurs in the texts of {index}, but the index has no vectors of this word. Make the index again"
+            " with a lower --min-count, or with the word in --words."
         )
     with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
     similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))
-    advice = f"Did you mean {found}?" if similar else "None of its words has any of these characters."
+    advice = f"Did you mean {found}?" if similar else "No word of the index has any of these characters."
     return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

@@ -46,7 +46,9 @@ class TokenInSentence:
         if self.segmented_as is None:
             return ""
         if len(self.segmented_as) > _SHOWN_CHARACTERS:
-            return f"{self.word} is not a token of this long sentence, so the sentence was cut before and after it."
+            return (
+                f"{self.word} is not a token of this long sentence, so the sentence was cut before and after the word."
+            )
         return (
             f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was cut to"
             f" {' '.join(self.tokens)}."
@@ -103,7 +105,7 @@ def require_occurrences(
     if not found:
         _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
-        raise CorpusError(f"{word} is not in the sentence: {described} Give a word that is in it.")
+        raise CorpusError(f"{word} is not in the sentence: {described} Give a word of the sentence.")
     return found
 
 
@@ -131,7 +133,7 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
 
 def _require_text(text: str) -> None:
     if not text.strip():
-        raise CorpusError("The sentence is empty. Give one that has the word.")
+        raise CorpusError("The sentence is empty. Give a sentence that contains the word.")
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:

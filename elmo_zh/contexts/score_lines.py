@@ -190,7 +190,7 @@ def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> It
         second, *group = (_cell(record, name, text, number) for name in names[1:])
         if not record.line.strip() or not second.strip():
             source, line = text.place(number)
-            raise CorpusError(f"{source}: record {line + 1} lacks a sentence. Complete or remove it.")
+            raise CorpusError(f"{source}: record {line + 1} lacks a sentence. Complete or remove the record.")
         yield record.line, second, "".join(group)
 
 

@@ -51,8 +51,8 @@ class PointLabels:
         names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))
         if not {_FILE, _LINE, _WORD}.intersection(columns) or not names:
             raise CorpusError(
-                f"{path}: line 1 has the columns {', '.join(columns) or 'none'}; expected file, line or word, and one"
-                " more with labels, separated by tabs."
+                f"{path}: line 1 has the columns {', '.join(columns) or 'none'}; expected at least one of the columns"
+                " file, line and word, plus a column of labels, separated by tabs."
             )
         if len(set(columns)) < len(columns):
             raise CorpusError(f"{path}: line 1 names a column twice. Give each column a name of its own.")
@@ -67,8 +67,8 @@ class PointLabels:
                 if key[0] in archives and key[1] is not None:
                     member = next(text for text in texts if text.startswith(f"{key[0]}/"))
                     raise CorpusError(
-                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name one,"
-                        f" such as {member}"
+                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name"
+                        f" one of its files, such as {member}"
                     )
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
@@ -113,7 +113,7 @@ def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
 def _fields(row: str, columns: Sequence[str], where: str) -> dict[str, str]:
     fields = row.split("\t")
     if len(fields) != len(columns):
-        raise CorpusError(f"{where} has {len(fields)} fields, expected {len(columns)} as in line 1.")
+        raise CorpusError(f"{where} has {len(fields)} fields; expected {len(columns)}, as in line 1.")
     return dict(zip(columns, fields, strict=True))
 
 
@@ -135,7 +135,7 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
 def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
     given = fields.get(name)
     if given is not None and not (given.isascii() and given.isdecimal()):
-        raise CorpusError(f"{where}: {name} is {given}, expected a whole number from 0.")
+        raise CorpusError(f"{where}: {name} is {given}; expected a whole number, 0 or greater.")
     return None if given is None else int(given)
 
 

@@ -146,7 +146,7 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
     is_computed_so = (index.model["precision"], index.model["unknown"]) == (embedder.precision, embedder.unknown)
     if is_own and is_computed_so:
         return ""
-    return "the old one has other settings" if is_own else "another model made the old one"
+    return "the old index has other settings" if is_own else "the old index was made by another model"
 
 
 def _require_own(path: Path, subject: Subject) -> None:
@@ -227,5 +227,5 @@ def _explain_no_text(subject: Subject) -> str:
     index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
     return (
         f"{subject.model.parent} no longer has its segmented text, so explore has no text to show."
-        f" Index a text of yours first: {index}, then {command('explore', 'my.index')}"
+        f" Index a text of your own first: {index}, then {command('explore', 'my.index')}"
     )

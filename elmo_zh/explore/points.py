@@ -176,8 +176,8 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
     ]
     if not found:
         raise ElmoZhError(
-            f"{index.path}: no content word of two or more characters occurs {LEAST_OCCURRENCES} times. Choose words"
-            " with --word, or index more text."
+            f"{index.path}: no content word of two or more characters occurs at least {LEAST_OCCURRENCES} times."
+            " Choose words with --word, or index more text."
         )
     return by_count(index, found)
 

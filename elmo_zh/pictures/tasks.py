@@ -86,7 +86,7 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
                 count = f"{matrix[row, column]:,}"
                 axes.text(column, row, count, ha="center", va="center", fontsize=7, color=colour)
     left_out = len(labels) - len(names)
-    add_title(figure, title, [f"the {left_out} least frequent labels are left out"] if left_out else [])
+    add_title(figure, title, [f"least frequent labels left out: {left_out}"] if left_out else [])
     return figure
 
 

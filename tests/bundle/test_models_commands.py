@@ -119,7 +119,7 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert found["made by"] == "bilm-tf"
     assert found["from lm.hdf5"] == "sha256:12"
     assert "trained on" not in found
-    assert found["state"].startswith("trained with carried state, poor from zero state: ")
+    assert found["state"].startswith("trained with carried state, works poorly from zero state: ")
     assert result["readers"]["AllenNLP"] == ["it needs skip connections (model.skip_connections)"]
     assert found["Not read by AllenNLP"] == "it needs skip connections (model.skip_connections)."
     assert found["Also read by"] == "bilm-tf, simple_elmo."

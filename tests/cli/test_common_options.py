@@ -93,7 +93,7 @@ def test_help_has_an_example(command: str) -> None:
 
 def test_force_is_still_accepted_where_it_has_no_effect(sample_run: SampleRun) -> None:
     answer = succeed("info", sample_run.model, "--force")
-    assert answer.stderr.splitlines() == ["Warning: --force has no effect on info. Leave it out."]
+    assert answer.stderr.splitlines() == ["Warning: --force has no effect on info. Leave out --force."]
     assert elmo_zh("info", sample_run.model).stdout == answer.stdout
 
 

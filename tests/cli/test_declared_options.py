@@ -76,6 +76,6 @@ def test_the_same_limits_hold_in_python() -> None:
     assert list(problems_of_fields(wrong)) == [
         "head = 'crf' is not one of bilstm, linear",
         "num_seeds = 0 is not between 1 and 100",
-        "rate = 0.0 is not above 0 and at most 1",
+        "rate = 0.0 must be above 0 and at most 1",
     ]
     assert list(problems_of_fields(_Choice(output=Path("a")))) == []

@@ -35,14 +35,18 @@ def text(empty_folder: Path) -> Path:
         ),
         (
             ("embed", "a.txt", "--set", "text.segmenter=character"),
-            "--set text.segmenter has no effect on embed: the model determines how text is segmented. Leave it out.",
+            "--set text.segmenter has no effect on embed: the model determines how text is segmented. Leave out this"
+            " setting.",
         ),
         (
             ("evaluate", "a.txt", "--set", "text.bad_bytes=replace"),
-            "--set text.bad_bytes has no effect on evaluate: it leaves out no line, and a line that cannot be decoded"
-            " is an error. Leave it out.",
+            "--set text.bad_bytes has no effect on evaluate: it never skips lines; a line that cannot be decoded is"
+            " an error. Leave out this setting.",
         ),
-        (("embed", "a.txt", "--set", "train.epochs=2"), "--set train.epochs has no effect on embed. Leave it out."),
+        (
+            ("embed", "a.txt", "--set", "train.epochs=2"),
+            "--set train.epochs has no effect on embed. Leave out this setting.",
+        ),
         (
             ("vocab", "--run", "x", "--init", "y", "--set", "vocab.words=words.txt"),
             "--init and vocab.words both determine the words of the vocabulary. Give only one of them.",

@@ -121,7 +121,7 @@ def test_the_lines_nearest_in_meaning_come_first(index: ContextIndex) -> None:
         means.append(mean / np.linalg.norm(mean))
     assert ordered.numbers.tolist() == [2, 1]
     assert ordered.figures["cosine"] == pytest.approx([1, means[0] @ means[1]], abs=1e-6)
-    with pytest.raises(ConfigError, match="--like 9: there is no such line among the 2"):
+    with pytest.raises(ConfigError, match="--like 9: no line has this number"):
         by_meaning(index, found, 9, layer=1)
 
 
@@ -214,7 +214,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "香蕉 does not occur. A match must begin and end at token boundaries.",
         ),
         (["concordance", "苹果", "rows.csv", "--like", "1"], "--like needs the vectors of an index"),
-        (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has usages 1 to"),
+        (["concordance", "苹果", "--index", "index", "--usage", "9"], "--usage 9: 苹果 has only the usages 1 to"),
         (["concordance", "苹果", "rows.csv", "--containing", "["], "is not a regular expression"),
         (
             ["concordance", "苹果", "rows.csv", "--containing", "鱼"],

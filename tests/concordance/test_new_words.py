@@ -82,7 +82,10 @@ def test_a_user_dictionary_without_effect_is_refused(empty_folder: Path, sample_
         "--segmented text is already split into tokens. Leave out --user-dictionary or --segmented." in segmented.stderr
     )
     of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
-    assert "--user-dictionary has no effect with --index, which is already segmented. Leave it out." in of_index.stderr
+    assert (
+        "--user-dictionary has no effect with --index, which is already segmented. Leave out --user-dictionary."
+        in of_index.stderr
+    )
     message = elmo_zh(
         "words", "own.txt", "--output", "own.txt.tsv", "--user-dictionary", sample_run.model / "weights.hdf5"
     )

@@ -135,8 +135,8 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
             "vocab.zzz=3",
             "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words.",
         ),
-        ("train.batch_size", "--set train.batch_size: expected section.key=value, for example train.batch_size=32."),
-        ("batch_size=3", "--set batch_size=3: expected section.key=value, for example train.batch_size=32."),
+        ("train.batch_size", "--set train.batch_size: write section.key=value, such as train.batch_size=32"),
+        ("batch_size=3", "--set batch_size=3: write section.key=value, such as train.batch_size=32"),
         ("train.batch_size=2.5", "--set: train.batch_size = 2.5 should be a whole number."),
         ("train.batch_size=true", "--set: train.batch_size = True should be a whole number."),
         ("train.learning_rate=nan", "--set: train.learning_rate = nan should be a finite number."),
@@ -172,7 +172,7 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
         f"{path}: unknown key train.batchsize. Did you mean train.batch_size?",
         f"{path}: train.seed = 'x' should be a whole number.",
         f"{path}: unknown section modle. Did you mean model.cell_dim?",
-        "--set nonsense: expected section.key=value, for example train.batch_size=32.",
+        "--set nonsense: write section.key=value, such as train.batch_size=32",
         "text.heldout_share = -1.0 is not between 0.0 and 0.5. Change it with --set or in the config file.",
         "train.dropout = 2.0 is not between 0.0 and 0.95. Change it with --set or in the config file.",
     ]
@@ -189,7 +189,7 @@ def test_settings_that_contradict_each_other() -> None:
         (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
         assert message == (
             f"text.user_dictionary = words.txt is for jieba and rjieba; text.segmenter = {segmenter} has no dictionary."
-            " Leave one of them out. Change it with --set or in the config file."
+            " Leave out one of these settings. Change it with --set or in the config file."
         )
     (message,) = messages_of(None, "train.train_embeddings=false")
     assert message.startswith("train.train_embeddings = false needs model.tie_softmax = false")

@@ -139,12 +139,15 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
         (("--periods", "kind"), f"The column kind of {years.path} has 1 value. A change needs two periods or more"),
         ((), f"{years.path} is one period. A change needs two periods or more"),
-        ((years.path, "--periods", "year"), "--periods divides one index. Leave it out, or give one INDEX."),
+        (
+            (years.path, "--periods", "year"),
+            "--periods divides a single index. Leave out --periods, or give one INDEX.",
+        ),
         (("--periods", "year", "--words", words), "Only fragments could be compared, such as 米饭 of 米饭 都."),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]
     assert isinstance(measure_drift(years, periods="year", permutations=1), Drift)
-    with pytest.raises(ElmoZhError, match="No word is in 24 different sentences"):
+    with pytest.raises(ElmoZhError, match="No word occurs in at least 24 different sentences"):
         measure_drift(years, periods="year", min_count=24)
 
 

@@ -305,7 +305,10 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
     assert years("file\tyear", "x.zip\t1999", "y.txt\t2005") == ["1999", "1999", "2005"]
     assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]
     assert years("file\tline\tyear", "一/a.txt\t3\t1999", "b.txt\t4\t2005") == ["1999", None, None]
-    message = "line 2: x.zip is an archive, whose files have lines of their own. Name one, such as x.zip/一/a.txt"
+    message = (
+        "line 2: x.zip is an archive, whose files have lines of their own. Name one of its files,"
+        " such as x.zip/一/a.txt"
+    )
     with pytest.raises(CorpusError, match=re.escape(message)):
         years("file\tline\tyear", "x.zip\t3\t1999")
 
@@ -313,14 +316,14 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((), "line 1 has the columns none; expected file, line or word, and one more with labels"),
+        ((), "line 1 has the columns none; expected at least one of the columns file, line and word, plus"),
         (("file\tstart",), "line 1 has the columns file, start; expected"),
         (("sense\tgenre",), "line 1 has the columns sense, genre; expected"),
         (("file\tsense\tsense",), "line 1 names a column twice"),
-        (("file\tsense", "c.txt"), "line 2 has 1 fields, expected 2 as in line 1."),
+        (("file\tsense", "c.txt"), "line 2 has 1 fields; expected 2, as in line 1."),
         (("file\tsense", "d.txt\tx"), "line 2: d.txt is not a text of the index. Its texts are: /home/me/a.txt, "),
         (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: several texts of the index end in a.txt."),
-        (("line\tsense", "-1\tx"), "line 2: line is -1, expected a whole number from 0."),
+        (("line\tsense", "-1\tx"), "line 2: line is -1; expected a whole number, 0 or greater."),
     ],
 )
 def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
@@ -372,7 +375,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
         (("--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
-        ((), "a.index: no content word of two or more characters occurs 20 times."),
+        ((), "a.index: no content word of two or more characters occurs at least 20 times."),
     ):
         assert elmo_zh("explore", "a.index", "--output", "new.html", *wrong).only_error().startswith(message)
     told = elmo_zh("explore", "a.index", "--output", "page.pdf").only_error()
@@ -384,7 +387,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "Model: " not in refused.stderr  # refused before anything is computed
     other = model_of_words(tmp_path / "other", seed=5)
     told = elmo_zh("explore", "a.index", "--output", "new.html", "--model", other).only_error()
-    assert f"but {other} is a different one" in told
+    assert f"but {other} is a different model" in told
     assert not Path("new.html").exists()
 
 

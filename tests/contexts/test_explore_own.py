@@ -92,11 +92,11 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     with changed_json(latest.index / "index.json") as info:
         info["model"]["model_digest"] = "sha256:other"
     told, _ = explored("--model", "runs/mine/model", *FEW)
-    assert "Making the index runs/mine/index (another model made the old one) from the corpus" in told
+    assert "Making the index runs/mine/index (the old index was made by another model) from the corpus" in told
     good = files_of(latest.index)
     (latest.index / "postings.npy").write_bytes(b"")
     told, _ = explored(*FEW)
-    assert "(runs/latest/index/postings.npy has 0 bytes, expected " in told
+    assert "(runs/latest/index/postings.npy is damaged: it has 0 bytes instead of " in told
     assert {**files_of(latest.index), "index.json": b""} == {**good, "index.json": b""}
 
 
@@ -226,7 +226,7 @@ def test_a_list_of_words(latest: RunDir) -> None:
     assert "Warning: 1 word of --words words.txt missing from the index runs/latest/index: 没有的词" in told
     Path("words.txt").write_text("没有的词\n", encoding="utf-8")
     told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
-    assert told.endswith("没有的词. Give words that it has, or leave out --words.")
+    assert told.endswith("没有的词. Give words of the index, or leave out --words.")
 
 
 def test_labels_become_the_first_colours(latest: RunDir) -> None:

@@ -203,9 +203,9 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert following == "Next, see the usages of all its occurrences: elmo-zh senses 苹果 --index new.index"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
-    assert told == "香蕉 is not in the index new.index. None of its words has any of these characters."
+    assert told == "香蕉 is not in the index new.index. No word of the index has any of these characters."
     other = model_of_words(tmp_path / "other", seed=5)
-    assert f"but {other} is a different one" in elmo_zh(*arguments, "--model", other).only_error()
+    assert f"but {other} is a different model" in elmo_zh(*arguments, "--model", other).only_error()
     told = elmo_zh(*arguments, "--layer", "7").only_error()
     assert "has no vectors of layer 7. Choose one of its layers: 0, 1, 2" in told
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
@@ -255,4 +255,4 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     assert (index.words, index.layers) == (["苹果"], (2,))
     write_text(words, [" ", ""])
     told = elmo_zh("index", text, "--model", model, "--output", "none", "--words", words).only_error()
-    assert "there is no word in it" in told
+    assert "the file contains no words" in told

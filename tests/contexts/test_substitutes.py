@@ -202,7 +202,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
     assert "天买 is outside the model's vocabulary, so it has no rank.\n" in answer.stdout
-    told = "天买 is outside the model's vocabulary: the model sees only its neighbours."
+    told = "天买 is outside the model's vocabulary: the model sees only the words around it."
     assert told in elmo_zh(*typed).stderr
     told = "吃苹果 is outside the model's vocabulary: it is read as the known words 吃, 苹果."
     assert told in elmo_zh("substitutes", "我吃苹果", "--word", "吃苹果", "--model", bundle).stderr
@@ -252,14 +252,14 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     for typed, told in (
         (
             ("今天吃", "--word", "苹果"),
-            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word that is in it.",
+            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word of the sentence.",
         ),
         (
             ("今天吃", "--position", "2"),
             "--position 2: '今天吃' consists of 2 tokens (今天 吃). Positions are counted from 0.",
         ),
-        (("", "--word", "苹果"), "The sentence is empty. Give one that has the word."),
-        (("　 ", "--position", "0"), "The sentence is empty. Give one that has the word."),
+        (("", "--word", "苹果"), "The sentence is empty. Give a sentence that contains the word."),
+        (("　 ", "--position", "0"), "The sentence is empty. Give a sentence that contains the word."),
         (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果. Give a word of the text."),
     ):
         assert elmo_zh("substitutes", *typed, *arguments).only_error() == told

@@ -198,7 +198,7 @@ def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, c
 def test_what_is_told_to_people(tmp_path: Path, out: Path, characters: bool) -> None:
     answer = convert(Published(characters=characters).write(tmp_path / "source"), out)
     first, *_ = answer.stdout.splitlines()
-    assert first.startswith(f"{out}: {MODES[characters]} mode, 2 layers of 13 / 5, ")
+    assert first.startswith(f"{out}: {MODES[characters]} mode, layers: 2 (cell 13, projection 5), ")
     # 2 (directions) x 2 (layers) x (10 x 52 + 52 + 13 x 5), and the token layer.
     cnn = 261 * 2 + (1 * 2 * 3 + 3) + (2 * 2 * 7 + 7) + (5 * 2 * 7 + 7) + 2 * (17 * 17 + 17) + 17 * 5 + 5
     total = 2 * 2 * (10 * 52 + 52 + 13 * 5) + (cnn if characters else 11 * 5)
@@ -496,7 +496,7 @@ def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> No
     words = tmp_path / "words.txt"
     setting = ("--set", f"text.user_dictionary={words}")
     told = elmo_zh("convert", source, "--output", out, *setting).only_error()
-    assert told == f"{words} is missing. Set text.user_dictionary to an existing file, or leave it out."
+    assert told == f"{words} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
     words.write_text("苹果手机 100000 n\n", encoding="utf-8")
     convert(source, out, *setting)
     words.unlink()
@@ -737,7 +737,8 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     known.write_text('[text]\nsegmenter = "character"\nfold_fullwidth = false\n', encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error(2)
     assert (
-        told == "text.unicode_form is given, but text.segmenter is not. Add --set text.segmenter=NAME, or give neither."
+        told == "Settings given without text.segmenter: text.unicode_form. Add --set text.segmenter=NAME, or leave out"
+        " these settings."
     )
     convert(source, out, "--config", config)
     assert info_of(out)["segmenter"] is None
@@ -752,7 +753,7 @@ def test_words_that_are_cut_are_counted_when_scored(tmp_path: Path, out: Path) -
     text = tmp_path / "text.txt"
     text.write_text(f"我们 {'很长的词' * 9} 吃\n", encoding="utf-8")
     answer = elmo_zh("evaluate", text, "--model", out, "--segmented", "--stateful")
-    assert "1 words are longer than the model can read and were truncated." in answer.stderr
+    assert "Words truncated because the model cannot read them whole: 1" in answer.stderr
 
 
 def test_what_a_killed_conversion_left_is_replaced(tmp_path: Path, out: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> 
     )
     assert re.search(expected, answer.stderr)
     assert (
-        "32.1% of the words are unknown, most frequently 春天 (1), '花\\u3000开' (1), 美 (1), '一行\\u2028两行' (1),"
+        "32.1% of the words are unknown; the most frequent: 春天 (1), '花\\u3000开' (1), 美 (1), '一行\\u2028两行' (1),"
         in answer.stdout
     )
     assert answer.stdout.count("\n") == 2

@@ -31,7 +31,7 @@ def test_a_network_that_learned_nothing_is_not_called_trained(
     quick = ("--model", sample_run.model, "--output", "t", "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
     answer = succeed("task", "fit", "classify", "a.csv", *quick)
     *_, told, last = answer.stdout.splitlines()
-    assert told.startswith("Not to be relied on: ")
+    assert told.startswith("Do not rely on this score: ")
     assert doubt in told
     assert last == "Wrote t"
     assert "sorted" not in answer.stderr

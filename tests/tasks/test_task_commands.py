@@ -140,7 +140,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "--text-column: expected 2 columns, found 1."),
+    ("pairs", ("--text-column", "a"), "Give --text-column for 2 columns, not 1."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
