@@ -233,7 +233,7 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
             {"min_count": 9},
             r"a.txt: none of the 13 distinct tokens is a word that occurs at least 9 times\. Give more text",
         ),
-        ({"words": frozenset({"香蕉"})}, "no word of --words \(1 given\) is among the 13 distinct tokens"),
+        ({"words": frozenset({"香蕉"})}, r"no word of --words \(1 given\) is among the 13 distinct tokens"),
     ):
         with pytest.raises(ElmoZhError, match=message):
             build(embedder, [path], tmp_path / "index", **choice)  # type: ignore[arg-type]
