@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load, load_file
+from safetensors.torch import load, load_file, save_file
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
@@ -212,3 +212,11 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         if number is None:
             raise
         raise OSError(number, os.strerror(number), str(path)) from None
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors to a safetensors file that the same people may read as any other new file."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(dict(tensors), path)  # only the owner may read what safetensors creates
+    path.chmod(mode)

@@ -8,8 +8,8 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.golden import Golden
@@ -17,7 +17,14 @@ from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import count_parameters, num_parameters, published_arrays, round_to_float16, save_weights
+from elmo_zh.bundle.weights import (
+    count_parameters,
+    num_parameters,
+    published_arrays,
+    round_to_float16,
+    save_tensors,
+    save_weights,
+)
 from elmo_zh.bundle.word2vec_table import read_table, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
@@ -134,7 +141,8 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
         save_weights(folder / "model.hdf5", source.bilm, source.softmax, form.dtype)
     else:
         arrays = published_arrays(source.bilm, source.softmax, form.dtype)
-        save_file(dict(arrays), folder / "model.safetensors")
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays}
+        save_tensors(tensors, folder / "model.safetensors")
 
 
 def write_bundle(folder: Path, source: BundleSource) -> None:

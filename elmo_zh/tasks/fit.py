@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.weights import save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
@@ -144,7 +144,7 @@ def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead], wor
         unfinished.mkdir()
         layout = TaskLayout(unfinished)
         if description.has_network:
-            save_file(chosen.state_dict(), layout.head)
+            save_tensors(chosen.state_dict(), layout.head)
         if mixture is not None and mixture.linear:
             save_members(layout.linear, mixture.linear)
         layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from scipy.special import log_softmax
 
-from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.run.reporter import Reporter
@@ -336,7 +335,7 @@ def save_members(path: Path, members: Mapping[str, LinearMember]) -> None:
             arrays["grams"] = np.array(padded, np.int32).reshape(-1, LONGEST_GRAM)
         for each, values in arrays.items():
             tensors[f"{name}.{each}"] = torch.from_numpy(np.ascontiguousarray(values))
-    save_file(tensors, path)
+    save_tensors(tensors, path)
 
 
 def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int) -> dict[str, LinearMember]:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle, find_same_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
 from elmo_zh.corpus.readers.examples import Example
@@ -126,7 +125,7 @@ class TaskModel:
             layout = TaskLayout(unfinished)
             if self._head is not None:
                 own_weights = self._head.state_dict().items()
-                save_file({name: weights.contiguous() for name, weights in own_weights}, layout.head)
+                save_tensors({name: weights.contiguous() for name, weights in own_weights}, layout.head)
             if self._linear:
                 save_members(layout.linear, self._linear)
             if "started_from" in self.description.model:

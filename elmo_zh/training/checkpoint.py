@@ -12,10 +12,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
-from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -65,8 +64,8 @@ class CheckpointFolder:
         path = self.path / f"step-{checkpoint.state['step']:08d}"
         with atomic_path(path) as unfinished:
             unfinished.mkdir()
-            save_file(dict(checkpoint.model), unfinished / "model.safetensors")
-            save_file(dict(checkpoint.optimizer), unfinished / "optimizer.safetensors")
+            save_tensors(checkpoint.model, unfinished / "model.safetensors")
+            save_tensors(checkpoint.optimizer, unfinished / "optimizer.safetensors")
             write_json(unfinished / "state.json", {"format": CHECKPOINT_FORMAT, **checkpoint.state})
         self._remove_old()
 

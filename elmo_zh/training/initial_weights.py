@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import Tensor
 
 from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
-from elmo_zh.bundle.weights import load_tensors, named_parameters
+from elmo_zh.bundle.weights import load_tensors, named_parameters, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
@@ -310,7 +309,7 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
     }
     with atomic_path(run.start) as unfinished:
         unfinished.mkdir()
-        save_file(model.named_tensors(), unfinished / "model.safetensors")
+        save_tensors(model.named_tensors(), unfinished / "model.safetensors")
         if BundleLayout(bundle.path).word2vec.is_file():
             write_table(Start(unfinished, info).word2vec, Word2Vec.load(bundle.path).table_of(vocabulary))
         write_json(unfinished / "start.json", info)

@@ -8,7 +8,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from elmo_zh.bundle.weights import load_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 
 
 @pytest.fixture
@@ -39,3 +39,10 @@ def test_a_damaged_and_a_missing_file(path: Path) -> None:
         load_tensors(path)
     with pytest.raises(FileNotFoundError):
         load_tensors(path.with_name("other"))
+
+
+def test_whoever_may_read_other_new_files_may_read_tensors(tmp_path: Path) -> None:
+    save_tensors({"weights": torch.arange(6.0)}, tmp_path / "tensors")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "tensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert load_tensors(tmp_path / "tensors")["weights"].tolist() == [0, 1, 2, 3, 4, 5]

@@ -182,7 +182,7 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
 
 def test_a_save_that_fails_leaves_nothing(classifier: ElmoClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("task_model", "mixture"):  # one of them writes first, as the mixture has a network or not
-        monkeypatch.setattr(f"elmo_zh.tasks.{module}.save_file", lambda *_: 1 / 0)
+        monkeypatch.setattr(f"elmo_zh.tasks.{module}.save_tensors", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         classifier.save("task")
     assert [path.name for path in Path().iterdir()] == []

@@ -68,11 +68,11 @@ def once(change: Change) -> Change:
 
 @contextlib.contextmanager
 def mishap(what: str, step: int) -> Iterator[None]:
-    def save_file(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
 
     change = not_a_number if what == "nan" else sending(signal.Signals.__members__.get(what, signal.SIGTERM))
-    with patch.object(checkpoint, "save_file", save_file) if what == "full disk" else changed_loss(step, once(change)):
+    with patch.object(checkpoint, "save_tensors", fail) if what == "full disk" else changed_loss(step, once(change)):
         yield
 
 
