@@ -1,6 +1,6 @@
 """Check the arguments of Python calls, and raise a one-line error for a wrong one.
 
-Every message has the same form: "embed: sentences[1] is None, expected a string". The first word is the function that
+Every message has the same form: "embed: sentences[1] is None; expected a string". The first word is the function that
 the user called, the second the name of the argument.
 
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.
@@ -29,7 +29,7 @@ _REPR.maxstring, _REPR.maxother = 40, 60
 
 def refusal(kind: type[Exception], call: str, name: str, value: object, expected: str) -> Exception:
     """Return the error to raise for a wrong argument."""
-    return kind(f"{call}: {name} is {_show(value)}, expected {expected}")
+    return kind(f"{call}: {name} is {_show(value)}; expected {expected}")
 
 
 def _show(value: object) -> str:
@@ -71,7 +71,7 @@ def check_whole_number(
     """
     if is_whole_number(value) and value >= least and (most is None or value <= most):
         return int(value)
-    expected = f"a whole number of {least} or more" if most is None else f"a whole number from {least} to {most}"
+    expected = f"a whole number, {least} or greater" if most is None else f"a whole number from {least} to {most}"
     raise refusal(kinds[is_whole_number(value)], call, name, value, expected)
 
 
@@ -200,7 +200,7 @@ def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
         raise refusal(TypeError, call, "keep", keep, what)
     listed = list(check_list(keep, call, "keep", what))
     if len(listed) != num_texts:
-        raise ValueError(f"{call}: keep has {len(listed)} entries, expected one for each of {num_texts} sentences")
+        raise ValueError(f"{call}: keep has {len(listed)} entries; expected one for each of {num_texts} sentences")
     for place, spans in enumerate(listed):
         check_spans(spans, call, f"keep[{place}]")
     return listed
@@ -235,7 +235,7 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
         length not in (None, found) for length, found in zip(shape, array.shape, strict=True)
     ):
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
-        raise ValueError(f"{call}: {name} has shape {array.shape}, expected ({wanted})")
+        raise ValueError(f"{call}: {name} has shape {array.shape}; expected ({wanted})")
     array = array.astype(np.float32)
     if not np.isfinite(array).all():
         raise ValueError(f"{call}: {name} has a number that is not finite")

@@ -57,8 +57,8 @@ class Registry:
         packages = sorted({each.dist.name for each in self._points() if each.name == name and each.dist is not None})
         if packages[1:]:
             raise ConfigError(
-                f"The {self.kind} {name} is in the packages {' and '.join(packages)}. Keep one of them: pip uninstall"
-                f" {packages[-1]}"
+                f"The {self.kind} {name} is provided by more than one package: {' and '.join(packages)}. Keep only one"
+                f" of them: pip uninstall {packages[-1]}"
             )
         try:
             return point.load()

@@ -53,7 +53,7 @@ def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEm
     embedder = ElmoEmbedder.load(folder, device, precision)
     if embedder.bundle.digest != digest:
         raise BundleError(
-            f"{folder} is not the model that was fitted: {embedder.bundle.digest}, expected {digest}."
+            f"{folder} is not the model that was fitted: {embedder.bundle.digest}; expected {digest}."
             " Put that model back, or fit the whole pipeline again."
         )
     return embedder

@@ -121,7 +121,7 @@ class ElmoComponent:
         bundle = self.embedder.bundle
         if digest != bundle.digest:
             raise BundleError(
-                f"{bundle.path} is not the model that the pipeline was saved with: {bundle.digest}, expected {digest}."
+                f"{bundle.path} is not the model that the pipeline was saved with: {bundle.digest}; expected {digest}."
                 ' Put that model back, or name its folder: spacy.load(path, config={"components": {"elmo_zh": {"model":'
                 " folder}}})"
             )

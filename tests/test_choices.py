@@ -305,7 +305,11 @@ def test_a_package_of_a_model_that_exits_or_raises_or_is_one_of_two(plug_ins: Pa
     for name, problem in (
         ("exits", "The model exits of the package toy-plug-ins cannot be loaded (SystemExit: 3). Install it again"),
         ("raises", "of the package toy-plug-ins cannot be loaded (ZeroDivisionError: no). Install it again"),
-        ("toy", "The model toy is in the packages other-toys and toy-plug-ins. Keep one of them: pip uninstall toy-pl"),
+        (
+            "toy",
+            "provided by more than one package: other-toys and toy-plug-ins. Keep only one of them: pip uninstall"
+            " toy-pl",
+        ),
     ):
         told = elmo_zh("info", name).only_error()
         assert told.startswith(f"The installed model {name} cannot be used: "), told

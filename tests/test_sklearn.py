@@ -190,7 +190,7 @@ def test_a_fitted_one_refuses_another_model_in_its_folder_and_a_clone_takes_it(f
     module._load_once.cache_clear()  # as in another process
     found = message_of(BundleError, lambda: pickle.loads(pickled).transform(LINES))
     assert found == (
-        f"{model} is not the model that was fitted: {other}, expected {fitted}."
+        f"{model} is not the model that was fitted: {other}; expected {fitted}."
         " Put that model back, or fit the whole pipeline again."
     )
     assert pickle.loads(pickled).fit(LINES).transform(LINES).any()
@@ -336,12 +336,12 @@ def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) ->
 def test_a_mix_needs_labels() -> None:
     mix = ElmoVectorizer("model", layers="mix")
     for labels, expected in (
-        (["a", None, *"babab"], "fit: y[1] is None, expected a label"),
-        ("abababa", "fit: y is 'abababa', expected a list of labels, one for each text"),
+        (["a", None, *"babab"], "fit: y[1] is None; expected a label"),
+        ("abababa", "fit: y is 'abababa'; expected a list of labels, one for each text"),
     ):
         assert refusal_of(ValueError, lambda labels=labels: mix.fit(LINES, labels)).startswith(expected)
     assert refusal_of(ValueError, lambda: mix.fit([], [])).endswith("from texts and labels, found no text")
     assert refusal_of(ValueError, lambda: mix.fit(LINES)).endswith("call fit(X, y)")
-    assert "labels have shape (1,), expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
+    assert "labels have shape (1,); expected (7,)" in refusal_of(ValueError, lambda: mix.fit(LINES, [1]))
     with pytest.raises(NotFittedError, match="call fit"):
         mix.transform(LINES)

@@ -34,7 +34,7 @@ def model_line(bundle: Bundle) -> str:
         return f"Model: {place}, converted from {found['made_by']}."
     line = f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
     is_newest = path == DEFAULT_MODEL and STARTER in MODELS
-    return f"{line} It is the model of the newest run. For the starter: --model starter" if is_newest else line
+    return f"{line} This is the newest run's model. To use the starter instead: --model starter" if is_newest else line
 
 
 def _describe_training(found: Mapping[str, Any], history: History) -> str:

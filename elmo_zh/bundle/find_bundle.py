@@ -100,8 +100,8 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
     return [
-        f"Recommended for so little text: start from the installed model starter, trained on {text:,} tokens ({seen:,}"
-        f" counting repeats): {train_option('--init', STARTER)}. On news this lowered held-out perplexity by 63% with"
+        f"Recommended for so little text: start from the installed starter model, trained on {text:,} tokens ({seen:,}"
+        f" counting repeats): {train_option('--init', STARTER)}. On news, this lowered held-out perplexity by 63% with"
         " 200 kB of text, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
     ]
 
@@ -138,7 +138,10 @@ def explain_no_bundle(path: Path) -> str:
         return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
     if BundleLayout(path).options.is_file():
         advice = f"{program()} convert {shlex.quote(str(path))} --output DIR"
-        return f"{path} has options.json, but no bundle.json. Convert another program's model with: {advice}"
+        return (
+            f"{path} has options.json, but no bundle.json. If this is another program's model, convert it with:"
+            f" {advice}"
+        )
     for name, what, reader in _OTHER_FOLDERS:
         if (path / name).is_file():
             return f"{path} is {what}, not a model bundle. Read it with: {command(*reader, path)}"
@@ -152,7 +155,7 @@ def next_step_of_run(path: Path) -> str:
         return f"Its model is {run.model}"
     if run.checkpoints.is_dir():
         return f"Export its model first: {program()} export --run {typed}"
-    return f"It is not trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
+    return f"The run is not trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
 
 
 def _suggest_model(path: Path) -> str:

@@ -114,10 +114,10 @@ def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
         num_characters = _whole(options, "n_characters", least=2) - 1
         word_dim = _whole(_section(options, "word_embedding"), "dim", least=0)
     elif (found := _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)) not in _KNOWN_CHARACTERS:
-        raise ValueError(f"n_characters is {found}, expected {_PUBLISHED_CHARACTERS}")
+        raise ValueError(f"n_characters is {found}; expected {_PUBLISHED_CHARACTERS}")
     num_slots = _whole(options, "max_characters_per_token", most=10_000)
     if options.get("activation") not in ("relu", "tanh"):
-        raise ValueError(f"activation is {options.get('activation')!r}, expected relu or tanh")
+        raise ValueError(f"activation is {options.get('activation')!r}; expected relu or tanh")
     if num_slots < 3:
         raise ValueError(f"max_characters_per_token is {num_slots}, which leaves no room beside a word's two marks")
     return CharacterShape(
@@ -138,7 +138,7 @@ def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
     filters = []
     for pair in value:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError(f"filters holds {pair!r}, expected [width, number]")
+            raise ValueError(f"filters holds {pair!r}; expected [width, number]")
         named = {"width of a filter": pair[0], "number of filters": pair[1]}
         width = _whole(named, "width of a filter", most=num_slots)
         filters.append((width, _whole(named, "number of filters")))
@@ -165,7 +165,7 @@ def _whole(
         return default
     value = _get(options, name)
     if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{name} is {value!r}, expected a whole number from {least} to {most}")
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} to {most}")
     return value
 
 
@@ -174,12 +174,12 @@ def _clip(options: Mapping[str, Any], name: str) -> float:
     if value is None:
         return 0.0
     if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
-        raise ValueError(f"{name} is {value!r}, expected null or a number from 0 to {_LARGEST}")
+        raise ValueError(f"{name} is {value!r}; expected null or a number from 0 to {_LARGEST}")
     return float(value)
 
 
 def _truth(options: Mapping[str, Any], name: str) -> bool:
     value = _get(options, name)
     if not isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}, expected true or false")
+        raise ValueError(f"{name} is {value!r}; expected true or false")
     return value

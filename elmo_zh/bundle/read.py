@@ -74,9 +74,9 @@ class Bundle:
         """Return the softmax and the vocabulary that it predicts; raise BundleError if one is missing."""
         if self.softmax is None or self.vocabulary is None:
             raise BundleError(
-                f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so it gives vectors but no"
-                " probabilities. Models from other programs usually lack it, and perplexity cannot be computed without"
-                " it."
+                f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so the model gives vectors but"
+                " no probabilities, and its perplexity cannot be computed. Models from other programs usually lack this"
+                " part."
             )
         return self.softmax, self.vocabulary
 
@@ -110,9 +110,9 @@ class Bundle:
     def _require_place_for(self, given: Path, own: Path | None) -> None:
         """Raise BundleError if the model already has a user dictionary, or if its segmenter takes none."""
         assert self.text is not None
-        problem = f"it was trained with its own dictionary {own}" if own else ""
+        problem = f"the model was trained with its own dictionary {own}" if own else ""
         if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
-            problem = f"its segmenter {self.text.segmenter} takes no user dictionary"
+            problem = f"the model's segmenter {self.text.segmenter} takes no user dictionary"
         if problem:
             raise BundleError(
                 f"{self.path} cannot use the user dictionary {given}: {problem}. Leave the dictionary out, or segment"
@@ -143,7 +143,9 @@ def load_bundle(path: Path) -> Bundle:
         raise BundleError(*error.messages) from None
     shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
-        raise BundleError(f"{layout.options} describes a different kind of model than {layout.info}. Export it again.")
+        raise BundleError(
+            f"{layout.options} describes a different kind of model than {layout.info}. Export the model again."
+        )
     bilm, softmax = load_model(layout.weights, shape)
     if layout.warm_state.exists():
         load_warm_state(layout.warm_state, bilm)
@@ -218,8 +220,8 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
         raise BundleError(f"{layout.info} is damaged ({problem}). Export or copy the bundle again.")
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
         raise BundleError(
-            f"{layout.info}: format {info['format']}, mode {info['mode'][:20]}; this elmo-zh reads format"
-            f" {BUNDLE_FORMAT}, modes token and character. Update elmo-zh."
+            f"{layout.info} has format {info['format']} and mode {info['mode'][:20]}; this version of elmo-zh reads"
+            f" format {BUNDLE_FORMAT} and the modes token and character. Update elmo-zh."
         )
     return dict(info)
 

@@ -23,8 +23,8 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
-            f"{bundle.path} is an ELMoForManyLangs model. Its alphabet and network are different, and cannot be trained"
-            " here. Start from a bundle that elmo-zh trained, or from a published model."
+            f"{bundle.path} is an ELMoForManyLangs model, and elmo-zh cannot train its alphabet and"
+            " network. Start from a bundle that elmo-zh trained, or from a published model."
         )
     settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
     if bundle.softmax is not None:
@@ -106,7 +106,9 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
         f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
     }:
         listed, typed = _explain(different)
-        raise RunError(f"{bundle.path} does not have this run's model settings ({listed}). To start from it: {typed}")
+        raise RunError(
+            f"{bundle.path} does not have this run's model settings ({listed}). To start from that model: {typed}"
+        )
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
@@ -114,7 +116,7 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     if bundle.text is None:
         reporter.warn(
             f"{bundle.path} does not say how its training text was segmented. If this run's text was segmented"
-            " differently, its words will not match: check how many keep their rows."
+            " differently, its words will not match: check how many words keep their rows."
         )
         return
     there, here = result_settings(bundle.text), with_defaults(settings)
@@ -137,8 +139,8 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         )
     if segmenter != own:
         raise RunError(
-            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, but the text of this run with"
-            f" {spell_segmenter(own, segmenter)}. Install that version and segment the corpus again."
+            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, but this run's text was"
+            f" segmented with {spell_segmenter(own, segmenter)}. Install that version and segment the corpus again."
         )
 
 

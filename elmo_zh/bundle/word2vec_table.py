@@ -66,7 +66,7 @@ class Word2Vec:
         if not layout.word2vec.is_file():
             raise BundleError(
                 f"{folder} has no word2vec vectors (word2vec.hdf5). Export its run again with:"
-                f" {command('export', '--run', 'RUN', '--force')}; models that were converted, or"
+                f" {command('export', '--run', 'RUN', '--force')}; models that were converted, or that"
                 " started from a model without such vectors, have none."
             )
         vocabulary = load_vocabulary(layout.vocab)

@@ -116,7 +116,7 @@ def write_model(folder: Path, source: BundleSource, form: BundleForm, command: s
         golden = _compute_golden(source)
         change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
         reporter.note(
-            f"{command}: weights rounded to {form.dtype}; the test sentences' vectors change by {change:.1e} at most."
+            f"{command}: weights rounded to {form.dtype}; the test sentences' vectors change by at most {change:.1e}."
         )
     if form.layout != "bundle":
         _write_plain(folder, source, form)
@@ -128,7 +128,7 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = source.bilm.shape.characters
     if form.layout == "simple_elmo" and characters is None:
-        raise BundleError("simple_elmo reads character-mode models only, and this one is in token mode.")
+        raise BundleError("simple_elmo reads character-mode models only, and this model is in token mode.")
     if characters is not None and not characters.is_published:
         raise BundleError(
             f"An ELMoForManyLangs model does not fit the layout {form.layout}; only a bundle can hold it."

@@ -58,14 +58,16 @@ def convert_model(
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
             raise BundleError(
-                f"{source} was trained with sentences that start from zero state, so it needs no warm state. Leave out"
-                " --warm-on."
+                f"{source} was trained with sentences that start from a zero state, so it needs no warm state. Leave"
+                " out --warm-on."
             )
         if settings.warm_on is not None:
             lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             count = warm_up(found.bilm, lexicon, sentences)
-            reporter.note(f"convert: sentences start from the mean of the states at {count:,} sentence ends.")
+            reporter.note(
+                f"convert: sentences will start from the mean of the states at the ends of {count:,} sentences."
+            )
         require_disk_space(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, found, settings.form, "convert", reporter)
@@ -87,7 +89,9 @@ def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) ->
 
 def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
     if given:
-        raise BundleError(f"{folder} is {kind}: {', '.join(given)} has no effect here. Leave it out.")
+        raise BundleError(
+            f"{folder} is {kind}. Leave out these options, which have no effect on it: {', '.join(given)}"
+        )
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:

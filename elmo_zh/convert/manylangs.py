@@ -138,7 +138,7 @@ def _refuse_compressed(path: Path) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise BundleError(f"{path} is compressed inside, which PyTorch never does. It is not safe.")
+            raise BundleError(f"{path} contains compressed weights, which PyTorch never writes. It is not safe.")
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
@@ -209,7 +209,7 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
     try:
         encoder, tokens = config["encoder"], config["token_embedder"]
         if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
-            raise ValueError(f"encoder {encoder['name']} with token_embedder {tokens['name']}, expected elmo with cnn")
+            raise ValueError(f"encoder {encoder['name']} with token_embedder {tokens['name']}; expected elmo with cnn")
         published = {
             "lstm": {
                 "dim": encoder["dim"],
@@ -267,7 +267,7 @@ def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
         value = found[name].float()
         if value.shape != parameter.shape or not bool(torch.isfinite(value).all()):
             raise ValueError(
-                f"{name} has shape {tuple(value.shape)}, expected finite numbers of shape {tuple(parameter.shape)}"
+                f"{name} has shape {tuple(value.shape)}; expected finite numbers of shape {tuple(parameter.shape)}"
             )
         with torch.no_grad():
             parameter.copy_(value)

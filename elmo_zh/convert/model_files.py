@@ -63,7 +63,7 @@ def _unpack(source: Path, folder: Path) -> None:
             if needed > allowed or len(chosen) > _MOST_FILES:
                 raise BundleError(
                     f"{source} would expand from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,}"
-                    " files, which no model needs. It is not safe."
+                    " files, far more than any model needs. It is not safe."
                 )
             if needed > free:
                 raise BundleError(
@@ -87,8 +87,8 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
         return False
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
         raise BundleError(
-            f"{source}: {entry.filename} would expand from {entry.compress_size:,} to {entry.file_size:,} bytes,"
-            " which no model needs. It is not safe."
+            f"{source}: {entry.filename} would expand from {entry.compress_size:,} to {entry.file_size:,} bytes, far"
+            " more than any model needs. It is not safe."
         )
     return True
 
@@ -111,8 +111,8 @@ def require_sane_gzip(path: Path) -> None:
             allowed -= len(block)
             if allowed < 0:
                 raise BundleError(
-                    f"{path} would expand to more than {_MOST_COMPRESSION} times its size, which no word list needs. It"
-                    " is not safe."
+                    f"{path} would expand to more than {_MOST_COMPRESSION} times its size, far more than any word list"
+                    " needs. It is not safe."
                 )
 
 

@@ -69,8 +69,8 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     if path is None:
         if is_needed:
             raise BundleError(
-                "No vocabulary was found beside the weights, and without it this model's rows mean nothing."
-                " Name it with --vocab FILE, one word per line."
+                "No vocabulary was found beside the weights, and without one this model's rows mean nothing. Name"
+                " the vocabulary with --vocab FILE, one word per line."
             )
         return None
     require_sane_gzip(path)

@@ -159,7 +159,7 @@ class InputText:
         if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
             raise CorpusError(
                 f"--field {self.config.field} has no effect on {self.name}, which is read as"
-                f" {_NAMES_OF_FORMATS[kind]}. Leave it out, or name the format: --input-format csv"
+                f" {_NAMES_OF_FORMATS[kind]}. Leave out --field, or name the format: --input-format csv"
             )
 
     def _report_reading(self, reporter: Reporter) -> None:

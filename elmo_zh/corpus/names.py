@@ -25,7 +25,7 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
     parts = re.split(r"{(\w+)}", pattern)
     if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
         raise CorpusError(
-            f"--from-name {pattern!r} names no column, or names one twice. Write each once in braces, such as"
+            f"--from-name {pattern!r} names no column, or names one twice. Write each column once, in braces, as in"
             " '{year}_{author}.txt'"
         )
     expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))

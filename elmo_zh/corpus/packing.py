@@ -42,8 +42,8 @@ def most_unpacked_bytes(packed_bytes: int) -> int:
 def expansion_error(name: str) -> CorpusError:
     """Return the error for a file that expands to more bytes than allowed."""
     return CorpusError(
-        f"{name} unpacks to more than {MOST_EXPANSION} times its size and {ALWAYS_ALLOWED_BYTES // 2**30} GiB, as files"
-        " made to fill disks do. If you trust it, unpack it yourself and give the result."
+        f"{name} unpacks to more than {MOST_EXPANSION} times its size and more than {ALWAYS_ALLOWED_BYTES // 2**30}"
+        " GiB, like a file made to fill disks. If you trust it, unpack it yourself and give the result."
     )
 
 

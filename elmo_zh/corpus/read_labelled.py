@@ -115,8 +115,8 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
-            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. For one label per text use task fit"
-            " classify. For tags put a token, a tab and its tag on each line, and a blank line after each sentence; or"
+            f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. For one label per text, use task fit"
+            " classify. For tags, put a token, a tab and its tag on each line, and a blank line after each sentence; or"
             " name its format: --input-format conll"
         )
     names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
@@ -137,7 +137,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 wrong = counted(num_wrong, "tag")
-                notes.append(f"{wrong} without a span to continue, read as the start of one, as in conlleval")
+                notes.append(f"{wrong} without a span to continue, read as the start of a span, as conlleval does")
     notes.insert(0, f"{kind} format, {describe_tags(scheme, by_words=by_words)}")
     named = columns if any(columns) else ()
     return Labelled(
@@ -162,7 +162,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     found = labelled_records(text, kind, reading)
     records = list(found.records)
     if not records:
-        raise CorpusError(f"{text.name}: it has no rows below the column names. Give a table with rows.")
+        raise CorpusError(f"{text.name} has no rows below the column names. Give a table with rows.")
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")
@@ -178,8 +178,8 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     wrong = next((record for record in labelled if reading.regression and not is_number(record.label)), None)
     if wrong is not None:
         raise CorpusError(
-            f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number. Correct it, or"
-            " leave out --regression."
+            f"{text.name}: {wrong.what}: the label {wrong.label[:40]!r} is not a finite number. Correct the label,"
+            " or leave out --regression."
         )
     examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
     changes = sum(before.labels != after.labels for before, after in pairwise(examples))
@@ -194,9 +194,9 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 def _explain_unlabelled(records: Sequence[LabelledRecord]) -> str:
     first, *others = [record.what for record in records if not record.label]
     if not others:
-        return f"{first} has an empty label. Correct it, or leave it out with --skip-unlabelled"
+        return f"{first} has an empty label. Add the label, or leave such examples out with --skip-unlabelled"
     more = counted(len(others), "other")
-    return f"{first} and {more} have an empty label. Correct them, or leave them out with --skip-unlabelled"
+    return f"{first} and {more} have empty labels. Add the labels, or leave such examples out with --skip-unlabelled"
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:

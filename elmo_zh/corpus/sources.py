@@ -103,7 +103,9 @@ class Sources:
         others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
         if others:
             named = ", ".join(others[:3])
-            reporter.note(f"Skipped {counted(len(others), 'file')} not named like text, such as {named}.")
+            reporter.note(
+                f"Skipped {counted(len(others), 'file')} with names that do not suggest text, such as {named}."
+            )
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
             reporter.note(f"Skipped {counted(len(self.outputs), 'elmo-zh output')} among the texts: {named}")
@@ -273,7 +275,8 @@ def _expand(argument: str) -> list[Path]:
     if not matches:
         taken_from = "" if path.is_absolute() else f"; it is relative to the current folder {Path.cwd()}"
         raise CorpusError(
-            f"{argument} does not exist. Check the path{taken_from}. Put names and conditions with spaces in quotes."
+            f"{argument} does not exist. Check the path{taken_from}. Put names and conditions that contain spaces in"
+            " quotes."
         )
     return matches
 

@@ -44,7 +44,7 @@ class BatchBiLM(nn.Module):
     @torch.no_grad()
     def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
         if isinstance(words, str):
-            raise TypeError(f"vocab_to_cache is the string {words!r:.40}, expected a list of words")
+            raise TypeError(f"vocab_to_cache is the string {words!r:.40}; expected a list of words")
         distinct = {word: row for row, word in enumerate(dict.fromkeys(words), start=2)}
         vectors = TokenLayerVectors(self.bilm, lexicon, unknown="backoff")(list(distinct))
         return vectors[[0, 1, *map(distinct.__getitem__, words)]]

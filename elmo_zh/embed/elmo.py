@@ -296,9 +296,9 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
     expected += "; batch_to_ids of Elmo.from_bundle makes them"
     _require_integers(inputs, "inputs", expected)
     if inputs.dim() < axes or (shape.characters is not None and inputs.shape[-1] != slots):
-        raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}, expected {expected}")
+        raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")
     if shape.characters is None and inputs.dim() > 2 and _are_spelled(inputs):
-        raise ValueError(f"forward: inputs has character ids, expected {expected}")
+        raise ValueError(f"forward: inputs has character ids; expected {expected}")
     _require_range(inputs, "inputs", size, expected)
 
 
@@ -321,7 +321,7 @@ def _require_integers(given: Any, name: str, expected: str) -> None:
     if not isinstance(given, Tensor):
         raise refusal(TypeError, "forward", name, given, f"a tensor of {expected}")
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        raise TypeError(f"forward: {name} is {given.dtype}, expected integers: {expected}")
+        raise TypeError(f"forward: {name} is {given.dtype}; expected integers: {expected}")
 
 
 def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:
@@ -330,7 +330,7 @@ def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:
         return
     for found in map(int, ids.aminmax()):
         if not 0 <= found <= largest:
-            raise ValueError(f"forward: {name} has {found}, expected 1 to {largest}, or 0 for padding: {expected}")
+            raise ValueError(f"forward: {name} has {found}; expected 1 to {largest}, or 0 for padding: {expected}")
 
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:

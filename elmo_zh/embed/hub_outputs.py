@@ -50,7 +50,7 @@ def hub_outputs(
         tokens = _cut(tokens, [int(length) for length in sequence_len])
     weights = np.full(num_layers, 1 / num_layers) if layer_weights is None else np.array(layer_weights)
     if weights.shape != (num_layers,):
-        raise ElmoZhError(f"layer_weights has shape {weights.shape}, expected ({num_layers},).")
+        raise ElmoZhError(f"layer_weights has shape {weights.shape}; expected ({num_layers},).")
     lengths = [len(words) for words in tokens]
     layers = np.zeros((num_layers, len(tokens), max(lengths, default=0), dimension), np.float32)
     for row, vectors in enumerate(embed_tokens(tokens, "outputs")):

@@ -55,7 +55,8 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     parameters, gamma = found["scalar_parameters"], found.get("gamma", 1.0)
     if len(parameters) != num_layers:
         raise ElmoZhError(
-            f"--mix-weights {path}: {len(parameters)} scalar_parameters for a model of {num_layers} layers; {expected}."
+            f"--mix-weights {path} has {len(parameters)} scalar_parameters, but the model has {num_layers} layers;"
+            f" {expected}."
         )
     for given in [*parameters, gamma]:
         if isinstance(given, bool) or not isinstance(given, int | float) or not _is_finite(given):
@@ -100,7 +101,7 @@ def learn_layer_weights(vectors: NDArray[np.float32], labels: NDArray[Any]) -> N
     mix and a linear model on top are trained together on all vectors at once, always from the same start.
     """
     if labels.shape != (len(vectors),):
-        raise ValueError(f"labels have shape {labels.shape}, expected ({len(vectors)},)")
+        raise ValueError(f"labels have shape {labels.shape}; expected ({len(vectors)},)")
     targets, num_outputs = _targets(labels)
     sizes = np.sqrt(np.square(vectors, dtype=np.float64).mean(axis=(0, 2))).clip(min=1e-6).astype(np.float32)
     layers = [torch.from_numpy(np.ascontiguousarray(vectors[:, layer] / size)) for layer, size in enumerate(sizes)]

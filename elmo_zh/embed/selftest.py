@@ -117,7 +117,10 @@ def _check_direction(embedder: ElmoEmbedder, words: list[str], name: str, *, for
     return Check(
         name=name,
         passed=leaked <= _TOLERANCE < noticed,
-        found=f"changing a word changes the vectors read before it by {leaked:.1e}, its own by {noticed:.1e}",
+        found=(
+            f"changing a word changes the vectors of words read before it by {leaked:.1e}, and its own vector by"
+            f" {noticed:.1e}"
+        ),
     )
 
 
@@ -137,7 +140,7 @@ def _check_tables(bundle: Bundle) -> Check:
         return Check(name=name, passed=None, found="the model has no vocabulary")
     problems = []
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
-        problems.append(f"vocab.data has digest {vocabulary.digest()}, not the exported one")
+        problems.append(f"vocab.data has digest {vocabulary.digest()}, not the digest recorded at export")
     if layout.vocab_embedding.exists():
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
         file = ForeignFile.open(layout.vocab_embedding, {"embedding": ours.shape})

@@ -242,5 +242,7 @@ def check_places(places: Sequence[Place]) -> None:
     """Raise ElmoZhError if a position is outside its sentence."""
     for tokens, position in places:
         if not 0 <= position < len(tokens):
-            expected = f"expected 0 to {len(tokens) - 1}" if tokens else "but an empty sentence has no position"
-            raise ElmoZhError(f"position {position}: the sentence has {len(tokens)} tokens, {expected}.")
+            expected = (
+                f"expected a position from 0 to {len(tokens) - 1}" if tokens else "an empty sentence has no position"
+            )
+            raise ElmoZhError(f"position {position}: the sentence has {len(tokens)} tokens; {expected}.")

@@ -62,7 +62,11 @@ def _reads_sentences(bundle: Bundle) -> bool:
 def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError unless the model is known to have been trained on sentences."""
     if not _reads_sentences(bundle):
-        known = "it does not say how its text was split" if bundle.text is None else "it was trained on whole lines"
+        known = (
+            "the model does not say how its text was split"
+            if bundle.text is None
+            else "the model was trained on whole lines"
+        )
         raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
 
 
@@ -239,6 +243,6 @@ def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> No
         hints.give(
             "long lines",
             f"Long lines of {text.name} hold several sentences ({counts.long_lines:,} of {counts.lines:,}), but the"
-            " model was trained on single ones, so their vectors are worse than they could be. To split them as in"
-            " training, add: --split-sentences",
+            " model was trained on single sentences, so the vectors of such lines are worse than they could be. To"
+            " split the lines as in training, add: --split-sentences",
         )

@@ -100,8 +100,8 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
         fraction, named = matching(foreign.intersection)
         if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):
             return (
-                f"The text is in {script} characters ({named}), the model's was in {other} ones: convert it first, with"
-                f" OpenCC for example, or train a model with text.script={other}."
+                f"The text is in {script} characters ({named}), but the model was trained on {other} ones: convert the"
+                f" text first, for example with OpenCC, or train a model with text.script={other}."
             )
     fraction, named = matching(lambda word: not HAN.search(word))
     if fraction > _WITHOUT_CHINESE:
@@ -109,10 +109,16 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:
-        return f"Most have only characters that its vocabulary lacks ({named}): another language or script."
+        return (
+            f"Most have only characters that the model's vocabulary lacks ({named}): the text is probably in another"
+            " language or script."
+        )
     fraction, named = matching(lambda word: _is_compound(word, vocabulary))
     if segmented and fraction > 0.5:
-        return f"Most consist of words that it knows ({named}): segment the text with {segmenter}, as in its training."
+        return (
+            f"Most consist of words that the model knows ({named}): segment the text with {segmenter}, as the training"
+            " text was."
+        )
     return (
         f"The model's training text was probably from a different domain (unknown here: {_show(unknown_words)}): use a"
         " model trained on text from this domain."

@@ -80,8 +80,8 @@ def _require_workers(client: "Client", scheduler: str) -> None:
 def _require_version(who: str, found: str | None, expected: str) -> None:
     if found != expected:
         raise ClusterError(
-            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}, expected {expected}."
-            " Install this version there and restart it."
+            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}; expected {expected}."
+            " Install the expected version there, and restart Dask."
         )
 
 
@@ -135,5 +135,5 @@ class _CheckedWork(Generic[Task, Result]):
         except FileNotFoundError as error:
             raise ClusterError(
                 f"The Dask worker {worker} cannot find {error.filename}."
-                " Workers need the same disk at the same path as on this machine."
+                " Workers must see the same disk, at the same path as on this machine."
             ) from None

@@ -64,7 +64,7 @@ class ForeignFile:
             )
         found_shape = None if found["shape"] is None else tuple(found["shape"])
         if found_shape != shape or found["kind"] != "f":
-            raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}, expected float32 {shape}.")
+            raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}; expected float32 {shape}.")
         if not found["holds_its_data"]:
             stored = found["stored_bytes"]
             raise BundleError(f"{self.path}: {name} has {stored} of {found['num_bytes']} bytes in this file.")

@@ -124,16 +124,16 @@ def load_id_store(
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
         raise RunError(
-            f"{folder} was encoded with a different vocabulary ({description.vocabulary_digest[:19]}...,"
-            f" vocab.data is {vocabulary.digest()[:19]}...). {remedy(folder)}"
+            f"{folder} was encoded with a different vocabulary (digest {description.vocabulary_digest[:19]}...,"
+            f" but vocab.data has {vocabulary.digest()[:19]}...). {remedy(folder)}"
         )
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        raise RunError(f"{folder} was encoded for a model of the other mode (model.mode). {remedy(folder)}")
+        raise RunError(f"{folder} was encoded for a model in the other mode (model.mode). {remedy(folder)}")
     for name, size in description.file_bytes().items():
         path = folder / name
         actual = path.stat().st_size if path.exists() else 0
         if actual != size or not path.exists():
-            raise RunError(f"{path} has {actual} bytes, expected {size}. {remedy(folder)}")
+            raise RunError(f"{path} has {actual} bytes; expected {size}. {remedy(folder)}")
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
     if reads_all:
@@ -181,7 +181,7 @@ class _Shards:
                     raise self._damaged(number, suffix, f"does not rise from 0 to {end:,}")
             for start in range(0, len(arrays.ids), _CHECKED_IDS):
                 if (largest := int(arrays.ids[start : start + _CHECKED_IDS].max())) >= num_words:
-                    raise self._damaged(number, "ids", f"holds {largest:,}, but there are {num_words:,} words")
+                    raise self._damaged(number, "ids", f"holds the id {largest:,}, but there are {num_words:,} words")
 
     def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"

@@ -12,6 +12,6 @@ class Shown:
     num_samples: int = option(5, least=0, names=("--samples",))
     """Number of random sentences to show."""
     num_tokens: int = option(20, least=1, names=("--tokens",))
-    """Number of frequent and of long tokens to show."""
+    """Maximum number of tokens to show in each of two lists: the most frequent and the longest."""
     seed: int = option(1)
-    """Random seed of the choice of sentences."""
+    """Random seed for choosing the sentences."""

@@ -110,7 +110,9 @@ def _draw_coverage(
         save_picture(coverage_figure(curve, vocabulary, title, [detail]), run.coverage_picture)
     except OSError as error:
         # A run can be inspected where nothing can be written, such as in someone else's folder.
-        reporter.warn(f"{run.coverage_picture} cannot be written ({error.strerror or error}), so it is not drawn.")
+        reporter.warn(
+            f"{run.coverage_picture} cannot be written ({error.strerror or error}), so the picture is not drawn."
+        )
         return ""
     return str(run.coverage_picture)
 
@@ -173,7 +175,7 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows, header=("training text", *kinds["tokens"]))
     yield f"Tokens of a single Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
-    yield f"Sentence lengths in tokens, by the share of sentences up to that length: {lengths}."
+    yield f"Sentence lengths in tokens, each with the share of sentences up to that length: {lengths}."
     if text["most_frequent"]:
         most = (f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
         yield "Most frequent: " + "  ".join(most)
@@ -210,26 +212,27 @@ _REPEATED = "sentences that occur again and again"
 _HAN, _SINGLE = "share of Han characters is low", "share of single-character tokens is high"
 # Advice on each oddity.
 _ADVICE = {
-    _EMPTY: "Look at the file, its format (--format) and field (--field), or leave it out.",
+    _EMPTY: "Check the file, its format (--format) and its field (--field), or leave the file out.",
     _HALVED: "The table of sources names the reasons; see docs/corpora.md for the options.",
-    _HELDOUT: "Perplexity is measured on it. See text.heldout_share, text.heldout_min_sentences,"
+    _HELDOUT: "Perplexity is measured on the held-out text. See text.heldout_share, text.heldout_min_sentences,"
     " text.heldout_max_tokens.",
-    "sentences with U+FFFD": "Bytes did not decode, here or before you got the text. Name the encoding (--encoding), or"
-    " leave such lines out: --bad-bytes skip-line",
+    "sentences with U+FFFD": "Some bytes could not be decoded, either here or before you got the text. Name the"
+    " encoding (--encoding), or leave such lines out: --bad-bytes skip-line",
     "sentences that look wrongly decoded": "The file was decoded wrongly before you got it: fetch the original, or"
-    " clean it.",
-    "sentences with private-use characters": "They come from one program's fonts; replace or remove them.",
+    " clean the file.",
+    "sentences with private-use characters": "Such characters belong to the fonts of one program; replace or remove"
+    " them.",
     "long sentences": f"Longer than {LONG_SENTENCE_TOKENS} tokens: lists, tables or text without sentence ends. Split"
     " the lines.",
     "long tokens": f"Longer than {LONG_TOKEN_CHARACTERS} characters: addresses, codes or formulas. Remove them before"
     " segmenting.",
     _REPEATED: "Notices, headers or copies of documents teach nothing new. Remove them.",
-    _HAN: "Is it the right text, column (--field) and encoding?",
-    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise the text is"
-    " spaced out, or from a domain that the dictionary does not cover: --set text.user_dictionary=FILE",
-    _UNKNOWN: "Each of them becomes <UNK>, since the vocabulary is full. For more rows, in a new run:"
+    _HAN: "Check that the text, column (--field) and encoding are the right ones.",
+    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise, there are spaces between"
+    " the characters, or the text is from a domain that the dictionary does not cover: --set text.user_dictionary=FILE",
+    _UNKNOWN: "Each of them becomes <UNK>, because the vocabulary is full. For more rows, start a new run with:"
     " --set vocab.size=...",
-    _RARE: "Each of them becomes <UNK>, since it occurs fewer than vocab.min_count times. More text helps, or"
+    _RARE: "Each of them becomes <UNK>, because it occurs fewer than vocab.min_count times. Give more text, or use"
     " character mode in a new run: --set model.mode=character",
 }
 _Found = Iterator[tuple[str, float, str]]

@@ -10,10 +10,10 @@ class PlanLimits:
     """Limits on how much of the corpus to read, and on which stages to try."""
 
     seconds: float = option(20, least=1)
-    """Time limit for reading the corpus, and again for segmenting the sample, in seconds."""
+    """Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample."""
     sample_megabytes: float = option(2, least=0.1)
     """Maximum size of the sample, in megabytes of text."""
     seed: int = option(1)
-    """Random seed of the sample."""
+    """Random seed for the sample."""
     no_training: bool = option(False)
     """Do not measure training speed; torch is then not needed."""

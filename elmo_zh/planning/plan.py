@@ -101,7 +101,7 @@ def make_plan(
     process_bytes = peak_memory_bytes()
     if not count_han(trial.words):
         reporter.warn(
-            "The part of this corpus that was read contains no Chinese characters. Check that it is the right one."
+            "The part of this corpus that was read contains no Chinese characters. Check that it is the right corpus."
         )
     # The corpus has this many times the text of the sample, not counting copies.
     originals = sample.totals["line_characters"] - sample.totals.get("copied_characters", 0)
@@ -233,7 +233,7 @@ def _sample_lines(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> 
         yield f"Sample: {sample['pieces']} blocks, {size} of {files}, {about}."
     if sample["places_not_reached"]:
         yield (
-            f"{sample['places_not_reached']} files were not read to the end in time; the rest may differ. To allow"
+            f"Files not read to the end in time: {sample['places_not_reached']}; the unread text may differ. To allow"
             " more time: --seconds"
         )
     for reason, found in passed_over.items():

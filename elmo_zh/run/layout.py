@@ -108,7 +108,9 @@ class RunDir:
         if not create and not self.path.exists():
             yield
             return
-        refusal = f"{self.path} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
+        refusal = (
+            f"{self.path} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
+        )
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             with locked(self.lock, refusal):

@@ -316,7 +316,7 @@ def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before:
             typed = f"{program()} {command} --run {shlex.quote(str(run.path))} --set ..."
             raise RunError(
                 f"{stage} does not use these settings, and {other} ran with other values: {'; '.join(changes)}."
-                f" Leave them out, or change them with: {typed}"
+                f" Leave these settings out, or change them with: {typed}"
             )
 
 

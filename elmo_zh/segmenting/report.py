@@ -64,7 +64,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
     )
     if counts.near_copies_trained:
         reporter.note(
-            f"{counted(counts.near_copies_trained, 'paragraph')} with near copies were not held out, so that the"
+            f"Text with near copies ({counted(counts.near_copies_trained, 'paragraph')}) was not held out, so that the"
             " held-out text is really new."
         )
     dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
@@ -102,8 +102,8 @@ def _warn_of_fields(result: SegmentedCorpus, names: Sequence[str], reporter: Rep
     for name, (num_without, total) in list(lacking.items())[:1]:
         others = f" The same goes for {counted(len(lacking) - 1, 'other file')}." if len(lacking) > 1 else ""
         reporter.warn(
-            f"{name}: {num_without:,} of {total:,} records lack the field that was read.{others} Name the right one"
-            " with --field, or several: --field text,content"
+            f"{name}: {num_without:,} of {total:,} records lack the field that was read.{others} Name the right field"
+            " with --field, or several fields: --field text,content"
         )
 
 
@@ -112,9 +112,9 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     num_undecodable = sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies)
     if num_undecodable:
         reporter.warn(
-            f"Left out because of bytes that do not decode: {counted(num_undecodable, 'line')}. corpus_report.md in the"
-            " run folder counts them for each source. --bad-bytes strict stops at the first one. To keep"
-            f" them: {train_option('--bad-bytes', 'replace')}"
+            f"Left out because of bytes that cannot be decoded: {counted(num_undecodable, 'line')}. corpus_report.md"
+            " in the run folder counts such lines for each source. --bad-bytes strict stops at the first of them. To"
+            f" keep such lines: {train_option('--bad-bytes', 'replace')}"
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
@@ -128,7 +128,7 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
             " millions."
         )
     if not counts.han_characters:
-        reporter.warn("This corpus contains no Chinese characters. Check that it is the right one.")
+        reporter.warn("This corpus contains no Chinese characters. Check that it is the right corpus.")
     if counts.near_copies_heldout:
         reporter.warn(
             f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"

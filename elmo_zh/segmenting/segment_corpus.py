@@ -182,8 +182,8 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
     if field and kinds and kinds <= set(WITHOUT_FIELDS):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
-            f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave it"
-            " out, or name the format: --format csv"
+            f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave"
+            " out --field, or name the format: --format csv"
         )
 
 

@@ -48,7 +48,7 @@ def segment_sources(
     folder = _shared_folder(sources)
     inputs = _input_names(sources, folder)
     for output in (run.segmented, run.corpus_report):
-        require_no_input(output, inputs.values(), "Choose another --run, or give a copy of it.")
+        require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and give the copy.")
 
     def work() -> StageResult:
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)

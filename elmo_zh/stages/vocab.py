@@ -59,7 +59,7 @@ def build_vocabulary(
         explain = partial(explain_missing, Path(init), source) if init else None
         settings[name] = source_digest(run, "vocab", name, source, explain)
         for output in (run.vocab, run.vocab_counts, run.character_counts):
-            require_no_input(output, [source], "Give --from a copy of it.")
+            require_no_input(output, [source], "Copy the file elsewhere, and give --from the copy.")
 
     def work() -> StageResult:
         given: list[str] = []
@@ -85,15 +85,15 @@ def build_vocabulary(
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
             reporter.note(
-                f"vocab: {counted(selected.num_refused, 'frequent word')} read as <UNK> because of vocab.refuse:"
-                " long numbers and mail addresses by default."
+                f"vocab: {counted(selected.num_refused, 'frequent word')} will be read as <UNK> because of"
+                " vocab.refuse (by default, long numbers and email addresses)."
             )
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": selected.num_absent}
             report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
             typed = command("train", "--run", run.path, "--init", config.vocab.init)
-            reporter.note(f"To start from its weights: {typed}")
+            reporter.note(f"To start from the weights of the same model: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)

@@ -27,7 +27,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
     inputs |= {"vectors": source} if source else segmented_inputs(run)
 
     if source:
-        require_no_input(run.word2vec, [source], "Give --from a copy of it.")
+        require_no_input(run.word2vec, [source], "Copy the file elsewhere, and give --from the copy.")
 
     def work() -> StageResult:
         vocabulary = load_vocabulary(run.vocab)

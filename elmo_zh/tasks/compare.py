@@ -129,7 +129,9 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
     if count is None:
         count = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
     if count > 1 and not dataset.is_split:
-        raise OptionError("--folds divides a single file, but this data is already divided into parts. Leave it out.")
+        raise OptionError(
+            "--folds divides a single file, but this data is already divided into parts. Leave out --folds."
+        )
     if count > 1:
         total = sum(map(len, dataset.parts().values()))
         reporter.note(
@@ -150,8 +152,10 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
     if job.ancestor is not None:
         ancestor = load(job.ancestor)
         if ancestor.bundle.digest != expected:
-            origin = f"model {expected}, but this is {ancestor.bundle.digest}" if expected else "no other model"
-            raise OptionError(f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave it out.")
+            origin = f"model {expected}, but this is model {ancestor.bundle.digest}" if expected else "no other model"
+            raise OptionError(
+                f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave out --ancestor."
+            )
         return ancestor
     folder = find_installed(expected) if expected else None
     if folder is not None:

@@ -184,7 +184,7 @@ class Comparison:
         """Return a sentence on what these options train if the recommended classifier is linear, otherwise ""."""
         if self.recommended() not in _OPTIONS_OF_FIT or "--head" in self.options_of_fit():
             return ""
-        return f"task fit offers {self.recommended()} to a mixture, and keeps what helps on held-out labels."
+        return f"task fit tries {self.recommended()} in a mixture, and keeps what helps on held-out labels."
 
     def seconds(self, model: str) -> float:
         """Return a model's training time on the largest share of the labels, including the time for its vectors."""
@@ -216,8 +216,8 @@ class Comparison:
         same = [model for model, found in scores.items() if set(found) == majority]
         if self.metric == "accuracy" and same:
             yield (
-                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. For uneven labels"
-                " add: --metric macro_f1"
+                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. For labels of"
+                " very different frequency, add: --metric macro_f1"
             )
         if ANCESTOR in self.models:
             adds = any(each.low > 0 for each in self.rivals[ANCESTOR].values())
@@ -228,7 +228,7 @@ class Comparison:
             epochs = self.facts["training"]["epochs"]
             yield (
                 f"{unfinished:,} of {counted(len(networks), 'training run')} ended at the limit of {epochs} epochs"
-                f" while still improving. Raise it: --epochs {2 * epochs}"
+                f" while still improving. Raise the limit: --epochs {2 * epochs}"
             )
         num_tests = len(self._rows(BOTH, self.shares[0])[0])
         if num_tests < FEW_EXAMPLES:

@@ -117,7 +117,8 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         read["test"] = read.pop("dev")
         dev, train = Path(read["test"].name).name, files.data.name
         reporter.note(
-            f"No test examples were found, so {dev} is used for testing, and a tenth of {train} decides when to stop."
+            f"No test examples were found, so {dev} is used for testing, and a tenth of {train} decides when training"
+            " stops."
         )
     _require_alike(read)
     parts = _divide({part: list(labelled.examples) for part, labelled in read.items()}, files.seed, reporter)
@@ -244,7 +245,7 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
-            advice = "Give more data, or a file of them: --dev FILE" if part == "dev" else "Give more data."
+            advice = "Give more data, or a file of such examples: --dev FILE" if part == "dev" else "Give more data."
             raise CorpusError(f"There are no {part} examples. {advice}")
     texts = [text for example in dataset.train for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
@@ -253,9 +254,9 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         classes = dataset.labels()
         if len(classes) < 2:
             raise CorpusError(
-                f"{counted(len(dataset.train), 'training example')} with only one label, {classes[0]!r}: at least two"
-                " labels are needed. Give examples of other labels too. If these come from a file sorted by label,"
-                " shuffle that file before dividing it."
+                f"All of the data ({counted(len(dataset.train), 'training example')}) has only one label,"
+                f" {classes[0]!r}: at least two labels are needed. Give examples of other labels too. If the examples"
+                " come from a file sorted by label, shuffle that file before dividing it."
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)

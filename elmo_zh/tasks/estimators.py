@@ -195,7 +195,7 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError("fit: all texts have the same label, expected at least two labels")
+            raise ValueError("fit: all texts have the same label; expected at least two labels")
         names = self._names()
         self._fit([Example((text,), (names[number],)) for text, number in zip(texts, numbers, strict=True)])
         return self
@@ -278,9 +278,9 @@ def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Exa
 
 def _require_two(texts: Sized) -> None:
     if len(texts) < 2:
-        raise ValueError(f"fit: {len(texts)} texts, expected at least two: one decides when to stop")
+        raise ValueError(f"fit: {len(texts)} texts; expected at least two: one decides when to stop")
 
 
 def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
     if len(texts) != len(labels):
-        raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels, expected equal numbers")
+        raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels; expected equal numbers")

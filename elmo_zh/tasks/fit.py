@@ -76,7 +76,7 @@ def with_inputs(
     if settings.is_crf:
         if inputs:
             raise OptionError(
-                "--inputs has no effect on tag with --head linear, which reads only n-grams. Leave it out."
+                "--inputs has no effect on tag with --head linear, which reads only n-grams. Leave out --inputs."
             )
         inputs = ("characters",)
     if not inputs:
@@ -99,9 +99,11 @@ def with_inputs(
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     """Raise OptionError if the settings of the network contradict each other or its inputs."""
     if settings.head == "linear" and settings.encoder != "single":
-        raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave it out.")
+        raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave out --encoder.")
     if settings.head == "linear" and settings.elmo_at != "input":
-        raise OptionError(f"--elmo-at {settings.elmo_at}: a linear head takes ELMo at its input only. Leave it out.")
+        raise OptionError(
+            f"--elmo-at {settings.elmo_at}: a linear head takes ELMo at its input only. Leave out --elmo-at."
+        )
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
         raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
 
@@ -177,7 +179,7 @@ def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iter
                 f" ({share:.4f})."
             )
     elif value <= 0:
-        yield f"{task.metric} {value:.4f} on {tested}: it has learned nothing that shows there."
+        yield f"{task.metric} {value:.4f} on {tested}: the task has learned nothing that shows there."
 
 
 def _write_bilm(task: PreparedTask, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:

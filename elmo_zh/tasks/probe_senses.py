@@ -82,7 +82,7 @@ def _object(found: dict[str, Any]) -> MarkedWord:
     if not isinstance(context, list) or not isinstance(position, int) or not 0 <= position < len(context):
         raise ValueError("target_position is no position in context")
     if context[position] not in (_TARGET, word):
-        raise ValueError(f"{context[position]!r} at target_position, expected {word!r}")
+        raise ValueError(f"{context[position]!r} at target_position; expected {word!r}")
     senses = [sense] if isinstance(sense, str) else sense
     if not word or not senses:
         raise ValueError("an empty word or sense")
@@ -104,7 +104,7 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
         if len(row) != len(head) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
-            raise CorpusError(f"{where} does not have the cells {', '.join(COLUMNS)}. Correct or remove it.")
+            raise CorpusError(f"{where} does not have the cells {', '.join(COLUMNS)}. Correct or remove the line.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])
         if name not in lines_of:
@@ -112,8 +112,8 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
         raw = lines_of[name][line] if line < len(lines_of[name]) else ""
         if not word or raw[start:end] != word:
             raise CorpusError(
-                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at {start} to {end}, expected {word!r}."
-                " Correct it, or name the folder of the texts with --text."
+                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at {start} to {end}; expected {word!r}."
+                " Correct the line, or name the folder of the texts with --text."
             )
         yield MarkedWord(word=word, sense=sense, text=raw, start=start, end=end)
 

@@ -158,7 +158,7 @@ def score_examples(
     try:
         labelled = read_labelled(data, replace(reading, task_columns=description.columns))
     except UnlabelledError as error:
-        raise CorpusError(f"{str(error).rstrip('.')}. To label texts use task predict.") from None
+        raise CorpusError(f"{str(error).rstrip('.')}. To label texts, use task predict.") from None
     notes = "; ".join(labelled.notes)
     reporter.note(f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {notes}")
     if reading.kind == "tag" and (
@@ -166,7 +166,8 @@ def score_examples(
     ):
         raise CorpusError(
             f"{data} has {describe_tags(labelled.scheme, by_words=labelled.by_words)}, but the task was trained on"
-            f" {describe_tags(description.scheme, by_words=description.by_words)}. Give data like the training data."
+            f" {describe_tags(description.scheme, by_words=description.by_words)}. Give data tagged like the training"
+            " data."
         )
     if not reading.regression:
         _check_labels(data, labelled.examples, description.labels, reporter)
@@ -183,8 +184,8 @@ def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str],
     shown = ", ".join(new[:10])[:200]
     if 2 * sum(counts[label] for label in new) > counts.total():
         raise CorpusError(
-            f"{data}: most labels are new to the task: {shown}. It knows {', '.join(known[:10])[:200]}. Give data with"
-            " its labels, or name their column: --label-column NAME"
+            f"{data}: most labels are new to the task: {shown}. The task knows {', '.join(known[:10])[:200]}. Give"
+            " data that uses the task's labels, or name the column that holds them: --label-column NAME"
         )
     if new:
         reporter.warn(f"Labels that the task does not know count as wrong: {shown}.")

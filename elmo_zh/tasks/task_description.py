@@ -100,7 +100,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
             raise RunError(
-                f"{path}: format {found['format']}, expected {TASK_FORMAT} or {MIXTURE_FORMAT}: another version of"
+                f"{path} has format {found['format']}; expected {TASK_FORMAT} or {MIXTURE_FORMAT}. Another version of"
                 " elmo-zh made it. Train the task again with: elmo-zh task fit, or update elmo-zh."
             )
         later = {name: dict(found.get(name, {})) for name in ("members", "digests")}

@@ -226,8 +226,8 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
         "has been replaced by another model" if is_other else "is missing, and is neither beside the task nor installed"
     )
     raise BundleError(
-        f"{path}, the model that {layout.path} was trained on, {problem}. Give its folder with --model, in Python"
-        " TaskModel.load(path, model=...)."
+        f"{path}, the model that {layout.path} was trained on, {problem}. Give its folder with --model, or in Python"
+        " with TaskModel.load(path, model=...)."
     )
 
 

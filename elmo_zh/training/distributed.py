@@ -77,13 +77,14 @@ class ProcessGroup:
             return device
         if len(with_gpu) < self.size:
             raise RunError(
-                f"Only {len(with_gpu)} of {self.size} processes found a GPU; the first of them is rank {with_gpu[0]}."
-                " Use --device cpu, or machines that all have a GPU."
+                f"Only {len(with_gpu)} of {self.size} processes found a GPU; the first one that did is rank"
+                f" {with_gpu[0]}. Use --device cpu, or machines that all have a GPU."
             )
         if self._local_rank >= torch.cuda.device_count():
             raise RunError(
-                f"This machine has {torch.cuda.device_count()} GPUs and at least {self._local_rank + 1} processes."
-                f" Start torchrun on it with --nproc-per-node {torch.cuda.device_count()}."
+                f"This machine has more processes (at least {self._local_rank + 1}) than GPUs"
+                f" ({torch.cuda.device_count()}). Start torchrun on it with --nproc-per-node"
+                f" {torch.cuda.device_count()}."
             )
         torch.cuda.set_device(self._local_rank)
         return torch.device("cuda", self._local_rank)

@@ -212,8 +212,8 @@ class Start:
         rows = info["rows"]
         reporter.note(
             f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
-            f" {rows['words_composed']:,} new words start from the known words in them, {rows['words_drawn']:,} at"
-            " random."
+            f" {rows['words_composed']:,} new words start from the known words in them, and {rows['words_drawn']:,}"
+            " start at random."
         )
         if not info["has_softmax"]:
             remedy = "shares the token table" if info["model"]["tie_softmax"] else "starts at random"
@@ -239,9 +239,9 @@ class Start:
         """Report the perplexity on all held-out text before and after training."""
         before = self.info["heldout"]
         reporter.note(
-            f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after"
-            f" (exact, all {after['num_predictions']:,} predictions);"
-            f" {before['bits_per_character']:.3f} and {after['bits_per_character']:.3f} bits per character."
+            f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact,"
+            f" on all {after['num_predictions']:,} predictions);"
+            f" {before['bits_per_character']:.3f} bits per character before, {after['bits_per_character']:.3f} after."
         )
         if after["perplexity"] > before["perplexity"]:
             reporter.warn(
@@ -276,7 +276,9 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
         return known
     if run.holds(path):
-        raise RunError(f"{path} belongs to {run.path} itself. Give --init another model, or choose another --run.")
+        raise RunError(
+            f"{path} belongs to the run {run.path} itself. Give --init another model, or choose another --run."
+        )
     bundle = load_bundle(path)
     reporter.note(model_line(bundle))
     require_same_model(config.model, bundle)

@@ -41,7 +41,7 @@ _TRAIN = "{train} "
 # Stands for the option that names a model to start from.
 _INIT = "{init}"
 _MORE_TEXT = (
-    f"More text would help most (or start from a model trained on more: {_INIT})",
+    f"More text would help most (or start from a model trained on more text: {_INIT})",
     f"{_TRAIN}more-texts/",
 )
 
@@ -175,8 +175,8 @@ def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[st
         yield figures.flattery
     if figures.near_copies_trained and not figures.near_copies_heldout:
         yield (
-            f"The held-out text has no near copies in the training text:"
-            f" {counted(figures.near_copies_trained, 'paragraph')} with near copies were not held out."
+            f"The held-out text has no near copies in the training text, because"
+            f" text with near copies ({counted(figures.near_copies_trained, 'paragraph')}) was not held out."
         )
 
 
@@ -272,7 +272,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
     """Report the cost of training, and how well the model predicts compared with the baselines."""
     reporter.note(
-        f"Trained {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
+        f"Trained on {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
         f" {counts['memory']['peak_bytes'] / 1e9:.1f} GB (predicted"
         f" {counts['memory']['predicted_bytes'] / 1e9:.1f} GB)."

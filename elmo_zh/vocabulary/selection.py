@@ -110,19 +110,19 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
     """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
-            f"No word occurs {config.min_count} times in {text}, so the vocabulary would be empty."
+            f"No word occurs at least {config.min_count} times in {text}, so the vocabulary would be empty."
             " Give more text, or --set vocab.min_count=1"
         )
     if source is None and len(selected.vocabulary) == len(SPECIALS) + 1:
         word = selected.vocabulary.tokens[-1]
         raise RunError(
-            f"The vocabulary of {text} would be a single word ({word}), and a model needs several to predict. Give more"
-            " text, lower vocab.min_count, or check how the text is segmented."
+            f"The vocabulary of {text} would be a single word ({word}), and a model needs several words to predict."
+            " Give more text, lower vocab.min_count, or check how the text is segmented."
         )
     if not selected.coverage:
         raise RunError(
-            f"No word of {source} occurs in {text}. Does it have one word a line, in the same language, script and"
-            " segmentation?"
+            f"No word of {source} occurs in {text}. Does the file have one word per line, in the same language, script"
+            " and segmentation?"
         )
 
 

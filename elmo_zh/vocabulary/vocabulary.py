@@ -65,8 +65,9 @@ def load_vocabulary(path: Path) -> Vocabulary:
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
-            f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}, expected {list(SPECIALS)}."
-            f" Without them unknown words cannot be distinguished from padding. Make the file with: {program()} vocab"
+            f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}; expected {list(SPECIALS)}."
+            " Without those lines, unknown words cannot be distinguished from padding. Make the file with:"
+            f" {program()} vocab"
         )
     if len(set(tokens)) != len(tokens) or "" in tokens:
         token, count = Counter(tokens).most_common(1)[0]
@@ -79,7 +80,7 @@ def load_words(path: Path) -> list[str]:
     """Read a list of words, one per line, ignoring duplicates, special tokens and empty lines."""
     words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
     if not words:
-        raise RunError(f"{path} contains no words. Give a file with one word a line.")
+        raise RunError(f"{path} contains no words. Give a file with one word per line.")
     return list(words)
 
 
@@ -119,7 +120,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
                 f" {remedy}"
             )
     if len(counts) != len(vocabulary):
-        raise RunError(f"{path}: {len(counts)} lines, but the vocabulary has {len(vocabulary)}. {remedy}")
+        raise RunError(f"{path} has {len(counts)} lines, but the vocabulary has {len(vocabulary)}. {remedy}")
     return counts
 
 

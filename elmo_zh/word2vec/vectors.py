@@ -62,7 +62,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
         if len(numbers) != dimension:
             raise RunError(
                 f"{path}: line {number} has {len(numbers)} numbers, but token embeddings have {dimension}."
-                " Give vectors of that width, or set model.projection_dim to the file's."
+                " Give vectors of that length, or set model.projection_dim to the length in the file."
             )
         row = rows_by_word.get(word)
         if row is not None and row not in found:

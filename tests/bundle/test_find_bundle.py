@@ -75,7 +75,7 @@ def test_a_run_without_a_model(part: str) -> None:
     make_run("runs/new law")
     problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. It is not trained yet. Continue with: elmo-zh pipeline my-texts/ --run"
+        f"runs/new law{part} {problem}. The run is not trained yet. Continue with: elmo-zh pipeline my-texts/ --run"
         " 'runs/new law'"
     )
     Path("runs/new law/checkpoints").mkdir()
@@ -93,8 +93,8 @@ def test_a_model_of_another_program() -> None:
     Path("published").mkdir()
     Path("published/options.json").touch()
     assert explain_no_bundle(Path("published")) == (
-        "published has options.json, but no bundle.json. Convert another program's model"
-        " with: elmo-zh convert published --output DIR"
+        "published has options.json, but no bundle.json. If this is another program's model,"
+        " convert it with: elmo-zh convert published --output DIR"
     )
 
 

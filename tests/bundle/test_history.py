@@ -49,7 +49,7 @@ def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("runs/latest/model").symlink_to("../../model")
     monkeypatch.setattr("elmo_zh.bundle.description.MODELS", ("starter",))
     told = model_line(load_bundle(Path("runs/latest/model")))
-    assert told.endswith(" It is the model of the newest run. For the starter: --model starter")
+    assert told.endswith(" This is the newest run's model. To use the starter instead: --model starter")
     (model / "history.json").unlink()
     assert model_line(load_bundle(model)) == f"Model: model, trained on {tokens}."
 

@@ -127,7 +127,7 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("lstm", [], "lstm is missing or not an object"),
     ("lstm.n_layers", 1001, f"n_layers is 1001, {WHOLE} 1000"),
     *(
-        ("lstm.use_skip_connections", value, f"use_skip_connections is {value!r}, expected true or false")
+        ("lstm.use_skip_connections", value, f"use_skip_connections is {value!r}; expected true or false")
         for value in (0, 1, None, "true")
     ),
     ("lstm.projection_dim", 14, "projection_dim 14 is above dim 13"),
@@ -137,7 +137,7 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("char_cnn.embedding.dim", 0, f"dim is 0, {WHOLE} 1000000000"),
     *(("char_cnn.filters", value, NO_FILTERS) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001)),
     *(
-        ("char_cnn.filters", [[1, 2], value], f"filters holds {value!r}, expected [width, number]")
+        ("char_cnn.filters", [[1, 2], value], f"filters holds {value!r}; expected [width, number]")
         for value in (3, [1, 2, 3], [1], "12")
     ),
     ("char_cnn.filters", [[0, 2]], f"width of a filter is 0, {WHOLE} 17"),
@@ -145,15 +145,15 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("char_cnn.filters", [[18, 2]], f"width of a filter is 18, {WHOLE} 17"),
     ("char_cnn.filters", [[1.0, 2]], f"width of a filter is 1.0, {WHOLE} 17"),
     ("char_cnn.filters", [[1, 10**10]], f"number of filters is 10000000000, {WHOLE} 1000000000"),
-    *(("char_cnn.n_characters", value, f"n_characters is {value}, expected 262") for value in (260, 263)),
+    *(("char_cnn.n_characters", value, f"n_characters is {value}; expected 262") for value in (260, 263)),
     ("char_cnn.n_characters", "262", f"n_characters is '262', {WHOLE} 1000000000"),
-    ("char_cnn.activation", GONE, "activation is None, expected relu or tanh"),
-    ("char_cnn.activation", ["relu"], "activation is ['relu'], expected relu or tanh"),
+    ("char_cnn.activation", GONE, "activation is None; expected relu or tanh"),
+    ("char_cnn.activation", ["relu"], "activation is ['relu']; expected relu or tanh"),
     (SLOTS, GONE, "max_characters_per_token is missing"),
     (SLOTS, 2, "max_characters_per_token is 2, which leaves no room beside a word's two marks"),
     (SLOTS, 10_001, f"max_characters_per_token is 10001, {WHOLE} 10000"),
     *(
-        ("char_cnn.n_highway", value, f"n_highway is {value}, expected a whole number from 0 to 1000")
+        ("char_cnn.n_highway", value, f"n_highway is {value}; expected a whole number from 0 to 1000")
         for value in (-1, 1001, True)
     ),
 ]
@@ -169,7 +169,7 @@ def test_malformed_options(path: str, value: Any, problem: str) -> None:
 @pytest.mark.parametrize(("name", "most"), [("dim", 10**9), ("projection_dim", 10**9), ("n_layers", 1000)])
 @pytest.mark.parametrize("value", [0, -3, 7.0, "7", True, None, [7], 10**9 + 1, 10**4000])
 def test_sizes_of_the_lstm_are_whole_numbers_within_reason(name: str, most: int, value: Any) -> None:
-    expected = f"{name} is {value!r}, expected a whole number from 1 to {most}"
+    expected = f"{name} is {value!r}; expected a whole number from 1 to {most}"
     assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
 
 
@@ -178,14 +178,14 @@ def test_sizes_of_the_lstm_are_whole_numbers_within_reason(name: str, most: int,
     "value", [-1, -0.5, 10**9 + 1, 10**400, float("inf"), float("-inf"), float("nan"), "3", True, [3]]
 )
 def test_clips_are_null_or_numbers_from_zero_on(name: str, value: Any) -> None:
-    expected = f"{name} is {value!r}, expected null or a number from 0 to 1000000000"
+    expected = f"{name} is {value!r}; expected null or a number from 0 to 1000000000"
     assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
 
 
 @pytest.mark.parametrize("value", ["41", 41.0, 0, -1, 10**9 + 1])
 @pytest.mark.parametrize("num_tokens", [V, None])
 def test_rows_of_the_vocabulary_are_a_whole_number(num_tokens: int | None, value: Any) -> None:
-    expected = f"n_tokens_vocab is {value!r}, expected a whole number from 1 to 1000000000"
+    expected = f"n_tokens_vocab is {value!r}; expected a whole number from 1 to 1000000000"
     assert refusal(CHARACTERS, lambda options: assign(options, "n_tokens_vocab", value), num_tokens) == expected
 
 

@@ -53,10 +53,11 @@ def test_content_that_is_hardly_json(bundle: Path, content: bytes) -> None:
         ({"carry_state": LONG}, "is damaged (carry_state is not true or false)"),
         ({"digests": LONG}, "is damaged (digests is not an object)"),
         ({"text": LONG}, "is damaged (text is not an object or null)"),
-        ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this elmo-zh reads format"),
+        ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this version of elmo-zh reads format"),
         (
             {"format": 2},
-            "bundle.json: format 2, mode token; this elmo-zh reads format 1, modes token and character. Up",
+            "bundle.json has format 2 and mode token; this version of elmo-zh reads format 1 and the modes token and"
+            " character. Up",
         ),
     ],
 )

@@ -32,7 +32,7 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    quotes = "Put names and conditions with spaces in quotes."
+    quotes = "Put names and conditions that contain spaces in quotes."
     expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}. {quotes}"
     assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
     assert segment_error("nowhere") == f"nowhere {expected}"
@@ -58,8 +58,8 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     Path("gbk.txt").write_bytes(content)
     assert content[25] == 0xBA
     expected = (
-        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding, such as --encoding"
-        " GB18030"
+        "gbk.txt: line 2, byte 25 (0xba) is not UTF-8. Correct the file, or name its encoding (for example --encoding"
+        " GB18030)"
     )
     told = segment_error("gbk.txt", "--bad-bytes", "strict")
     assert told == f"{expected}, or leave such lines out: --bad-bytes skip-line"
@@ -79,7 +79,7 @@ def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: Sample
     warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
     foreign, copies = warnings  # the lines differ in two numbers
     assert copies.startswith("Warning: Near copies of ")
-    assert foreign == "Warning: This corpus contains no Chinese characters. Check that it is the right one."
+    assert foreign == "Warning: This corpus contains no Chinese characters. Check that it is the right corpus."
     assert Path("run/model/bundle.json").exists()
     record = json.loads(Path("run/stages/train.json").read_text(encoding="utf-8"))
     assert record["counts"]["heldout"]["oov_rate"] < 1
@@ -89,7 +89,7 @@ def test_a_text_in_which_no_word_is_frequent_enough() -> None:
     Path("short.txt").write_text("山水。", encoding="utf-8")
     assert elmo_zh("segment", "short.txt", "--run", "run", "--set", "text.segmenter=character").status == 0
     assert elmo_zh("vocab", "--run", "run").only_error() == (
-        "No word occurs 2 times in run/segmented, so the vocabulary would be empty."
+        "No word occurs at least 2 times in run/segmented, so the vocabulary would be empty."
         " Give more text, or --set vocab.min_count=1"
     )
 
@@ -101,8 +101,8 @@ def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refuse
     assert warning in answer.stderr.splitlines()
     assert elmo_zh("vocab", "--run", "run").status == 0
     assert elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error() == (
-        "The vocabulary of run/segmented would be a single word (。), and a model needs several to predict. Give more"
-        " text, lower vocab.min_count, or check how the text is segmented."
+        "The vocabulary of run/segmented would be a single word (。), and a model needs several words to predict. Give"
+        " more text, lower vocab.min_count, or check how the text is segmented."
     )
 
 
@@ -114,7 +114,9 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     told = elmo_zh(*arguments).only_error()
     # The file to correct, not the copy in the run.
     assert told.startswith("words.txt is not a jieba user dictionary (")
-    assert told.endswith("Each line is a word, then optionally a count and a tag, separated by spaces, in UTF-8.")
+    assert told.endswith(
+        "Write it in UTF-8, with a word on each line, optionally followed by a count and a tag, separated by spaces."
+    )
     Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
     assert elmo_zh(*arguments).status == 0
     assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"
@@ -270,7 +272,7 @@ def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     told = elmo_zh("train", "--run", untrained_run).only_error()
     assert told == (
         f"{untrained_run / 'ids'} was encoded with a different vocabulary"
-        f" ({before[:19]}..., vocab.data is {after[:19]}...)."
+        f" (digest {before[:19]}..., but vocab.data has {after[:19]}...)."
         f" Make it again with: elmo-zh encode --run {untrained_run} --force"
     )
 
@@ -305,7 +307,7 @@ def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: Sample
 
 
 def test_a_run_in_use(run: Path) -> None:
-    expected = f"{run} is in use by another elmo-zh process. Wait until it ends, or choose another --run."
+    expected = f"{run} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
     with (run / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for command in ("vocab", "train", "export"):

@@ -99,7 +99,7 @@ def test_a_model_whose_segmenter_has_no_dictionary_refuses_one(
     own.write_text("负载均衡\n", encoding="utf-8")
     embedder = ElmoEmbedder(embedder_of_spaces.bundle, "cpu", user_dictionary=own)
     with pytest.raises(
-        BundleError, match=r"its segmenter whitespace takes no user dictionary\. Leave the dictionary out"
+        BundleError, match=r"the model's segmenter whitespace takes no user dictionary\. Leave the dictionary out"
     ):
         embedder.tokens("今天")
 

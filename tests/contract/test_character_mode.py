@@ -187,7 +187,7 @@ def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: Samp
     # And back. Ids made for the other mode are not trained on.
     told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
     assert told == (
-        f"{changeable / 'ids'} was encoded for a model of the other mode (model.mode)."
+        f"{changeable / 'ids'} was encoded for a model in the other mode (model.mode)."
         f" Make it again with: elmo-zh encode --run {changeable} --force"
     )
     assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0
@@ -210,7 +210,7 @@ def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun
     answer = elmo_zh("export", "--run", sample_run.path, "--dtype", "float16", "--output", half)
     with h5py.File(sample_run.model / "golden.hdf5") as exact, h5py.File(half / "golden.hdf5") as rounded:
         change = max(np.abs(exact[line][()] - rounded[line][()]).max() for line in ("0", "1", "2"))
-    told = f"export: weights rounded to float16; the test sentences' vectors change by {change:.1e} at most."
+    told = f"export: weights rounded to float16; the test sentences' vectors change by at most {change:.1e}."
     assert told in answer.stderr.splitlines()
     assert not (half / "vocab_embedding.hdf5").exists()
     assert elmo_zh("selftest", half).status == 0

@@ -128,14 +128,14 @@ ChangeWeights = Callable[[h5py.File, Path], object]
     ("create", "told"),
     [
         ({}, "dataset {name} is missing."),
-        ({"data": FLOATS[:-1]}, "{name} is float32 (51,), expected float32 (52,)."),
-        ({"data": FLOATS[:, None]}, "{name} is float32 (52, 1), expected float32 (52,)."),
-        ({"data": FLOATS.astype(np.int64)}, "{name} is int64 (52,), expected float32 (52,)."),
-        ({"data": FLOATS.astype(bool)}, "{name} is bool (52,), expected float32 (52,)."),
-        ({"data": FLOATS.astype(complex)}, "{name} is complex128 (52,), expected float32 (52,)."),
-        ({"data": np.array(["1.0"] * 52, dtype="S3")}, "{name} is |S3 (52,), expected float32 (52,)."),
-        ({"data": ["1.0"] * 52, "dtype": h5py.string_dtype()}, "{name} is object (52,), expected float32 (52,)."),
-        ({"data": h5py.Empty("f4")}, "{name} is float32 None, expected float32 (52,)."),
+        ({"data": FLOATS[:-1]}, "{name} is float32 (51,); expected float32 (52,)."),
+        ({"data": FLOATS[:, None]}, "{name} is float32 (52, 1); expected float32 (52,)."),
+        ({"data": FLOATS.astype(np.int64)}, "{name} is int64 (52,); expected float32 (52,)."),
+        ({"data": FLOATS.astype(bool)}, "{name} is bool (52,); expected float32 (52,)."),
+        ({"data": FLOATS.astype(complex)}, "{name} is complex128 (52,); expected float32 (52,)."),
+        ({"data": np.array(["1.0"] * 52, dtype="S3")}, "{name} is |S3 (52,); expected float32 (52,)."),
+        ({"data": ["1.0"] * 52, "dtype": h5py.string_dtype()}, "{name} is object (52,); expected float32 (52,)."),
+        ({"data": h5py.Empty("f4")}, "{name} is float32 None; expected float32 (52,)."),
         ({"data": np.where(np.arange(52) == 37, np.nan, FLOATS)}, "{name} holds numbers that are not finite."),
         ({"data": np.where(np.arange(52) == 37, np.inf, FLOATS)}, "{name} holds numbers that are not finite."),
         ({"data": -np.inf * FLOATS}, "{name} holds numbers that are not finite."),
@@ -301,7 +301,7 @@ def test_a_packed_vocabulary_that_is_cut_off_or_grows(token_source: Path, out: P
     packed.write_bytes(gzip.compress(content)[:-11])
     assert refused(token_source, out).startswith(f"{packed} is damaged or truncated (")
     packed.write_bytes(gzip.compress(content + b"x" * 30_000_000))
-    told = "would expand to more than 50 times its size, which no word list needs. It is not safe."
+    told = "would expand to more than 50 times its size, far more than any word list needs. It is not safe."
     assert refused(token_source, out) == f"{packed} {told}"
 
 
@@ -364,8 +364,8 @@ def add_files(number: int, content: bytes) -> Callable[[zipfile.ZipFile], object
     [
         (add_files(1, bytes(11_000_003)), ": model/0.hdf5 would expand from ", "to 11,000,003 bytes"),
         # Each of them is small enough.
-        (add_files(23, bytes(2**20)), " would expand from ", "bytes in 26 files, which no model needs."),
-        (add_files(1013, b""), "", "bytes in 1,016 files, which no model needs."),
+        (add_files(23, bytes(2**20)), " would expand from ", "bytes in 26 files, far more than any model needs."),
+        (add_files(1013, b""), "", "bytes in 1,016 files, far more than any model needs."),
         (
             lambda archive: archive.writestr("other/options.json", "{}"),
             " holds two files named options.json. ",

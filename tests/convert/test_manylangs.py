@@ -472,17 +472,17 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         for section in ("encoder", "token_embedder")
         for key in configuration(has_words=True)[section]
     },
-    (f"/{CONFIG}", ": encoder lstm with token_embedder cnn, expected elmo with cnn."): [
+    (f"/{CONFIG}", ": encoder lstm with token_embedder cnn; expected elmo with cnn."): [
         with_config("encoder", name="lstm")
     ],
-    (f"/{CONFIG}", ": encoder elmo with token_embedder lstm, expected elmo with cnn."): [
+    (f"/{CONFIG}", ": encoder elmo with token_embedder lstm; expected elmo with cnn."): [
         with_config("token_embedder", name="lstm")
     ],
-    (f"/{CONFIG}", "dim is 'large', expected a whole number from 1 to 1000000000"): [
+    (f"/{CONFIG}", "dim is 'large'; expected a whole number from 1 to 1000000000"): [
         with_config("encoder", dim="large")
     ],
     (f"/{CONFIG}", "projection_dim 5 is above dim 2"): [with_config("encoder", dim=2)],
-    (f"/{CONFIG}", "activation is 'gelu', expected relu or tanh"): [with_config("token_embedder", activation="gelu")],
+    (f"/{CONFIG}", "activation is 'gelu'; expected relu or tanh"): [with_config("token_embedder", activation="gelu")],
     (f"/{CONFIG}", "max_characters_per_token is 2, which leaves no room"): [
         with_config("token_embedder", max_characters_per_token=2)
     ],

@@ -328,7 +328,7 @@ def test_a_named_file_is_never_passed_over_in_silence(tmp_path: Path, out: Path,
     for folder in (source, bundle):
         told = elmo_zh("convert", folder, "--output", out, f"--{kind}", nothing).stderr
         has_effect = folder == source and not (characters and kind == "embedding")
-        no_effect = f"--{kind} has no effect here" if folder == bundle else f"--{kind} is for token mode"
+        no_effect = f"which have no effect on it: --{kind}" if folder == bundle else f"--{kind} is for token mode"
         assert (str(nothing) if has_effect else no_effect) in told
         assert not out.exists()
 
@@ -386,7 +386,7 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     words = source / "vocab_test.txt"
     told = elmo_zh("convert", source, "--output", tmp_path / "new", "--vocab", words).only_error()
     assert told.startswith(
-        f"{words}: the first three lines are ['good', 'Why', '，'], expected ['<S>', '</S>', '<UNK>']"
+        f"{words}: the first three lines are ['good', 'Why', '，']; expected ['<S>', '</S>', '<UNK>']"
     )
 
 
@@ -396,8 +396,8 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     [
         (
             None,
-            "No vocabulary was found beside the weights, and without it this model's rows mean nothing."
-            " Name it with --vocab FILE, one word per line.",
+            "No vocabulary was found beside the weights, and without one this model's rows mean nothing. Name"
+            " the vocabulary with --vocab FILE, one word per line.",
         ),
         ([*VOCAB[3:], "很", "好", "了"], "{path}: the first three lines are "),
     ],
@@ -535,7 +535,7 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     convert(model.write(folder / "source"), bundle)
     answer = convert(bundle, warmed, "--warm-on", text, "--segmented", "--json")
     assert answer.result()["warm_state"] is True
-    assert answer.stderr == "convert: sentences start from the mean of the states at 5 sentence ends.\n"
+    assert answer.stderr == "convert: sentences will start from the mean of the states at the ends of 5 sentences.\n"
     with h5py.File(warmed / "warm_state.hdf5") as file:
         state: BilmState = [[*zip(file["cell"][:, d], file["output"][:, d], strict=True)] for d in range(2)]
     reference = model.oracle(folder)
@@ -711,7 +711,7 @@ def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleR
     arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
     told = elmo_zh(*arguments).only_error()
     assert told == (
-        f"{sample_run.model} was trained with sentences that start from zero state, so it needs no warm state. Leave"
+        f"{sample_run.model} was trained with sentences that start from a zero state, so it needs no warm state. Leave"
         " out --warm-on."
     )
     assert not out.exists()

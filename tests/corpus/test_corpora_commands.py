@@ -47,14 +47,15 @@ def mixed_folder() -> Path:
 def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> None:
     answer = succeed("segment", mixed_folder(), "--run", "run", *FAST)
     for line in (
-        "Skipped 1 file not named like text, such as f.png.",
+        "Skipped 1 file with names that do not suggest text, such as f.png.",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Passed over (cannot tell which field holds the text: name): c/e.json",
         "26 characters were kept. Characters left out: bytes that do not decode: 3.",
-        "Warning: Left out because of bytes that do not decode: 1 line. corpus_report.md in the run folder"
-        " counts them for each source. --bad-bytes strict stops at the first one. To keep them: --bad-bytes replace",
+        "Warning: Left out because of bytes that cannot be decoded: 1 line. corpus_report.md in the run folder"
+        " counts such lines for each source. --bad-bytes strict stops at the first of them. To keep such lines:"
+        " --bad-bytes replace",
     ):
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
@@ -86,8 +87,8 @@ def test_fields_that_were_not_read_are_reported() -> None:
     for line in (
         "Not read, though they hold Chinese text: note, title. To read other fields: --field NAME",
         "14 characters were kept. Characters left out: records without the field: 15.",
-        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right one with --field, or several:"
-        " --field text,content",
+        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right field with --field, or several"
+        " fields: --field text,content",
     ):
         assert line in answer.stderr.splitlines()
 

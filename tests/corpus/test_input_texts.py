@@ -165,7 +165,7 @@ def test_bytes_that_do_not_decode_are_an_error_with_their_place(tmp_path: Path) 
     path.write_bytes("今天天气很好\n".encode("gb18030") + b"\xff\n")
     told = message_of(CorpusError, lambda: lines_of(path, encoding="gb18030"))
     assert told.startswith(f"{path}: line 2, byte 13 (0xff)")
-    assert told.endswith("such as --encoding UTF-8")
+    assert told.endswith("(for example --encoding UTF-8)")
     path.write_bytes("今天天氣很好\n".encode("big5") + b"\xff\n")
     told = message_of(CorpusError, lambda: lines_of(path, encoding="cp950"))
     assert told == f"{path}: line 2, byte 13 (0xff) is not Big5 (CP950). Correct the file."

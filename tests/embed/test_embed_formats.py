@@ -187,7 +187,7 @@ def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) 
             ["--format", "word2vec"],
             "--format word2vec holds one vector per word, but --layers is all and --pool is none.",
         ),
-        (["--format", "npy", "--layout", "packed"], "--layout packed goes with --format hdf5, not npy."),
+        (["--format", "npy", "--layout", "packed"], "--layout packed works only with --format hdf5, not npy."),
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),
         (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),

@@ -188,7 +188,7 @@ def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> 
 @pytest.mark.parametrize(("weights", "shape"), [([1, 2], "(2,)"), ([[1, 2, 3]], "(1, 3)"), ([], "(0,)")])
 def test_weights_that_do_not_fit(embedder: ElmoEmbedder, weights: Any, shape: str) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我"]], layer_weights=weights))
-    assert found == f"layer_weights has shape {shape}, expected (3,)."
+    assert found == f"layer_weights has shape {shape}; expected (3,)."
 
 
 def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:

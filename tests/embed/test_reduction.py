@@ -60,7 +60,7 @@ def test_a_line_without_tokens_is_zeros(pool: str) -> None:
     [
         ("[1, 2]", "expected JSON like"),
         ("{", "is not JSON"),
-        ('{"scalar_parameters": [1, 2, 3]}', "3 scalar_parameters for a model of 2 layers"),
+        ('{"scalar_parameters": [1, 2, 3]}', "has 3 scalar_parameters, but the model has 2 layers"),
         ('{"scalar_parameters": [1, 1' + "0" * 400 + "]}", "000 is not a finite number"),
         ("[" * 200_000, "is not JSON (it is nested too deep)"),
         ('{"scalar_parameters": [1, NaN]}', "nan is not a finite number"),

@@ -160,7 +160,7 @@ def test_words_that_changed_places(model: Path) -> None:
     sign(model)
     answer = elmo_zh("selftest", model)
     assert failed_checks(answer) == [TABLES]
-    told = f"vocab.data has digest sha256:{digest}, not the exported one"
+    told = f"vocab.data has digest sha256:{digest}, not the digest recorded at export"
     assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
 
 

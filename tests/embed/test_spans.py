@@ -97,17 +97,17 @@ ALIGN = align_to_characters
 @pytest.mark.parametrize(
     ("function", "changes", "message"),
     [
-        (ALIGN, {"vectors": VECTORS[0]}, "vectors have shape (2,), expected (n, d) or (layers, n, d)"),
+        (ALIGN, {"vectors": VECTORS[0]}, "vectors have shape (2,); expected (n, d) or (layers, n, d)"),
         (ALIGN, {"offsets": OFFSETS[:2]}, "2 offsets do not fit the vectors of 3 tokens"),
-        (ALIGN, {"offsets": OFFSETS.T}, "offsets have shape (2, 3), expected (n, 2)"),
-        (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64, expected integers"),
-        (ALIGN, {"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2), expected 0 <= start <= end"),
+        (ALIGN, {"offsets": OFFSETS.T}, "offsets have shape (2, 3); expected (n, 2)"),
+        (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64; expected integers"),
+        (ALIGN, {"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2); expected 0 <= start <= end"),
         (ALIGN, {"num_characters": 5}, "offsets reach character 6, but the line has 5"),
-        (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2), expected (n, d) or (layers, n, d)"),
+        (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2); expected (n, d) or (layers, n, d)"),
         (pool_spans, {"offsets": OFFSETS[:1]}, "1 offsets do not fit the vectors of 3 tokens"),
-        (pool_spans, {"spans": [(1, 2, 3)]}, "spans have shape (1, 3), expected (n, 2)"),
-        (pool_spans, {"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4), expected 0 <= start <= end"),
-        (pool_spans, {"spans": [(0.5, 2.0)]}, "spans are float64, expected integers"),
+        (pool_spans, {"spans": [(1, 2, 3)]}, "spans have shape (1, 3); expected (n, 2)"),
+        (pool_spans, {"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4); expected 0 <= start <= end"),
+        (pool_spans, {"spans": [(0.5, 2.0)]}, "spans are float64; expected integers"),
     ],
 )
 def test_what_does_not_fit_is_told(function: Callable[..., object], changes: dict[str, Any], message: str) -> None:

@@ -83,7 +83,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
     words = KNOWN * 10 + ["激子", "超导"] * 20
     assert describe(bundle, words, segmented=False) == (
         "40.0% of the 100 tokens are outside the model's vocabulary; in its held-out text 3.0% are. Most have only"
-        " characters that its vocabulary lacks (激子, 超导): another language or script."
+        " characters that the model's vocabulary lacks (激子, 超导): the text is probably in another language or"
+        " script."
     )
     beginning = "40.0% of the 100 tokens are outside the model's vocabulary; its share in training is not known."
     assert str(describe(with_rate(bundle, None), words)).startswith(beginning)
@@ -101,13 +102,13 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["我們", "說"],
-            "The text is in traditional characters (我們, 說), the model's was in simplified ones: convert it first,"
-            " with OpenCC for example, or train a model with text.script=simplified.",
+            "The text is in traditional characters (我們, 說), but the model was trained on simplified ones: convert"
+            " the text first, for example with OpenCC, or train a model with text.script=simplified.",
         ),
         (
             ["船舶", "應", "記載", "條約"],
-            "The text is in traditional characters (應, 記載, 條約), the model's was in simplified ones: convert it"
-            " first, with OpenCC for example, or train a model with text.script=simplified.",
+            "The text is in traditional characters (應, 記載, 條約), but the model was trained on simplified ones:"
+            " convert the text first, for example with OpenCC, or train a model with text.script=simplified.",
         ),
         (
             ["Hello", "2024"],
@@ -115,8 +116,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["今天天气", "我们说"],
-            "Most consist of words that it knows (今天天气, 我们说): segment the text with character, as in its"
-            " training.",
+            "Most consist of words that the model knows (今天天气, 我们说): segment the text with character, as the"
+            " training text was.",
         ),
         (
             ["天说", "很国"],

@@ -215,10 +215,10 @@ def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
     content = path.read_bytes()
     for other in (content[:-1], content + b"\0"):
         path.write_bytes(other)
-        expected = f"{path} has {len(other)} bytes, expected {len(content)}."
+        expected = f"{path} has {len(other)} bytes; expected {len(content)}."
         assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
-    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{path} has 0 bytes, expected {len(content)}."
+    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{path} has 0 bytes; expected {len(content)}."
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
         ("train-00001.offsets", little_endian(8, 0, 3, 5), "does not rise from 0 to 4"),
         ("train-00001.offsets", little_endian(8, 0, 2**64 - 1, 4), "does not rise from 0 to 4"),
         ("train-00001.documents", little_endian(8, 0, 1), "does not rise from 0 to 2"),
-        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "holds 6, but there are 6 words"),
-        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "holds 65,535, but there are 6 words"),
+        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "holds the id 6, but there are 6 words"),
+        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "holds the id 65,535, but there are 6 words"),
     ],
 )
 def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
@@ -294,7 +294,7 @@ def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
     build(tmp_path, num_slots=SLOTS)
     path = tmp_path / "ids" / "other_words.txt"
     path.write_text(content, encoding="utf-8")
-    expected = f"{path} has {len(content.encode())} bytes, expected 14."
+    expected = f"{path} has {len(content.encode())} bytes; expected 14."
     assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == expected
 
 

@@ -94,5 +94,5 @@ def test_a_run_that_cannot_be_written_is_shown_without_its_picture(run: Path, mo
     monkeypatch.setattr("elmo_zh.inspection.inspect_run.save_picture", refuse)
     answer = elmo_zh("inspect", run, "--json")
     assert answer.result()["coverage_picture"] == ""
-    told = f"Warning: {run / 'coverage.png'} cannot be written (Permission denied), so it is not drawn."
+    told = f"Warning: {run / 'coverage.png'} cannot be written (Permission denied), so the picture is not drawn."
     assert told in answer.stderr.splitlines()

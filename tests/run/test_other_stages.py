@@ -27,8 +27,8 @@ def test_settings_of_another_stage(
     typed = (stage, *([sample_run.corpus] if stage == "segment" else []), "--run", run)
     command = "segment CORPUS" if other == "segment" else other
     assert elmo_zh(*typed, "--set", change).only_error() == (
-        f"{stage} does not use these settings, and {other} ran with other values: {told}. Leave them out, or change"
-        f" them with: elmo-zh {command} --run {run} --set ..."
+        f"{stage} does not use these settings, and {other} ran with other values: {told}. Leave these settings out, or"
+        f" change them with: elmo-zh {command} --run {run} --set ..."
     )
     assert contents_alone(run) == before
 

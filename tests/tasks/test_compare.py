@@ -228,7 +228,7 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     wrong = job_of(path, "tag", ancestor=embedder.bundle.path)
     told = message_of(OptionError, lambda: compare_task(wrong, embedder, tmp_path / "found"))
     assert told.startswith(f"--ancestor {embedder.bundle.path}: ")
-    assert told.endswith(" was started from no other model. Leave it out.")
+    assert told.endswith(" was started from no other model. Leave out --ancestor.")
 
     installed = install_model(tmp_path, "toy", monkeypatch)
     toy = ElmoEmbedder.load(installed, "cpu")
@@ -246,7 +246,7 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
     assert told.endswith(
-        f"was started from model {embedder.bundle.digest}, but this is {toy.bundle.digest}. Leave it out."
+        f"was started from model {embedder.bundle.digest}, but this is model {toy.bundle.digest}. Leave out --ancestor."
     )
 
 
@@ -301,8 +301,8 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
     comparison = comparison_of(*runs)
     hint = (
-        "No more accurate than always predicting the most frequent label: word2vec. For uneven labels add: --metric"
-        " macro_f1"
+        "No more accurate than always predicting the most frequent label: word2vec. For labels of very different"
+        " frequency, add: --metric macro_f1"
     )
     assert comparison.lines()[-4] == hint
     few = "3 test examples can only show large differences. Use 300 or more."
@@ -343,7 +343,7 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     assert list(comparison_of(*runs).hints()) == [
         "It is not certain that the adaptation helps: The score of [word2vec; ELMo] is 0.0 points of accuracy above"
         " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
-        "1 of 4 training runs ended at the limit of 30 epochs while still improving. Raise it: --epochs 60",
+        "1 of 4 training runs ended at the limit of 30 epochs while still improving. Raise the limit: --epochs 60",
         "4 test examples can only show large differences. Use 300 or more.",
     ]
     better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
@@ -368,7 +368,7 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     assert comparison.options_of_fit() == ()
     alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
     assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
-    assert alike.remark_on_fit() == "task fit offers TF-IDF to a mixture, and keeps what helps on held-out labels."
+    assert alike.remark_on_fit() == "task fit tries TF-IDF in a mixture, and keeps what helps on held-out labels."
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)

@@ -164,7 +164,7 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     assert refusal_of(NotFittedError, lambda: ElmoClassifier("nowhere").save("task")).startswith("This ElmoClassifier")
     wrong: Any = None
     told = refusal_of(TypeError, lambda: classifier.save(wrong))
-    assert told == "save: path is None, expected the path of a folder"
+    assert told == "save: path is None; expected the path of a folder"
     assert not list(Path().iterdir())
     classifier.save("task")
     told = message_of(OutputError, lambda: tagger.save("task"))

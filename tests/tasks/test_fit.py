@@ -305,7 +305,9 @@ def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Pa
     assert "has no word2vec vectors" in told
     path = written(tmp_path, "data.jsonl", lines({"text": "我", "label": ""}))
     told = message_of(CorpusError, lambda: fit_task(job, bare, tmp_path / "task"))
-    assert told == f"{path}: record 1 has an empty label. Correct it, or leave it out with --skip-unlabelled"
+    assert (
+        told == f"{path}: record 1 has an empty label. Add the label, or leave such examples out with --skip-unlabelled"
+    )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 
@@ -313,7 +315,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99, expected 1 or 3"),
+    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99; expected 1 or 3"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),

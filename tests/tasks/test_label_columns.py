@@ -54,7 +54,7 @@ def test_several_columns_that_could_be_the_label_are_listed(
     first, second = shown
     assert told == (
         f"{path}: cannot tell which of these holds the label: {first} (否, 是); {second} (骨科, 儿科, 眼科)."
-        " Name it: --label-column NAME"
+        " Choose one: --label-column NAME"
     )
     chosen = read_labelled(path, replace(CLASSIFY, label_column=second))
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)

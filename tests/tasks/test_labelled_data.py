@@ -67,7 +67,7 @@ def test_characters_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李0\tB-PER\n白1\tI-PER\n20\tO\n01\tO\n\n人0\tO\n")
     labelled = read_labelled(path, TAG)
     assert [example.texts[0] for example in labelled.examples] == ["李白20", "人"]
-    assert "tokens are characters with their place in a word, which was dropped" in labelled.notes
+    assert "tokens are characters with their position in a word; the positions were dropped" in labelled.notes
 
 
 def test_words_in_conll_u(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
     labelled = read_labelled(written(tmp_path, "a.json", json.dumps(record) + "\n"), TAG)
     tags = ["B-company", "I-company", "I-company", "E-company", "O", "B-name", "I-name", "E-name"]
     assert list(labelled.examples[0].labels) == tags
-    assert ("1 span left out for overlapping a longer one" in labelled.notes) == (record is OBJECTS)
+    assert ("1 span left out for overlapping a longer span" in labelled.notes) == (record is OBJECTS)
 
 
 # What is told of the spans; {} stands for the first one.
@@ -153,12 +153,12 @@ def test_the_forms_of_numbers_and_null_in_spans(tmp_path: Path, span: object) ->
 def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
     path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，", "spans": spans}) + "\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    assert told.startswith(f"{path}: record 1: its spans are {str(spans)!r}, expected [[start, end, type], ...]")
+    assert told.startswith(f"{path}: record 1: the spans are {str(spans)!r}; expected [[start, end, type], ...]")
 
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
-    note = "1 tag without a span to continue, read as the start of one, as in conlleval"
+    note = "1 tag without a span to continue, read as the start of a span, as conlleval does"
     assert note in read_labelled(path, TAG).notes
 
 
@@ -171,32 +171,37 @@ PROBLEMS = [
         CLASSIFY,
         "a.csv",
         "text,label\n好,1\n坏,\n",
-        "row 3 (the header is row 1) has an empty label. Correct it, or leave it out with --skip",
+        "row 3 (the header is row 1) has an empty label. Add the label, or leave such examples out with --skip",
     ),
     (
         CLASSIFY,
         "a.csv",
         "text,label\n好,1\n坏,\n坏,2\n,\n差,\n",
-        "row 3 (the header is row 1) and 1 other have an empty label. Correct",
+        "row 3 (the header is row 1) and 1 other have empty labels. Add",
     ),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column, expected at least 2."),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column; expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
     (CLASSIFY, "a.csv", "好\n坏\n", "its first row has one column ('好') instead of 2 separated by tabs, commas or"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label. Correct it, or leave it"),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has no field label. Correct it."),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels in label, expected one."),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label. Add the label, or leave"),
+    (
+        CLASSIFY,
+        "a.jsonl",
+        '{"text": "好", "label": 1}\n{"text": "坏"}\n',
+        "record 2 has no field label. Correct the record.",
+    ),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels in label; expected one."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n[1]\n', "record 2 is not an object."),
     (Reading(kind="classify", label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'. Its first"),
     (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label."),
-    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'), expected at least 2, for a token and its tag"),
+    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'); expected at least 2, for a token and its tag"),
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
     (TAG, "a.conll", "\n\n", "no sentence was found."),
-    (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text use task fit classify."),
+    (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text, use task fit classify."),
     (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
-    (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column, expected at least 2. Correct it"),
+    (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column; expected at least 2. Correct the row"),
     (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels. Give a table with"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv: CoNLL is for tags. Use: task fit tag"),
@@ -204,8 +209,8 @@ PROBLEMS = [
     (TAG, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read. Export it as JSON-MIN instead."),
     (CLASSIFY, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read."),
     (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field for the spans among text, tags."),
-    (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans use task fit tag."),
-    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b use task fit pairs."),
+    (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans, use task fit tag."),
+    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b, use task fit pairs."),
     (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects. Convert them to a text and a label"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object per line, or one list of objects."),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
@@ -214,11 +219,11 @@ PROBLEMS = [
         CLASSIFY,
         "a.csv",
         "label,text\n1,这家店,很好\n",
-        "row 2 (the header is row 1) has 3 columns, expected 2. Put cells that hold the sepa",
+        "row 2 (the header is row 1) has 3 columns; expected 2. Put cells that hold the sepa",
     ),
     (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
-    (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags put a token, a tab and its tag on each line, and a blank"),
+    (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags, put a token, a tab and its tag on each line, and a blank"),
     (
         TAG,
         "a.txt",
@@ -230,7 +235,7 @@ PROBLEMS = [
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, which is not a name."),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
-    (TAG, "a.jsonl", NESTED, "record 1 has no field for the text among id, data. Name it: --text-column NAME"),
+    (TAG, "a.jsonl", NESTED, "record 1 has no field for the text among id, data. Choose one: --text-column NAME"),
 ]
 
 
@@ -246,7 +251,7 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
     records = lines(*({"text": text, "label": label} for text, label in rows))
     content = "text,label\n" + "".join(f"{text},{label or ' '}\n" for text, label in rows)
     path = written(tmp_path, f"a.{form}", content if form == "csv" else records)
-    assert "and 1 other have an empty label" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
+    assert "and 1 other have empty labels" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     found = read_labelled(path, replace(CLASSIFY, skips_unlabelled=True))
     assert [(*each.texts, *each.labels) for each in found.examples] == [("好", "1"), ("坏", "2")]
     assert "2 left out: the label is empty" in found.notes
@@ -330,8 +335,8 @@ def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
     assert told == (
-        f"{path}: row 252 (the header is row 1) has 'other' where other rows say train, dev or test. Correct it, or"
-        " remove that column."
+        f"{path}: row 252 (the header is row 1) has 'other' where other rows say train, dev or test. Correct the cell,"
+        " or remove that column."
     )
 
 

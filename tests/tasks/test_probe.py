@@ -114,12 +114,12 @@ def test_wrong_objects_are_one_line(change: dict[str, Any], problem: str) -> Non
 
 TABLE = "file\tline\tstart\tend\tword\tsense\n"
 WRONG_TABLES = [
-    ("word\tsense\n花\tflower\n", "the columns are 'word, sense', expected file, line, start, end, word, sense"),
+    ("word\tsense\n花\tflower\n", "the columns are 'word, sense'; expected file, line, start, end, word, sense"),
     (TABLE, "has no marked words."),
     (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 does not have the cells file, line"),
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not have the cells file, line"),
-    (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1, expected '花'"),
-    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt has '' at 1 to 2, expected '花'"),
+    (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1; expected '花'"),
+    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt has '' at 1 to 2; expected '花'"),
     (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Name its folder with --text."),
 ]
 

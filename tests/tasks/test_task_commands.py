@@ -224,7 +224,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert scored() == scored("--field", "原话") == scored("--text-column", "原话", "--label-column", "答") != ""
     bare = written(Path(), "bare.csv", "日期,原话\n2024-10-01,我喜欢北京的街。\n2024-10-02,我不喜欢。\n")
     told = elmo_zh("task", "score", bare, "--task", "t").only_error()
-    assert told.endswith("To label texts use task predict.")
+    assert told.endswith("To label texts, use task predict.")
     told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
     assert (
         told == "--output labels.xlsx: the suffix does not name a known format. Use one of: .jsonl, .tsv, .csv, .conll"
@@ -234,7 +234,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert told == "bare.csv holds no trained task (task.json is missing). Train one with: elmo-zh task fit"
     told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位")
     assert told.status == 1
-    assert "most labels are new to the task: 东, 西. It knows 0, 1." in told.stderr
+    assert "most labels are new to the task: 东, 西. The task knows 0, 1." in told.stderr
 
     def texts(path: Path, *options: str) -> list[str]:
         answer = elmo_zh("task", "predict", path, "--task", "t", *options)

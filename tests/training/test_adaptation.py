@@ -244,7 +244,7 @@ def test_another_version_of_the_segmenter_or_another_user_dictionary_is_refused(
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3))
     settings = prepared(segmenter_version={"name": "character", "version": "2"})
     message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))
-    assert "was trained with segmenter character 1, but the text of this run with character 2." in message
+    assert "was trained with segmenter character 1, but this run's text was segmented with character 2." in message
     segmenter = {"name": "character", "version": "1", "user_dictionary": "sha256:7"}
     settings = prepared(segmenter_version=segmenter)
     message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))

@@ -129,7 +129,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
         f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not occur in the text;"
         f" {len(added)} words of the text are added." in told
     )
-    assert told[-1] == f"To start from its weights: elmo-zh train --run {run} --init {base}"
+    assert told[-1] == f"To start from the weights of the same model: elmo-zh train --run {run} --init {base}"
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
@@ -219,7 +219,7 @@ def test_a_file_none_of_whose_words_occurs(segmented_run: Path, tmp_path: Path) 
     path.write_text("不在文中\n也不在\n", encoding="utf-8")
     told = elmo_zh("vocab", "--run", segmented_run, "--from", path).only_error()
     assert told.startswith(
-        f"No word of {path} occurs in {segmented_run}/segmented. Does it have one word a line, in the"
+        f"No word of {path} occurs in {segmented_run}/segmented. Does the file have one word per line, in the"
     )
 
 
@@ -280,15 +280,15 @@ def test_training_goes_on_from_the_model(
     told = answer.stderr.splitlines()
     assert (
         f"Started from {model}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words"
-        f" start from the known words in them, {start['words_drawn']} at random." in told
+        f" start from the known words in them, and {start['words_drawn']} start at random." in told
     )
     before, after = result["heldout_before"], result["heldout"]
     assert before["num_predictions"] == after["num_predictions"]
     assert record_of(run, "train")["counts"]["heldout_before"] == before
     assert (
-        f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact, all"
-        f" {after['num_predictions']:,} predictions); {before['bits_per_character']:.3f} and"
-        f" {after['bits_per_character']:.3f} bits per character." in told
+        f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact, on"
+        f" all {after['num_predictions']:,} predictions); {before['bits_per_character']:.3f} bits per"
+        f" character before, {after['bits_per_character']:.3f} after." in told
     )
     # The first figures are those of the start, on all text.
     first = metrics_lines(run)[0]

@@ -235,7 +235,7 @@ def test_the_table_at_the_end() -> None:
     listener = Heard()
     report_summary(COUNTS, listener)
     assert listener.notes == [
-        "Trained 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
+        "Trained on 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
         " (predicted 1.9 GB).",
         "Results on all held-out text (54,321 predictions), checkpoint of step 2,300:",
         "                 perplexity  bits per character",

@@ -69,7 +69,8 @@ def test_the_verdict_counts_near_copies() -> None:
     kept_apart = judge(replace(GOOD, near_copies_trained=7))
     assert kept_apart.findings == (
         judge(GOOD).findings[0],
-        "The held-out text has no near copies in the training text: 7 paragraphs with near copies were not held out.",
+        "The held-out text has no near copies in the training text, because text with near copies (7 paragraphs) was"
+        " not held out.",
         STOPPED,
     )
     assert kept_apart.command == judge(GOOD).command

@@ -37,7 +37,7 @@ LONGER = (
     "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
-    "More text would help most (or start from a model trained on more: {init})",
+    "More text would help most (or start from a model trained on more text: {init})",
     "{train} more-texts/",
 )
 WEAK = {"unigram": 800.0, "bigram": 90.0}

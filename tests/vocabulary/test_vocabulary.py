@@ -96,8 +96,8 @@ def test_files_without_the_specials_are_no_vocabulary(tmp_path: Path, tokens: li
     path = tmp_path / "vocab.data"
     path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
     assert message_of(RunError, lambda: load_vocabulary(path)) == (
-        f"{path}: the first three lines are {tokens[:3]}, expected ['<S>', '</S>', '<UNK>']. Without them unknown words"
-        " cannot be distinguished from padding. Make the file with: elmo-zh vocab"
+        f"{path}: the first three lines are {tokens[:3]}; expected ['<S>', '</S>', '<UNK>']. Without those lines,"
+        " unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab"
     )
 
 
@@ -172,7 +172,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     assert load_words(path) == ["好", "天", "全\u3000角"]
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
     assert message_of(RunError, lambda: load_words(path)) == (
-        f"{path} contains no words. Give a file with one word a line."
+        f"{path} contains no words. Give a file with one word per line."
     )
 
 

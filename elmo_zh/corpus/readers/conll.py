@@ -63,7 +63,7 @@ def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tu
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
-        notes.append("tokens are characters with their place in a word, which was dropped")
+        notes.append("tokens are characters with their position in a word; the positions were dropped")
     lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
     by_words = sentences[0][0].is_conllu or lengths[True] < _CHARACTER_FRACTION * lengths.total()
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
@@ -75,7 +75,7 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
             f"{name}: its lines have {min(counts)} to {max(counts)} columns. Put one token and its tag on each line,"
-            " and a blank line after each sentence. If the tags are in another file, merge the two."
+            " and a blank line after each sentence. If the tags are in another file, merge the two files."
         )
 
 
@@ -122,8 +122,8 @@ def _cells(line: str) -> list[str]:
 def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_column: str, label_column: str) -> str:
     needed = max(_column(text_column, 1), _column(label_column, 2))
     return (
-        f"{name}: line {number} has {counted(len(cells), 'column')} ({excerpt(line)}), expected at least {needed}, for"
-        " a token and its tag. Correct it, or name the columns: --text-column 1 --label-column 2"
+        f"{name}: line {number} has {counted(len(cells), 'column')} ({excerpt(line)}); expected at least {needed}, for"
+        " a token and its tag. Correct the line, or name the columns: --text-column 1 --label-column 2"
     )
 
 
@@ -152,7 +152,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
 
 def _column(given: str, default: int) -> int:
     if given and not (given.isdecimal() and int(given)):
-        raise CorpusError(f"CoNLL columns have no names such as {given[:40]!r}. Give a number from 1.")
+        raise CorpusError(f"CoNLL columns have no names such as {given[:40]!r}. Give a column number, counting from 1.")
     return int(given) if given else default
 
 

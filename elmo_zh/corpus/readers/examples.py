@@ -76,7 +76,8 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     if unknown:
         raise CorpusError(
             f"{name}: the tag {unknown[0][:40]!r} belongs to no scheme, though others such as"
-            f" {next(tag for tag, match in parsed.items() if match)!r} mark spans. Expected O and BIO, BMES or BIOES."
+            f" {next(tag for tag, match in parsed.items() if match)!r} mark spans. Expected O and the tags of BIO,"
+            " BMES or BIOES."
         )
     for scheme, known in SCHEMES.items():
         if letters <= set(known):

@@ -72,7 +72,7 @@ def read_spans(text: DecodedText, text_column: str, label_column: str) -> tuple[
         units = identity_spans(len(sentence.text))
         examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
     if num_overlaps:
-        notes.append(f"{counted(num_overlaps, 'span')} left out for overlapping a longer one")
+        notes.append(f"{counted(num_overlaps, 'span')} left out for overlapping a longer span")
     return examples, notes
 
 
@@ -86,7 +86,8 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
         if field is None or spans is None:
             what, option = ("the text", "text") if field is None else ("the spans", "label")
             raise (UnlabelledError if field is not None and number == 1 else CorpusError)(
-                f"{where} has no field for {what} among {shown_names(list(record))}. Name it: --{option}-column NAME,"
+                f"{where} has no field for {what} among {shown_names(list(record))}. Choose one: --{option}-column"
+                " NAME,"
                 ' or write {"text": "...", "entities": [[start, end, type], ...]}'
             )
         yield _Sentence(number, record[field], tuple(_given(record[spans], where)))
@@ -110,7 +111,7 @@ def _given(value: Any, where: str) -> Iterator[_Given]:
                 yield _span((start, end, kind, None), entry, where)
     except (TypeError, ValueError, AttributeError):
         raise CorpusError(
-            f"{where}: its spans are {str(value)[:60]!r}, expected [[start, end, type], ...], objects with start, end"
+            f"{where}: the spans are {str(value)[:60]!r}; expected [[start, end, type], ...], objects with start, end"
             " and label, or {type: {text: [[start, end], ...]}}. Correct it."
         ) from None
 
@@ -161,7 +162,8 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
     )
     if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
         raise CorpusError(
-            f"{name}: {votes[1]:,} spans end on their last character and {votes[0]:,} after it. Make them all alike."
+            f"{name}: {votes[1]:,} spans end on their last character and {votes[0]:,} just after it. End all spans in"
+            " the same way."
         )
     return int(votes[1] > votes[0])
 

@@ -142,7 +142,9 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
             if event.startswith("start_"):
                 around.append("" if event == "start_map" else None)
                 if len(around) > DEEPEST:
-                    raise CorpusError(f"{text.name} is nested deeper than {DEEPEST} levels, which no corpus should be.")
+                    raise CorpusError(
+                        f"{text.name} is nested more than {DEEPEST} levels deep, deeper than any corpus should be."
+                    )
             elif event in ("string", "number"):
                 path = ".".join(key for key in around if key is not None)
                 yield record, path, restore_surrogates(value) if event == "string" else value

@@ -100,7 +100,8 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
     part = part_named(cell.strip().lower())
     if not part:
         raise CorpusError(
-            f"{where} has {cell[:40]!r} where other rows say train, dev or test. Correct it, or remove that column."
+            f"{where} has {cell[:40]!r} where other rows say train, dev or test. Correct the cell, or remove that"
+            " column."
         )
     return part
 
@@ -176,7 +177,8 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
 def _require_different(name: str, fields: Sequence[str]) -> None:
     if twice := next((field for field in fields if fields.count(field) > 1), ""):
         raise CorpusError(
-            f"{name}: {twice!r} cannot be both a text and something else. Name another: --text-column, --label-column"
+            f"{name}: {twice!r} cannot be both a text and something else. Name another column: --text-column,"
+            " --label-column"
         )
 
 
@@ -192,7 +194,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
         if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
             raise CorpusError(
                 f"{name} has no column {column!r}. Its first row is: {privacy.shown(shown_names(header))}."
-                " Give one of these names, or a number from 1."
+                " Give one of these names, or a column number, counting from 1."
             )
     choice = {"with_label": with_label, "numbers": reading.regression}
     known = known_columns(sample, num_texts, **choice)
@@ -202,7 +204,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
             f"{name}: its first row has one column ({excerpt(header[0])}) instead of {len(wanted)} separated by tabs,"
-            " commas or another sign. Give such a table, or name its format: --input-format csv or tsv."
+            " commas or another separator. Give such a table, or name the file's format: --input-format csv or tsv."
         )
     found: list[int] = []
     for place, column in enumerate(wanted):
@@ -219,7 +221,9 @@ def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: in
     labels = guess.labels if guess else ()
     if place == num_texts and len(labels) > 1:
         shown = "; ".join(_shown_column(sample, column) for column in labels)
-        raise CorpusError(f"{name}: cannot tell which of these holds the label: {shown}. Name it: --label-column NAME")
+        raise CorpusError(
+            f"{name}: cannot tell which of these holds the label: {shown}. Choose one: --label-column NAME"
+        )
     column = next(iter(labels), None) if place == num_texts else guess and guess.texts[place]
     if column is None:
         raise _not_found(name, kind, [cell.strip() for cell in sample[0]], place, num_texts)
@@ -239,13 +243,15 @@ def _shown_column(sample: Rows, column: int) -> str:
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
     what = "label" if place == num_texts else "text"
     pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
-    advice = f"Name it: --{what}-column NAME"
+    advice = f"Choose one: --{what}-column NAME"
     if kind == "column":
-        advice = f"Name it: --{what}-column NAME, or by number from 1: --{what}-column {place + 1}"
+        advice = (
+            f"Choose one, by name: --{what}-column NAME, or by number, counting from 1: --{what}-column {place + 1}"
+        )
     if pair:
-        advice = f"For pairs of {pair[0]} and {pair[1]} use task fit pairs. {advice}"
+        advice = f"For pairs of {pair[0]} and {pair[1]}, use task fit pairs. {advice}"
     elif what == "label" and kind == "field":
-        advice = f"{advice}. For labelled spans use task fit tag."
+        advice = f"{advice}. For labelled spans, use task fit tag."
     # The first row of a table may be a record.
     found = privacy.shown(shown_names(names)) if kind == "column" else shown_names(names)
     if what == "label":
@@ -255,7 +261,7 @@ def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts
 
 def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
     return CorpusError(
-        f"{where} has {counted(num_columns, 'column')}, expected at least {max(columns) + 1}. Correct it, or name"
+        f"{where} has {counted(num_columns, 'column')}; expected at least {max(columns) + 1}. Correct the row, or name"
         " the columns: --text-column, --label-column"
     )
 
@@ -263,7 +269,7 @@ def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusEr
 def _cells_of_row(opened: _Opened, where: str, values: Mapping[str, str]) -> tuple[str, ...]:
     num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
     if num_filled > len(opened.shown):
-        raise CorpusError(f"{where} has {counted(num_filled, 'column')}, expected {len(opened.shown)}. {_QUOTE_CELLS}")
+        raise CorpusError(f"{where} has {counted(num_filled, 'column')}; expected {len(opened.shown)}. {_QUOTE_CELLS}")
     if any(field not in values for field in opened.fields):
         raise _short_row(where, len(values), [[*opened.shown].index(field) for field in opened.fields])
     return tuple(values[field] for field in opened.fields)
@@ -305,13 +311,13 @@ def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> 
     for place, field in enumerate(opened.fields):
         value, is_label = values.get(field), place == opened.num_texts
         if is_label and isinstance(value, list) and len(value) > 1:
-            raise CorpusError(f"{where} has {len(value)} labels in {field}, expected one. Correct it.")
+            raise CorpusError(f"{where} has {len(value)} labels in {field}; expected one. Correct the record.")
         # A null label is an empty label; a missing field may be a mistaken name.
         cell = "" if is_label and field in values and value is None else _text_of(value)
         if cell is None:
-            missing = f"{where} has no field {field}. Correct it."
+            missing = f"{where} has no field {field}. Correct the record."
             raise CorpusError(
-                missing if value is None else f"{where} has neither text nor a number in {field}. Correct it."
+                missing if value is None else f"{where} has neither text nor a number in {field}. Correct the record."
             )
         cells.append(cell)
     return tuple(cells)

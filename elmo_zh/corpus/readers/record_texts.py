@@ -175,7 +175,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
     """Return the error for a file that has no text in the field that the user named, or has no text field at all."""
     if field:
         return CorpusError(
-            f"{name}: no record has text in the field {field}. The fields of the first ones are: {listed(paths)}."
+            f"{name}: no record has text in the field {field}. The first records have the fields: {listed(paths)}."
         )
     return UnsuitableError(
         name, f"cannot tell which field holds the text: {listed(paths)}", "Choose one or more: --field NAME"
@@ -238,7 +238,7 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
     missing = next(name for name in names if name not in header)
     raise CorpusError(
         f"{text.name} has no column {missing}. Its first row is: {shown_row(sample[0])}. Give --field one of these"
-        " names, or a number from 1 if the table has no header."
+        " names, or a column number, counting from 1, if the table has no header."
     )
 
 

@@ -34,7 +34,7 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
     try:
         return list(wikitext_lines(source, tally))
     except RecursionError:
-        raise CorpusError(f"{text.name}: the page {title} is nested too deeply to be read. Take it out.") from None
+        raise CorpusError(f"{text.name}: the page {title} is nested too deeply to be read. Remove the page.") from None
 
 
 def _reason_to_pass_over(page: Any) -> str:
@@ -72,7 +72,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
             if num_bytes > LONGEST_PAGE_BYTES:
                 raise CorpusError(
                     f"{text.name}: a page is longer than {LONGEST_PAGE_BYTES // 2**20} MiB, which MediaWiki does not"
-                    " allow. Is it a dump?"
+                    " allow. Is the file really a dump?"
                 )
         parser.close()
     except etree.XMLSyntaxError as error:
@@ -90,7 +90,7 @@ def _require_dump(text: DecodedText, root: Any) -> None:
         raise UnsuitableError(
             text.name,
             "XML, but not a MediaWiki dump",
-            "Only MediaWiki dumps are read from XML; convert it to text or HTML.",
+            "Only MediaWiki dumps are read from XML; convert other XML to text or HTML.",
         )
 
 

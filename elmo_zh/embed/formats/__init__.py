@@ -161,9 +161,14 @@ def choose_writer(form: OutputForm) -> Writer:
 def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
     """Raise OptionError if the options of a form contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
-        raise OptionError(f"--layout {form.layout} goes with --format hdf5, not {form.format}. Leave one of them out.")
+        raise OptionError(
+            f"--layout {form.layout} works only with --format hdf5, not {form.format}. Leave out one of the two"
+            " options."
+        )
     if form.compression != "none" and form.layout != "packed":
-        raise OptionError(f"--compression {form.compression} needs --layout packed, whose datasets are large enough.")
+        raise OptionError(
+            f"--compression {form.compression} needs --layout packed, whose datasets are large enough to compress."
+        )
     if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
         raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
     if form.by_token and (form.format != "parquet" or pool != "none"):

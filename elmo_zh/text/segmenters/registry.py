@@ -107,8 +107,8 @@ def _checked(segment: Segmenter, name: str) -> Segmenter:
         if "".join(tokens) != sentence.replace(" ", ""):
             raise ConfigError(
                 f"text.segmenter = {name} changes characters: it turned {sentence[:40]!r} into"
-                f" {' '.join(tokens)[:40]!r}. A segmenter may only split text. Correct it, or choose another one with"
-                " --set text.segmenter=NAME"
+                f" {' '.join(tokens)[:40]!r}. A segmenter may only split text. Correct this segmenter, or choose"
+                " another with --set text.segmenter=NAME"
             )
         return tokens
 

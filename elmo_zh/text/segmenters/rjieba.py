@@ -64,7 +64,7 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
     def add_word(word: str, count: int | None, tag: str | None) -> None:
         if count == 0:
             raise CorpusError(
-                f"{path}: {word} has the count 0, which removes a word in jieba; rjieba cannot do that."
+                f"{path}: {word} has the count 0, which makes jieba remove the word; rjieba cannot do that."
                 " Delete that line, or use --set text.segmenter=jieba"
             )
         if count is not None and count > _LARGEST_COUNT:

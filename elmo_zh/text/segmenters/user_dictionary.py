@@ -30,7 +30,8 @@ def load_user_dictionary(path: Path, add_word: AddWord) -> None:
     except (ValueError, OSError) as error:
         raise CorpusError(
             f"{path} is not a jieba user dictionary ({error})."
-            " Each line is a word, then optionally a count and a tag, separated by spaces, in UTF-8."
+            " Write it in UTF-8, with a word on each line, optionally followed by a count and a tag, separated by"
+            " spaces."
         ) from None
 
 

@@ -39,7 +39,7 @@ def test_files_that_are_no_json_or_cut_off(text: str) -> None:
 
 def test_a_field_that_is_not_there() -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, '[{"a": {"b": "x"}}]', field="text"))
-    assert told == "a.txt: no record has text in the field text. The fields of the first ones are: a.b."
+    assert told == "a.txt: no record has text in the field text. The first records have the fields: a.b."
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:

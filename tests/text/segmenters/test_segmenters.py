@@ -192,7 +192,7 @@ def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
     [
         (
             "量子鸽子 0",
-            "量子鸽子 has the count 0, which removes a word in jieba; rjieba cannot do that."
+            "量子鸽子 has the count 0, which makes jieba remove the word; rjieba cannot do that."
             " Delete that line, or use --set text.segmenter=jieba",
         ),
         ("量子鸽子 2147483648", "the count of 量子鸽子 is above 2147483647"),
