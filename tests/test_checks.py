@@ -184,7 +184,6 @@ fit(ElmoClassifier, hidden_dim=0) => ValueError: fit: hidden_dim is 0; expected 
 fit(ElmoClassifier, seed=None) => ValueError: fit: seed is None; expected a whole number from 0 to 2147483648
 fit(ElmoClassifier, learning_rate=nan) => ValueError: fit: learning_rate is nan; expected a number above 0, 1 at most
 fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm or linear
-fit(ElmoTagger, head="linear") => ValueError: fit: head is 'linear'; expected mixture or bilstm
 fit(ElmoClassifier, "ab") => ValueError: fit: y is 'ab'; expected a list of labels
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
 fit(ElmoClassifier, ["a", np.float32(nan)]) => ValueError: fit: y[1] is

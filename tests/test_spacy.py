@@ -212,7 +212,7 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
 def test_wrong_settings(folder: Path) -> None:
     told = refusal_of(ValueError, lambda: pipeline(folder / "model", layer="all"))
     assert told == "ElmoComponent: layer is 'all'; expected average, top, 0, 1 or 2"
-    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("ElmoComponent: layer is 3, ")
+    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("ElmoComponent: layer is 3; ")
     assert message_of(BundleError, lambda: pipeline(folder / "nowhere")).startswith(
         f"{folder / 'nowhere'} does not exist."
     )

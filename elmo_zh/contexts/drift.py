@@ -176,7 +176,7 @@ def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: s
         described = "a ContextIndex; ContextIndex.load opens one"
         check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
     if not indexes or (periods is not None and len(indexes) > 1):
-        raise ValueError(f"measure_drift: {len(indexes)} indexes, expected several, or one with the column of periods")
+        raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:

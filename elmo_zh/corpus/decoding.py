@@ -113,7 +113,7 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
         advice = "Correct the file, or leave such lines out: --bad-bytes skip-line" if may_skip else "Correct the file."
         if likely:
             advice = (
-                f"Correct the file, name its encoding (for example --encoding {likely}), or leave such lines out:"
+                f"Correct the file, or name its encoding (for example --encoding {likely}), or leave such lines out:"
                 " --bad-bytes skip-line"
                 if may_skip
                 else f"Correct the file, or name its encoding (for example --encoding {likely})"

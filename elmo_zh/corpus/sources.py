@@ -147,8 +147,8 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     for source in sources:
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
-                f"{source.name} is a pipe or a device, which can be read only once. Pass its content on standard input,"
-                f" named -: - < {source.name}"
+                f"{source.name} is a pipe or a device, which can be read only once. Pass its content on standard"
+                f" input instead: - < {source.name}"
             )
     passed_over, outputs = (tuple(sorted(each - found.texts)) for each in (found.others, found.outputs))
     return Sources(sources=sources, passed_over=passed_over, outputs=outputs)

@@ -55,7 +55,7 @@ def describe_unknown_rate(
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
-    parts = " They are read as the known words in them, if any." if read_as == "backoff" else ""
+    parts = " Each is read as the known words inside it, if there are any." if read_as == "backoff" else ""
     return f"{seen}; {known}.{parts} {reason}"
 
 

@@ -264,7 +264,10 @@ def claimed_output(
     _, claimed = _NOTED.get() or ([], {})
     if output.resolve() in map(Path.resolve, claimed):
         raise OutputError(f"{output} is given for two outputs. Choose another name for one of them.")
-    refusal = f"{output} is being written by another elmo-zh process. Wait for it, or choose another {names[0]}."
+    refusal = (
+        f"{output} is being written by another elmo-zh process. Wait until that process ends, or choose another"
+        f" {names[0]}."
+    )
     with locked(output.with_name(output.name + ".lock"), refusal):
         if output.exists() and not force:
             # A command that was killed while it removed its parts has left this.

@@ -174,7 +174,9 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
     own = embedder.bundle.path
     if ancestor is None or BundleLayout(own).word2vec.is_file():
         return own
-    reporter.note(f"{own} has no word2vec vectors; using the ones in {shown_model(ancestor.bundle.path)} instead.")
+    reporter.note(
+        f"{own} has no word2vec vectors; the vectors in {shown_model(ancestor.bundle.path)} are used instead."
+    )
     return ancestor.bundle.path
 
 

@@ -85,7 +85,7 @@ def chosen_implementation(config: Word2vecConfig) -> str:
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
         raise RunError(
-            "word2vec.implementation is gensim, which is not installed here; there are wheels for Python 3.11 to 3.13."
+            "word2vec.implementation is gensim, which is not installed here; gensim has wheels for Python 3.11 to 3.13."
             " Use --set word2vec.implementation=torch"
         )
     if config.implementation == "auto":

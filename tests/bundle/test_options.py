@@ -125,7 +125,7 @@ MALFORMED: list[tuple[str, Any, str]] = [
         for name in ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
     ),
     ("lstm", [], "lstm is missing or not an object"),
-    ("lstm.n_layers", 1001, f"n_layers is 1001, {WHOLE} 1000"),
+    ("lstm.n_layers", 1001, f"n_layers is 1001; {WHOLE} 1000"),
     *(
         ("lstm.use_skip_connections", value, f"use_skip_connections is {value!r}; expected true or false")
         for value in (0, 1, None, "true")
@@ -134,24 +134,24 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("n_tokens_vocab", 43, "n_tokens_vocab is 43, but the vocabulary has 41 lines"),
     ("char_cnn", None, "char_cnn is missing or not an object"),
     ("char_cnn.embedding", 5, "embedding is missing or not an object"),
-    ("char_cnn.embedding.dim", 0, f"dim is 0, {WHOLE} 1000000000"),
+    ("char_cnn.embedding.dim", 0, f"dim is 0; {WHOLE} 1000000000"),
     *(("char_cnn.filters", value, NO_FILTERS) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001)),
     *(
         ("char_cnn.filters", [[1, 2], value], f"filters holds {value!r}; expected [width, number]")
         for value in (3, [1, 2, 3], [1], "12")
     ),
-    ("char_cnn.filters", [[0, 2]], f"width of a filter is 0, {WHOLE} 17"),
+    ("char_cnn.filters", [[0, 2]], f"width of a filter is 0; {WHOLE} 17"),
     # A window wider than a word's slots would never stand anywhere.
-    ("char_cnn.filters", [[18, 2]], f"width of a filter is 18, {WHOLE} 17"),
-    ("char_cnn.filters", [[1.0, 2]], f"width of a filter is 1.0, {WHOLE} 17"),
-    ("char_cnn.filters", [[1, 10**10]], f"number of filters is 10000000000, {WHOLE} 1000000000"),
+    ("char_cnn.filters", [[18, 2]], f"width of a filter is 18; {WHOLE} 17"),
+    ("char_cnn.filters", [[1.0, 2]], f"width of a filter is 1.0; {WHOLE} 17"),
+    ("char_cnn.filters", [[1, 10**10]], f"number of filters is 10000000000; {WHOLE} 1000000000"),
     *(("char_cnn.n_characters", value, f"n_characters is {value}; expected 262") for value in (260, 263)),
-    ("char_cnn.n_characters", "262", f"n_characters is '262', {WHOLE} 1000000000"),
+    ("char_cnn.n_characters", "262", f"n_characters is '262'; {WHOLE} 1000000000"),
     ("char_cnn.activation", GONE, "activation is None; expected relu or tanh"),
     ("char_cnn.activation", ["relu"], "activation is ['relu']; expected relu or tanh"),
     (SLOTS, GONE, "max_characters_per_token is missing"),
     (SLOTS, 2, "max_characters_per_token is 2, which leaves no room beside a word's two marks"),
-    (SLOTS, 10_001, f"max_characters_per_token is 10001, {WHOLE} 10000"),
+    (SLOTS, 10_001, f"max_characters_per_token is 10001; {WHOLE} 10000"),
     *(
         ("char_cnn.n_highway", value, f"n_highway is {value}; expected a whole number from 0 to 1000")
         for value in (-1, 1001, True)

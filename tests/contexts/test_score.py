@@ -253,4 +253,4 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
         assert told in " ".join(answer.stderr.split())
     without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig(segmenter="character"))
     told = elmo_zh("score", "a.txt", "--model", without).only_error()
-    assert told.startswith(f"{without} has no softmax, so the model gives vectors but no probabilities.")
+    assert told.startswith(f"{without} has no softmax, so the model gives vectors but no probabilities,")

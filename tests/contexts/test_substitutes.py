@@ -271,4 +271,4 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
         assert (answer.status, answer.stdout) == (2, "")
     without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig())
     told = elmo_zh("substitutes", "今天", "--position", "0", "--model", without).only_error()
-    assert told.startswith(f"{without} has no softmax, so the model gives vectors but no probabilities.")
+    assert told.startswith(f"{without} has no softmax, so the model gives vectors but no probabilities,")

@@ -90,7 +90,7 @@ def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is a pipe or a device, which can be read only once. Pass its content on standard input, named -: - <"
+        f"{path} is a pipe or a device, which can be read only once. Pass its content on standard input instead: - <"
         f" {path}"
     )
 

@@ -213,7 +213,7 @@ def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) ->
     job = job_of(path, "tag", ancestor=embedder.bundle.path)
     reporter = Recorder()
     comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
-    assert any("has no word2vec vectors; using the ones in" in note for note in reporter.notes)
+    assert any("has no word2vec vectors; the vectors in" in note for note in reporter.notes)
     assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
     assert comparison.facts["ancestor"] == {"path": str(embedder.bundle.path), "digest": embedder.bundle.digest}
     for share in (1.0, 0.5):

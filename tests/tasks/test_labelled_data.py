@@ -180,7 +180,7 @@ PROBLEMS = [
         "row 3 (the header is row 1) and 1 other have empty labels. Add",
     ),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column; expected at least 2."),
-    (CLASSIFY, "a.csv", "text,label\n", "it has no rows below the column names. Give a table"),
+    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
     (CLASSIFY, "a.csv", "好\n坏\n", "its first row has one column ('好') instead of 2 separated by tabs, commas or"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),

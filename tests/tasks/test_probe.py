@@ -114,7 +114,7 @@ def test_wrong_objects_are_one_line(change: dict[str, Any], problem: str) -> Non
 
 TABLE = "file\tline\tstart\tend\tword\tsense\n"
 WRONG_TABLES = [
-    ("word\tsense\n花\tflower\n", "the columns are 'word, sense'; expected file, line, start, end, word, sense"),
+    ("word\tsense\n花\tflower\n", "the columns are 'word, sense'; they should be file, line, start, end, word, sense"),
     (TABLE, "has no marked words."),
     (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 does not have the cells file, line"),
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not have the cells file, line"),

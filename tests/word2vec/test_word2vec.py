@@ -171,7 +171,7 @@ def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch
         assert chosen_implementation(Word2vecConfig()) == expected
         assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
-        "word2vec.implementation is gensim, which is not installed here; there are wheels for Python 3.11 to 3.13."
+        "word2vec.implementation is gensim, which is not installed here; gensim has wheels for Python 3.11 to 3.13."
         " Use --set word2vec.implementation=torch"
     )
 

@@ -112,7 +112,7 @@ def _given(value: Any, where: str) -> Iterator[_Given]:
     except (TypeError, ValueError, AttributeError):
         raise CorpusError(
             f"{where}: the spans are {str(value)[:60]!r}; expected [[start, end, type], ...], objects with start, end"
-            " and label, or {type: {text: [[start, end], ...]}}. Correct it."
+            " and label, or {type: {text: [[start, end], ...]}}. Correct them."
         ) from None
 
 
