@@ -42,7 +42,7 @@ class VocabConfig:
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
-    """A file with one word per line that is the whole vocabulary; no word is added or left out. Empty: none."""
+    """A file with the whole vocabulary, one word per line; no word is added or left out. Empty: none."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -206,7 +206,7 @@ class TrainConfig:
     evaluate_every_tokens: int = free(300_000, least=1)
     """Trained tokens between measurements of held-out perplexity."""
     evaluate_sample_tokens: int = free(20_000, least=1)
-    """Held-out tokens in each measurement during training; the final one uses all of them."""
+    """Held-out tokens in each measurement during training; the final measurement uses all of them."""
     checkpoint_every_tokens: int = free(150_000, least=1)
     """Trained tokens between checkpoints."""
     keep_checkpoints: int = free(2, least=1)

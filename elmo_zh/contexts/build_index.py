@@ -236,7 +236,7 @@ class _Build:
         if (wanted := self._settings.words) is not None:
             raise CorpusError(
                 f"{names}: no word of --words ({len(wanted):,} given) is among the {distinct} of the text. Write"
-                " them as the segmenter cuts them, or leave out --words."
+                " the words as the segmenter cuts them, or leave out --words."
             )
         raise CorpusError(
             f"{names}: none of the {distinct} is a word that occurs at least {self._settings.options.min_count:,}"

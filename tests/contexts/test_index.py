@@ -238,7 +238,7 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
         with pytest.raises(ElmoZhError, match=message):
             build(embedder, [path], tmp_path / "index", **choice)  # type: ignore[arg-type]
     for lines in ([], ["", "  "], ["， 。", "。"]):
-        with pytest.raises(CorpusError, match="there is no word in the text"):
+        with pytest.raises(CorpusError, match="the text contains no words"):
             build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     (tmp_path / "index").mkdir()

@@ -242,7 +242,7 @@ def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
     for content in (None, b"[" * 200_000, b"x" * (2**24 + 1)):
         if content:
             (other / "bundle.json").write_bytes(content)
-        assert f"but {default} is a different one" in elmo_zh(*arguments).only_error()
+        assert f"but {default} is a different model" in elmo_zh(*arguments).only_error()
     assert elmo_zh(*arguments, "--model", model).status == 0
 
 
