@@ -143,7 +143,9 @@ def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
     for name, tensor in named_parameters(bilm, softmax).items():
         rounded = tensor.half().float()
         if not torch.isfinite(rounded).all():
-            raise BundleError(f"{name} holds numbers above 65,504, the largest float16 value. Export it as float32.")
+            raise BundleError(
+                f"{name} holds numbers above 65,504, the largest float16 value. Export the model as float32."
+            )
         tensor.copy_(rounded)
 
 

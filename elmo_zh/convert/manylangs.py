@@ -102,7 +102,7 @@ def _find_config(folder: Path) -> Path | None:
             return path
     if name in _RELEASED_NAMES:
         return None
-    raise BundleError(f"{folder} lacks the model's configuration {name}. Name it with --options FILE.")
+    raise BundleError(f"{folder} lacks the model's configuration {name}. Name the configuration with --options FILE.")
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:

@@ -217,7 +217,7 @@ class WorkFolder:
 
     def warn_of_damage(self, reporter: Reporter) -> None:
         """Warn that damaged work in the folder will be recreated."""
-        reporter.warn(f"Some finished work in {self.path} is damaged, so it is computed again.")
+        reporter.warn(f"Some finished work in {self.path} is damaged, so that work is computed again.")
 
     def finished(self, pattern: str = "part-*", reporter: Reporter | None = None) -> dict[str, Figures]:
         """Return the figures of finished parts by name, in order; discard the first damaged part and all after it."""

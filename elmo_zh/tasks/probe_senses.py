@@ -162,8 +162,8 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
         raise CorpusError(f"{path}: no word occurs in two senses, so there is nothing to tell apart.")
     num_words = sum(len(each) > 1 for each in senses.values())
     reporter.note(
-        f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses;"
-        f" {len(marked) - len(found):,} of words with only one sense are left out."
+        f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses."
+        f" Left out, because their words have only one sense: {len(marked) - len(found):,}."
     )
     return found
 

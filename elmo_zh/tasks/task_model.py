@@ -210,7 +210,9 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     """Return the folder of the task's bundle: inside the task's folder, as given, or as used in training."""
     if "started_from" in description.model:
         if given is not None:
-            raise BundleError(f"{layout.path} has a model of its own, which was trained with it. Leave out --model.")
+            raise BundleError(
+                f"{layout.path} has a model of its own, which was trained with the task. Leave out --model."
+            )
         if not BundleLayout(layout.model).info.is_file():
             raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy the folder again.")
         return layout.model

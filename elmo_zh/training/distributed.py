@@ -41,8 +41,8 @@ _UNREACHABLE = (
     " address that every machine can reach."
 )
 _LOST = (
-    "Lost the connection to the other training processes ({detail}). If one of them reports a cause, fix that. The same"
-    " command resumes from the last checkpoint."
+    "Lost the connection to the other training processes ({detail}). If one of them reports a cause, fix that cause"
+    " first. The same command resumes from the last checkpoint."
 )
 
 Value = TypeVar("Value")

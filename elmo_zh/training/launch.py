@@ -48,6 +48,7 @@ def refuse_launch(environment: Mapping[str, str]) -> None:
     """Raise RunError if several processes were started for the pipeline, which runs in only one."""
     if (size := read_launch(environment).size) > 1:
         raise RunError(
-            f"The pipeline was started in {size} processes, but only the train command supports several. Run the stages"
-            " one by one: segment, vocab, word2vec and encode without torchrun, train with it, export without."
+            f"The pipeline was started in {size} processes, but only the train command supports several processes. Run"
+            " the stages one by one: segment, vocab, word2vec and encode without torchrun, train with torchrun, and"
+            " export without torchrun."
         )

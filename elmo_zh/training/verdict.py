@@ -97,17 +97,17 @@ class TrainingFigures:
         if self.share_of_copies > _MANY_COPIES:
             return (
                 f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
-                " training text, so this perplexity flatters the model: on other text it will be higher."
+                " training text, so this perplexity flatters the model: on other text, the perplexity will be higher."
             )
         if self.near_copies_heldout:
             return (
                 f"Near copies of {counted(self.near_copies_heldout, 'paragraph')} of the held-out text are in the"
-                " training text, so this perplexity flatters the model: on other text it will be higher."
+                " training text, so this perplexity flatters the model: on other text, the perplexity will be higher."
             )
         if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
             return (
                 "A perplexity this low means that the text repeats a few patterns, so its held-out part is hardly new."
-                " On other text it will be higher."
+                " On other text, the perplexity will be higher."
             )
         return ""
 
@@ -220,7 +220,7 @@ def _choose_advice(figures: TrainingFigures, trend: Trend) -> tuple[str, str]:
 
 def _use(figures: TrainingFigures) -> tuple[str, str]:
     if figures.flattery:
-        return "Measure it on text that it has not seen", "{program} evaluate other.txt --model {run}/model"
+        return "Measure the model on text that it has not seen", "{program} evaluate other.txt --model {run}/model"
     return "The model is ready to use", "{program} embed file.txt --model {run}/model"
 
 

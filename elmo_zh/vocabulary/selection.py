@@ -141,6 +141,6 @@ def report_given_words(
     if config.init and selected.num_left_out and not num_added:
         reporter.warn(
             f"vocab.size = {config.size} leaves no room besides the {rows} rows of {source}, so"
-            f" {selected.num_left_out:,} words of the text get no row. To give them rows:"
+            f" {selected.num_left_out:,} words of the text get no row. To give those words rows:"
             f" --set vocab.size={rows + selected.num_left_out}"
         )

@@ -220,7 +220,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
             data = Path("out.parts", damaged).read_bytes()
             Path("out.parts", damaged).write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
         answer = succeed(*arguments, "--output", "out")
-    warning = "Warning: Some finished work in out.parts is damaged, so it is computed again."
+    warning = "Warning: Some finished work in out.parts is damaged, so that work is computed again."
     assert (warning in answer.stderr) == bool(damaged)
     assert Path("out").read_bytes().decode() == at_once
     again = [["", "我吃"]] if damaged else []

@@ -354,7 +354,7 @@ def test_a_configuration_in_configs_or_named_explicitly(source: Path, tmp_path: 
     convert(source, out)
     (source / "configs" / CONFIG).rename(tmp_path / "elsewhere.json")
     told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
-    assert told == f"{source} lacks the model's configuration {CONFIG}. Name it with --options FILE."
+    assert told == f"{source} lacks the model's configuration {CONFIG}. Name the configuration with --options FILE."
     convert(source, tmp_path / "x", "--options", tmp_path / "elsewhere.json")
     assert_same_vectors(tmp_path / "x", Reference(draw_arrays(has_words=True), has_words=True))
 

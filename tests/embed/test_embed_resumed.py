@@ -142,7 +142,7 @@ def test_what_is_damaged_is_made_again(
     with monkeypatch.context() as during:
         counted = Interrupted(during, after_parts=100)
         answer = embed(sample_run, source, "--segmented")
-    told = f"Warning: Some finished work in {unfinished} is damaged, so it is computed again."
+    told = f"Warning: Some finished work in {unfinished} is damaged, so that work is computed again."
     assert (told in answer.stderr) == is_told
     assert (f"Resuming: {num_kept} of 7 lines are finished." in answer.stderr) == (num_kept > 0)
     assert counted.num_calls == 4 - num_kept // 2

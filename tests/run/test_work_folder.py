@@ -96,7 +96,7 @@ def test_a_damaged_record_is_no_record(folder: WorkFolder, content: str) -> None
     reporter = Heard()
     assert folder.figures("a", reporter) is None
     assert folder.figures("a", reporter) is None
-    assert reporter.warnings == [f"Some finished work in {folder.path} is damaged, so it is computed again."]
+    assert reporter.warnings == [f"Some finished work in {folder.path} is damaged, so that work is computed again."]
 
 
 def test_parts_from_the_first_damaged_one_on_are_discarded(folder: WorkFolder) -> None:

@@ -143,7 +143,7 @@ def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_
     head = f"Warning: vocab.size = 101 leaves no room besides the {rows} rows of {base / 'vocab.data'}, so "
     assert warning.startswith(head)
     num_left_out = int(warning.removeprefix(head).split(" ")[0])
-    assert warning.endswith(f" get no row. To give them rows: --set vocab.size={rows + num_left_out}")
+    assert warning.endswith(f" get no row. To give those words rows: --set vocab.size={rows + num_left_out}")
     answer = elmo_zh("vocab", "--run", segmented_run, *settings(f"vocab.size={rows + num_left_out}"), "--json")
     assert answer.result()["rows"] == rows + num_left_out
     assert "Warning" not in answer.stderr

@@ -47,12 +47,12 @@ def test_runs_do_not_cross_sentences_and_without_long_ones_nothing_is_known() ->
         (
             {"share_of_copies": 0.41},
             "41% of the held-out sentences share a run of 8 tokens with the training text, so this perplexity flatters"
-            " the model: on other text it will be higher.",
+            " the model: on other text, the perplexity will be higher.",
         ),
         (
             {"perplexity": 3.0},
             "A perplexity this low means that the text repeats a few patterns, so its held-out part is hardly new."
-            " On other text it will be higher.",
+            " On other text, the perplexity will be higher.",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered
     verdict = judge(replace(GOOD, **changes))
     assert verdict.findings[1:] == (flattered, STOPPED)
     assert verdict.findings[0].endswith(" against 200.0.")
-    assert verdict.advice == "Measure it on text that it has not seen"
+    assert verdict.advice == "Measure the model on text that it has not seen"
     assert verdict.command == "{program} evaluate other.txt --model {run}/model"
 
 
@@ -77,7 +77,7 @@ def test_the_verdict_counts_near_copies() -> None:
     flattered = judge(replace(GOOD, near_copies_trained=7, near_copies_heldout=5))
     assert flattered.findings[1:] == (
         "Near copies of 5 paragraphs of the held-out text are in the training text, so this perplexity flatters the"
-        " model: on other text it will be higher.",
+        " model: on other text, the perplexity will be higher.",
         STOPPED,
     )
     assert flattered.command == "{program} evaluate other.txt --model {run}/model"

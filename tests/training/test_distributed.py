@@ -360,4 +360,6 @@ def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pyt
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
     told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
-    assert told.startswith("The pipeline was started in 7 processes, but only the train command supports several.")
+    assert told.startswith(
+        "The pipeline was started in 7 processes, but only the train command supports several processes."
+    )
