@@ -130,7 +130,7 @@ def test_all_lines_are_there_with_the_places_of_their_tokens(
         sorted(w for w in counts if counts[w] >= 3 and w not in "，。！")
     )
     assert sorted(counts) == list(index.distinct_tokens)
-    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors of it"):
+    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors of this word"):
         index.count("齉")
 
 

@@ -724,7 +724,7 @@ def test_a_layout_without_room_for_the_warm_state(tmp_path: Path, out: Path) -> 
     convert(source, tmp_path / "warm", "--warm-on", text, "--segmented")
     answer = elmo_zh("convert", tmp_path / "warm", "--output", out, "--layout", "simple_elmo", "--json")
     assert answer.result()["warm_state"] is False
-    assert "cannot hold the model's warm state, so it is left out" in answer.stderr
+    assert "cannot hold the model's warm state, so the warm state is left out" in answer.stderr
     assert elmo_zh("convert", source, "--output", out, "--layout", "safetensors", "--warm-on", text).status == 2
     assert elmo_zh("convert", source, "--output", out, "--segmented").status == 2
 
