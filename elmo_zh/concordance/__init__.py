@@ -39,7 +39,7 @@ class ConcordanceOptions:
     like: int | None = option(None, least=1, metavar="NUMBER")
     """Sort by meaning: the lines most similar to the line with this number come first."""
     layer: int | None = option(None, least=0)
-    """Layer that --like and --usage compare. Default: the lowest layer of the index above 0."""
+    """Layer that --like and --usage compare. Default: the lowest layer above 0 in the index."""
     sample: int | None = option(None, least=1, metavar="N")
     """Show a random sample of this many lines."""
     seed: int = option(1, least=0, most=2**32 - 1)

@@ -30,7 +30,7 @@ class DataFiles:
     limit: int | None = option(None, least=1, metavar="N")
     """Use at most N of the training examples."""
     seed: int = option(1, least=0, most=2**31)
-    """Seed of the split and of the training."""
+    """Random seed for splitting the data and for training."""
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:

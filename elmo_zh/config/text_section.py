@@ -62,7 +62,7 @@ class TextConfig:
     remove_markup: bool = True
     """Remove remnants of HTML, wikitext and BBCode: known tags and pairs only, so a<b and 《》 stay."""
     repair_mojibake: bool = False
-    """Repair text that was decoded with the wrong encoding, by ftfy (an extra); false only counts suspect lines."""
+    """Use ftfy (an optional extra) to repair text decoded with the wrong encoding; false only counts suspect lines."""
     min_han_share: float = number(0.0, 0.0, 1.0)
     """Drop lines whose share of Han characters among letters and digits is below this, such as 0.3; 0 keeps all."""
     max_line_characters: int = number(0, 0)

@@ -89,7 +89,7 @@ class SenseOptions:
     """The options of `senses`: how to cluster occurrences into usages, and what to show or write."""
 
     layer: int | None = option(None, least=0)
-    """Layer whose vectors are compared. Default: the lowest layer of the index above 0."""
+    """Layer whose vectors are compared. Default: the lowest layer above 0 in the index."""
     num_usages: int | None = option(None, least=1, names=("--usages",), metavar="K")
     """Number of usages. Default: chosen from the data, possibly 1."""
     by: str | None = option(None, metavar="COLUMN")

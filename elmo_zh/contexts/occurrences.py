@@ -50,8 +50,8 @@ class TokenInSentence:
                 f"{self.word} is not a token of this long sentence, so the sentence was cut before and after the word."
             )
         return (
-            f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was cut to"
-            f" {' '.join(self.tokens)}."
+            f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was"
+            f" segmented again as {' '.join(self.tokens)}."
         )
 
 

@@ -112,8 +112,8 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         described = f"The column {column} of {index.path} has {counted(len(found), 'value')}."
     if len(found) < 2:
         raise ElmoZhError(
-            f"{described} A change needs two periods or more: give several indexes, or a column with several values."
-            + (f" Its columns are: {', '.join(indexes[0].columns)}" if column is None else "")
+            f"{described} Measuring change takes at least two periods: give several indexes, or a column with several"
+            " values." + (f" Its columns are: {', '.join(indexes[0].columns)}" if column is None else "")
         )
     return tuple(found)
 

@@ -163,7 +163,7 @@ def _only(folder: Path, found: list[Path], what: str) -> Path:
     if len(found) != 1:
         names = f"{len(found)} files match: {', '.join(path.name for path in found)}" if found else "no file matches"
         raise BundleError(
-            f"{folder}: which file holds the model's {what}? {names}. Name it with --{what} FILE (unpack an archive"
-            " first)."
+            f"{folder}: cannot tell which file holds the model's {what}: {names}. Name the file with --{what} FILE. If"
+            " it is in an archive, unpack that first."
         )
     return found[0]

@@ -190,7 +190,7 @@ def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
             if piece := stream.decompress(given, _BUFFER_BYTES):
                 yield piece
             elif is_at_end and not stream.eof:
-                raise EOFError("it ends within the packed content")
+                raise EOFError("it ends in the middle of the compressed data")
         rest = stream.unused_data + rest
 
 

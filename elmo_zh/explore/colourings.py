@@ -230,7 +230,7 @@ def _by_labels(
     for name in labels.kinds:
         own = [labels.label(name, *place) for place in places]
         if all(label is None for label in own):
-            reporter.warn(f"{labels.path}: no occurrence on the page has a label of the column {name}.")
+            reporter.warn(f"{labels.path}: no occurrence on the page has a label in column {name}.")
         colouring = Colouring.of(own, [word for *_, word in places])
         found[f"label:{name}"] = replace(colouring, chinese=labels.chinese(name, colouring.labels))
     return found

@@ -244,7 +244,7 @@ def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memor
     )
     if config.dropout == AUTOMATIC:
         config = choose_dropout(config, epoch_tokens)
-        context.reporter.note(f"train.dropout is {config.dropout:g}, chosen by the number of epochs.")
+        context.reporter.note(f"train.dropout is {config.dropout:g}, based on the number of epochs.")
     for advice in starter_advice(context.config, store.train.num_tokens) if trainer.step == 0 else ():
         context.reporter.note(advice)
 

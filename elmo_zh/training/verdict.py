@@ -185,7 +185,7 @@ def _compare(perplexity: float, baselines: Mapping[str, float]) -> str:
     if perplexity < bigram:
         return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}"
     if perplexity < unigram:
-        return f"Above the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet"
+        return f"Worse than the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet"
     return (
         f"No better than word frequencies: held-out perplexity {perplexity:,.1f} against {unigram:,.1f}, so the model"
         " has learned next to nothing"

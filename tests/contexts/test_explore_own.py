@@ -240,7 +240,7 @@ def test_labels_become_the_first_colours(latest: RunDir) -> None:
         assert names[sources["labels"][source]] == genres["labels"][genre]
     Path("labels.tsv").write_text("line\tgenre\n99999\tx\n", encoding="utf-8")
     told, _ = explored(*FEW, "--labels", "labels.tsv")
-    assert "Warning: labels.tsv: no occurrence on the page has a label of the column genre." in told
+    assert "Warning: labels.tsv: no occurrence on the page has a label in column genre." in told
 
 
 def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:

@@ -161,7 +161,7 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
     assert (natural.tokens, natural.position, natural.describe_cut()) == (["我们", "吃", "苹果"], 2, "")
     cut = found(embedder, "们今", "我们今天吃１０个苹果")
     assert (cut.tokens, cut.position) == (["我", "们今", "天吃", "10", "个", "苹果"], 1)
-    assert cut.describe_cut().endswith("so the sentence was cut to 我 们今 天吃 10 个 苹果.")
+    assert cut.describe_cut().endswith("so the sentence was segmented again as 我 们今 天吃 10 个 苹果.")
     assert found(embedder, "１０", "我们今天吃１０个苹果").word == "10"
     # Where the segmenter makes it a token it is taken, though it stands inside another word before.
     assert found(embedder, "天", "我们今天 天").tokens == ["我们", "今天", "天"]

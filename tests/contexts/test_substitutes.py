@@ -197,7 +197,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     typed = ("substitutes", SENTENCE, "--word", "天买", "--model", bundle)
     answer = elmo_zh(*typed, "--ranking", "slot")
     assert (
-        "天买 is not a token of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was cut to"
+        "天买 is not a token of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was segmented again as"
         " 我 昨 天买 了 一个 苹果." in answer.stderr
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")

@@ -454,7 +454,7 @@ def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) 
     with h5py.File(source / "vectors.hdf5", "w") as file:
         file["0"] = np.zeros((3, 5, 7))
     assert refused(source, out) == (
-        f"{source}: which file holds the model's {kind}? no file matches."
+        f"{source}: cannot tell which file holds the model's {kind}: no file matches."
         f" Name it with --{kind} FILE (unpack an archive first)."
     )
 

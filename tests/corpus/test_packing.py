@@ -76,7 +76,9 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
             " Fetch or compress it again."
         )
     told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))
-    assert told == ("a.txt is damaged or truncated (it ends within the packed content). Fetch or compress it again.")
+    assert told == (
+        "a.txt is damaged or truncated (it ends in the middle of the compressed data). Fetch or compress it again."
+    )
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

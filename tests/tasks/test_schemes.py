@@ -86,4 +86,4 @@ def test_tags_of_no_scheme() -> None:
         " tags of BIO, BMES or BIOES."
     )
     told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "M-PER", "I-PER"], "a.conll"))
-    assert told == "a.conll: tags begin with B, I, M, which fit no scheme. Expected BIO, BMES or BIOES."
+    assert told == "a.conll: tags begin with B, I, M, and no one scheme uses all of these. Expected BIO, BMES or BIOES."

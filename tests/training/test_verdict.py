@@ -29,7 +29,7 @@ GOOD = TrainingFigures(
     config=CONFIG,
 )
 BELOW = "Below the bigram model: held-out perplexity 100.0 against 200.0, as it should be."
-ABOVE = "Above the bigram model: held-out perplexity 100.0 against 90.0, not good yet."
+ABOVE = "Worse than the bigram model: held-out perplexity 100.0 against 90.0, not good yet."
 STOPPED = "The held-out perplexity has stopped falling."
 STILL = "The held-out perplexity was still falling at the end (by 23.1% in the second half of training)."
 LONGER = (

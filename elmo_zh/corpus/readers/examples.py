@@ -83,7 +83,8 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
         if letters <= set(known):
             return scheme
     raise CorpusError(
-        f"{name}: tags begin with {', '.join(sorted(letters))}, which fit no scheme. Expected BIO, BMES or BIOES."
+        f"{name}: tags begin with {', '.join(sorted(letters))}, and no one scheme uses all of these. Expected"
+        " BIO, BMES or BIOES."
     )
 
 
