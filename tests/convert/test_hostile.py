@@ -455,7 +455,7 @@ def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) 
         file["0"] = np.zeros((3, 5, 7))
     assert refused(source, out) == (
         f"{source}: cannot tell which file holds the model's {kind}: no file matches."
-        f" Name it with --{kind} FILE (unpack an archive first)."
+        f" Name the file with --{kind} FILE. If it is in an archive, unpack that first."
     )
 
 

@@ -308,12 +308,12 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
     shutil.copyfile(source / "a_options.json", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out).only_error() == (
         f"{source}: cannot tell which file holds the model's options: 2 files match: a_options.json, b_options.json."
-        " Name it with --options FILE (unpack an archive first)."
+        " Name the file with --options FILE. If it is in an archive, unpack that first."
     )
     options = ("--options", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
         f"{source}: cannot tell which file holds the model's weights: 2 files match: a.hdf5, b.h5."
-        " Name it with --weights FILE (unpack an archive first)."
+        " Name the file with --weights FILE. If it is in an archive, unpack that first."
     )
     convert(source, out, *options, "--weights", source / "b.h5")
     assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}

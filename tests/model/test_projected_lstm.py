@@ -135,30 +135,3 @@ def test_no_gradient_reaches_the_state_that_is_carried(lengths: Tensor | None) -
     of_inputs, *of_state = torch.autograd.grad(outputs.square().sum(), [inputs, *before], allow_unused=True)
     assert (of_inputs != 0).all()
     assert of_state == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("output", "with_starts", "dtype"),
-    [(OUTPUT, True, torch.float64), (CELL, False, torch.bfloat16)],
-)
-def test_torchs_checker_accepts_the_operators(output: int, with_starts: bool, dtype: torch.dtype) -> None:
-    """Schema, derivative and shapes, checked by torch's own checker."""
-    layer = build_layer(0.7, 0.4, output)
-    state = draw_state(STREAMS, output)
-    inputs = draw(2, STEPS, STREAMS, INPUT)
-    matrices = [layer.input_weight, layer.recurrent_weight, layer.projection]
-    inputs, input_weight, recurrent_weight, projection = (
-        None if tensor is None else tensor.detach().to(dtype).requires_grad_() for tensor in (inputs, *matrices)
-    )
-    keep, bias = start_flags() if with_starts else None, layer.bias.detach().requires_grad_()
-    weights = (inputs, input_weight, recurrent_weight, bias, projection)
-    arguments = (*weights, state.output, state.cell, keep, 0.7, 0.4)
-    # Rounding to bfloat16 may differ where products are computed in another order.
-    tolerance = {"atol": 1e-12, "rtol": 0} if dtype == torch.float64 else {"atol": 0.1, "rtol": 0.1}
-    torch.library.opcheck(torch.ops.elmo_zh.recurrence.default, arguments, **tolerance)
-    with torch.no_grad():
-        run = torch.ops.elmo_zh.recurrence(*arguments)
-    tensors = (input_weight, recurrent_weight, bias, projection, state.cell, keep, *run)
-    plain = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
-    backward = torch.ops.elmo_zh.recurrence_backward.default
-    torch.library.opcheck(backward, (torch.ones_like(run[0]), *plain, 0.7, 0.4), **tolerance)

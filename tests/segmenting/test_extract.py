@@ -66,7 +66,7 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     (task,) = tasks_of(folder)
     (folder / "a.txt").write_text("今天天气", encoding="utf-8")
     told = message_of(CorpusError, lambda: extracted(task, tmp_path))
-    assert told.startswith(f"{folder / 'a.txt'} changed while it was read. ")
+    assert told.startswith(f"{folder / 'a.txt'} changed while it was being read. ")
     assert not list((tmp_path / "parts").iterdir())
 
 

@@ -62,7 +62,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert read_labelled(whole, CLASSIFY).notes[1:] == ("sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
-    assert "with only one label, '东': at least two labels are needed. Give examples of other labels too." in told
+    assert "has only one label, '东': at least two labels are needed. Give examples of other labels too." in told
     two = written(tmp_path, "two.csv", "text,label\n" + "".join(rows[:60]))
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()

@@ -169,7 +169,7 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     bilm = BiLM(replace(bundle.bilm.shape, characters=shape))
     message = message_of(BundleError, lambda: model_settings(replace(bundle, bilm=bilm, alphabet=BYTES)))
-    assert message.startswith(f"{tmp_path / 'bundle'} is a model of ELMoForManyLangs")
+    assert message.startswith(f"{tmp_path / 'bundle'} is an ELMoForManyLangs model, ")
 
 
 def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:

@@ -416,7 +416,7 @@ def test_another_shape_is_refused_with_what_to_type(encoded_run: Path, base: Pat
     told = elmo_zh("train", "--run", encoded_run, "--init", base, *changes).only_error()
     assert told == (
         f"{base} does not have this run's model settings (model.cell_dim = {CELL} there, 17 here, model.num_layers = 2"
-        f" there, 3 here). To start from it: --set model.cell_dim={CELL} --set model.num_layers=2"
+        f" there, 3 here). To start from that model: --set model.cell_dim={CELL} --set model.num_layers=2"
     )
     typed = settings(f"model.cell_dim={CELL}", "model.num_layers=2")
     assert elmo_zh("train", "--run", encoded_run, "--init", base, *typed).status == 0
