@@ -137,8 +137,8 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
-        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. A change needs two periods or more"),
-        ((), f"{years.path} is one period. A change needs two periods or more"),
+        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. Measuring change takes at least two periods"),
+        ((), f"{years.path} is one period. Measuring change takes at least two periods"),
         (
             (years.path, "--periods", "year"),
             "--periods divides a single index. Leave out --periods, or give one INDEX.",
