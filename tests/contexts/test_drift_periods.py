@@ -137,7 +137,7 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
-        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. Measuring change takes at least two periods"),
+        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. Measuring change takes at least two"),
         ((), f"{years.path} is one period. Measuring change takes at least two periods"),
         (
             (years.path, "--periods", "year"),
