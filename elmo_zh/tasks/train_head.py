@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.batches import iter_length_sorted
@@ -33,7 +34,6 @@ _LARGEST_GRADIENT = 5.0
 _BATCH_UNITS = 8192
 # For n-grams, each of which occurs in few texts.
 _CRF_LEARNING_RATE = 0.03
-_WEIGHTS = "weights.pt"
 Target = int | float | list[int]
 
 
@@ -212,24 +212,29 @@ class _State:
     @classmethod
     def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
         """Load modules, optimiser and state from a folder; return a new state if it has no valid one."""
-        figures = WorkFolder(folder).figures("epochs")
+        figures = WorkFolder(folder).figures("lines")
         if figures is None:
             if folder.is_dir():
                 reporter.warn(f"{folder} is damaged, so this training run starts over.")
             return cls([], {})
-        weights = torch.load(folder / _WEIGHTS, weights_only=True)
-        modules.load_state_dict(weights["modules"])
-        optimizer.load_state_dict(weights["optimizer"])
-        return cls(figures["lines"], weights["best"], figures["precision"])
+        modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
+        known: dict[int, dict[str, Tensor]] = {}
+        for name, value in load_tensors(folder / "optimizer.safetensors").items():
+            number, _, key = name.partition(".")
+            known.setdefault(int(number), {})[key] = value
+        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
+        return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
 
     def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write the state, atomically replacing the previous epoch's."""
+        states = optimizer.state_dict()["state"]
+        flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
         with atomic_path(folder) as unfinished:
             unfinished.mkdir()
-            weights = {"modules": modules.state_dict(), "best": self.best, "optimizer": optimizer.state_dict()}
-            torch.save(weights, unfinished / _WEIGHTS)
-            files = [Region.whole(unfinished / _WEIGHTS)]
-            WorkFolder(unfinished).finish("epochs", {"lines": self.lines, "precision": self.precision}, files)
+            for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
+                save_tensors(tensors, unfinished / f"{name}.safetensors")
+            files = list(map(Region.whole, sorted(unfinished.iterdir())))
+            WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
 
     def best_of(self, module: str) -> dict[str, Tensor]:
         start = f"{module}."

@@ -216,7 +216,9 @@ def stopped(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) ->
     return job, folder
 
 
-@pytest.mark.parametrize(("name", "of_zeros"), [("weights", False), ("weights", True), ("epochs", False)])
+@pytest.mark.parametrize(
+    ("name", "of_zeros"), [("modules", False), ("best", True), ("optimizer", False), ("lines", False)]
+)
 def test_a_damaged_training_starts_again(
     embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path, name: str, *, of_zeros: bool
 ) -> None:
@@ -226,7 +228,7 @@ def test_a_damaged_training_starts_again(
     state = tmp_path / "task.parts" / "seed-1" / "state"
     [path] = state.glob(f"{name}.*")
     data = path.read_bytes()
-    place = data.index(b"score") + 8 if name == "epochs" else len(data) - 2
+    place = data.index(b"score") + 8 if name == "lines" else len(data) - 2
     path.write_bytes(bytes(len(data)) if of_zeros else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     reporter = Heard()
     fit_task(job, embedder, tmp_path / "task", reporter=reporter)
