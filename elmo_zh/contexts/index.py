@@ -131,8 +131,7 @@ class ContextIndex:
             OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
 
         Warns:
-            UserWarning: If a file is skipped, the share of unknown words is far higher than in training, or some words
-                do not occur.
+            UserWarning: If a file is skipped, far more words are unknown than in training, or words do not occur.
         """
         from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
 
