@@ -30,6 +30,7 @@ SMALLEST = replace(SHAPE, num_tokens=5, cell_dim=6, projection_dim=2, num_layers
 def test_the_bias_alone_gives_the_unigram_probabilities() -> None:
     """The logs have mean zero, and a missing word counts half."""
     softmax = Softmax(5, 2)
+    softmax.initialise(torch.Generator().manual_seed(1))
     with torch.no_grad():
         softmax.bias.copy_(unigram_bias([8, 4, 2, 1, 0]))
     nats = softmax.nats(torch.zeros(5, 2), torch.arange(5))
