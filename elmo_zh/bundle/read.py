@@ -30,7 +30,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """How a model was trained: the run, the first sources as the user named them, and the date (ISO 8601)."""
+    """The training of a model: its run, the first sources as the user named them, and the date (ISO 8601)."""
 
     run: str = ""
     corpus: Sequence[str] = ()

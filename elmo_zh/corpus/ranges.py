@@ -21,7 +21,7 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 _BLOCK_BYTES = 2**18
-# Look no further than this for a boundary; if there is none by then, the file has no lines or no pages.
+# If there is no boundary within this many bytes, the file is taken to have no lines or no pages.
 _FURTHEST_BYTES = 2**26
 _PAGE = re.compile(rb"<page>")
 # Start of a bz2 stream and of its first block. These bytes occur by chance once in 10^24 places.

@@ -182,7 +182,7 @@ def _nearest(table: Tensor, row: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """How far the vectors of one layer at one precision deviate from float32, over all tokens."""
+    """The deviation of the vectors of one layer at one precision from float32, over all tokens."""
 
     precision: str
     layer: int

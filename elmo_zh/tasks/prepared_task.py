@@ -187,21 +187,24 @@ class PreparedTask:
         linear = crf.load(seed, crf.train(seed, folder))
         held_out = zip(self.items["dev"], self.dataset.dev, strict=True)
         known = [item for item, example in held_out if set(example.labels) <= set(self.labels)]
-        mixed, costs = [network], [self._costs(network, known)]
+
+        def mixed(number: int) -> TaskHead:
+            return mix_taggers(network, linear, number / STEPS) if number else network
+
+        costs = [self._costs(network, known)]
         # They are convex in the weight, so they fall up to the best one.
-        while len(mixed) < STEPS:
-            head = mix_taggers(network, linear, len(mixed) / STEPS)
-            costs.append(self._costs(head, known))
+        while len(costs) < STEPS:
+            costs.append(self._costs(mixed(len(costs)), known))
             if costs[-1].sum() >= costs[-2].sum():
+                costs.pop()
                 break
-            mixed.append(head)
-        scores = [self._dev_score(each) for each in mixed]
+        scores = [self._dev_score(mixed(number)) for number in range(len(costs))]
         best = max(number for number, score in enumerate(scores) if score >= scores[0])
         weight = best / STEPS if known and is_sure(costs[0] - costs[best]) else 0.0
         first = Judged(name=NETWORK, num_labels=sum(item.length for item in known), score=scores[0], weight=1 - weight)
         alone, together = self._dev_score(linear), scores[best]
         second = replace(first, name="crf", score=alone, weight=weight, without=scores[0], together=together)
-        return mixed[best] if weight else network, [first, second]
+        return mixed(best if weight else 0), [first, second]
 
     def _costs(self, head: TaskHead, items: Sequence[Item]) -> Floats:
         return np.array(predict_items(head, items, self.encoder, "costs"), np.float64)
