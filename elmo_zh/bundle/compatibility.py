@@ -4,13 +4,13 @@ from elmo_zh.model.bilm import BiLMShape
 
 _ALLENNLP_SLOTS = 50
 _TENSORFLOW_LAYERS = 8
-_CHARACTERS_ONLY = "character-mode models only"
+_CHARACTERS_ONLY = "only character-mode models are supported"
 
 
 def refusals(shape: BiLMShape) -> dict[str, list[str]]:
     """Return, for each other program, the reasons why it cannot load such a model; an empty list means that it can."""
     if shape.characters and not shape.characters.is_published:
-        reason = "it reads only the published architecture, not the ELMoForManyLangs one"
+        reason = "only the published architecture is supported, not the ELMoForManyLangs one"
         return {name: [reason] for name in ("bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo")}
     return {
         "bilm-tf": _tensorflow(shape),
@@ -23,9 +23,9 @@ def refusals(shape: BiLMShape) -> dict[str, list[str]]:
 def _tensorflow(shape: BiLMShape) -> list[str]:
     reasons = []
     if shape.num_layers > _TENSORFLOW_LAYERS:
-        reasons.append(f"it reads at most {_TENSORFLOW_LAYERS} layers (model.num_layers)")
+        reasons.append(f"at most {_TENSORFLOW_LAYERS} layers are supported (model.num_layers)")
     if shape.characters and shape.characters.num_filters < shape.projection_dim:
-        reasons.append("it needs at least as many filters as projection dimensions (model.character_filters)")
+        reasons.append("there must be at least as many filters as projection dimensions (model.character_filters)")
     return reasons
 
 
@@ -34,20 +34,18 @@ def _allennlp(shape: BiLMShape) -> list[str]:
         return [_CHARACTERS_ONLY]
     reasons = _without_projections(shape)
     if not shape.skip_connections:
-        reasons.append("it needs skip connections (model.skip_connections)")
+        reasons.append("skip connections are required (model.skip_connections)")
     if shape.characters.num_slots != _ALLENNLP_SLOTS:
-        reasons.append(
-            f"it reads {_ALLENNLP_SLOTS} character slots, not {shape.characters.num_slots} (model.character_slots)"
-        )
+        reasons.append(f"{_ALLENNLP_SLOTS} character slots are required (model.character_slots)")
     return reasons
 
 
 def _fast_elmo(shape: BiLMShape) -> list[str]:
     reasons = _without_projections(shape)
     if not shape.skip_connections:
-        reasons.append("it always adds skip connections (model.skip_connections), so its vectors would be wrong")
+        reasons.append("skip connections are always added (model.skip_connections), so the vectors would be wrong")
     if not shape.cell_clip or not shape.projection_clip:
-        reasons.append("it needs both clipping limits to be set (model.cell_clip, model.projection_clip)")
+        reasons.append("both clipping limits must be set (model.cell_clip, model.projection_clip)")
     return reasons
 
 
@@ -55,9 +53,9 @@ def _without_projections(shape: BiLMShape) -> list[str]:
     """Return the reasons why the model cannot be loaded by programs that always read W_P_0 and CNN_proj."""
     reasons = []
     if shape.projection_dim >= shape.cell_dim:
-        reasons.append("it needs a projection narrower than the cell (model.projection_dim below model.cell_dim)")
+        reasons.append("the projection must be narrower than the cell (model.projection_dim below model.cell_dim)")
     if shape.characters and shape.characters.num_filters == shape.projection_dim:
-        reasons.append("it needs a CNN_proj, so the number of filters must differ from model.projection_dim")
+        reasons.append("CNN_proj is required, so the number of filters must differ from model.projection_dim")
     return reasons
 
 
@@ -67,5 +65,5 @@ def describe_readers(shape: BiLMShape) -> list[str]:
     for name, reasons in refusals(shape).items():
         by_reason.setdefault("; ".join(reasons), []).append(name)
     able = by_reason.pop("", [])
-    lines = [f"Also read by: {', '.join(able) or 'no other program'}."]
+    lines = [f"Also read by: {', '.join(able)}." if able else "No other program can read this model."]
     return lines + [f"Not read by {', '.join(names)}: {reason}." for reason, names in by_reason.items()]

@@ -100,8 +100,8 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     if num_tokens >= _LITTLE_BESIDE_STARTER * seen:
         return []
     return [
-        f"Recommended for so little text: start from the installed starter model, trained on {text:,} tokens ({seen:,}"
-        f" counting repeats): {train_option('--init', STARTER)}. On news, this lowered held-out perplexity by 63% with"
+        f"For so little text, start from the installed starter model, trained on {text:,} tokens ({seen:,} counting"
+        f" every pass): add {train_option('--init', STARTER)}. On news, this lowered held-out perplexity by 63% with"
         " 200 kB of text, 43% with 1 MB and 19% with 5 MB (docs/starter.md)."
     ]
 
@@ -144,7 +144,7 @@ def explain_no_bundle(path: Path) -> str:
         )
     for name, what, reader in _OTHER_FOLDERS:
         if (path / name).is_file():
-            return f"{path} is {what}, not a model bundle. Read it with: {command(*reader, path)}"
+            return f"{path} is {what}, not a model bundle. Use it with: {command(*reader, path)}"
     return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
 
 
@@ -155,7 +155,7 @@ def next_step_of_run(path: Path) -> str:
         return f"Its model is {run.model}"
     if run.checkpoints.is_dir():
         return f"Export its model first: {program()} export --run {typed}"
-    return f"The run is not trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
+    return f"The run has not been trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
 
 
 def _suggest_model(path: Path) -> str:

@@ -22,7 +22,7 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
     is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
     if names and not (force and is_model):
-        raise OutputError(f"{output} exists already. Choose another --output, or replace a model with --force.")
+        raise OutputError(f"{output} exists already. Choose another --output, or add --force to replace a model.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,9 @@ class BundleForm:
     """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
 
     layout: str = option("bundle", choices=BUNDLE_LAYOUTS)
-    """Files to write: a bundle of this program, or the files that another program reads."""
+    """Files to write: a bundle for elmo-zh, or files for other programs."""
     dtype: str = option("float32", choices=WEIGHT_DTYPES)
-    """Number type of the weights. float16 files are half as large, and every reader can load them."""
+    """Data type of the weights. float16 halves the size of the files, and all supported programs can read it."""
     with_word2vec: bool = True
 
 

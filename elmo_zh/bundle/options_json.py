@@ -73,13 +73,13 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 def load_options(path: Path) -> dict[str, Any]:
     """Read options.json; raise BundleError if the file is missing or is not a JSON object."""
     if not path.is_file():
-        raise BundleError(f"{path} is missing. Copy the model again, or name the right file.")
+        raise BundleError(f"{path} is missing. Copy the model again, or give the path of the right file.")
     try:
         options = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}).") from None
+        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}). Copy it again.") from None
     if not isinstance(options, dict):
-        raise BundleError(f"{path} is not a JSON object, so it does not hold the options of a biLM.")
+        raise BundleError(f"{path} does not contain a JSON object with the options of a biLM. Copy it again.")
     return options
 
 

@@ -85,7 +85,7 @@ class Bundle:
         if self.text is None:
             raise BundleError(
                 f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"
-                " --segmented, or convert the model again and name the segmenter, as in --set text.segmenter=jieba"
+                " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
             )
         dictionary = BundleLayout(self.path).user_dictionary
         user_dictionary = dictionary if dictionary.exists() else None
@@ -100,8 +100,8 @@ class Bundle:
         if here != self.info["segmenter"]:
             raise BundleError(
                 f"{self.path} was trained with segmenter {spell_segmenter(self.info['segmenter'], here)}, but this"
-                f" machine has {spell_segmenter(here, self.info['segmenter'])}. Install that version, or segment the"
-                " text yourself and use --segmented."
+                f" machine has {spell_segmenter(here, self.info['segmenter'])}. Install the version used in training,"
+                " or segment the text yourself and use --segmented."
             )
         if given_dictionary is not None:
             self._require_place_for(given_dictionary, user_dictionary)
@@ -112,7 +112,7 @@ class Bundle:
         assert self.text is not None
         problem = f"the model was trained with its own dictionary {own}" if own else ""
         if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
-            problem = f"the model's segmenter {self.text.segmenter} takes no user dictionary"
+            problem = f"the model's segmenter {self.text.segmenter} does not support user dictionaries"
         if problem:
             raise BundleError(
                 f"{self.path} cannot use the user dictionary {given}: {problem}. Leave the dictionary out, or segment"

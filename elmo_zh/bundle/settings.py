@@ -23,8 +23,8 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
-            f"{bundle.path} is an ELMoForManyLangs model, and elmo-zh cannot train its alphabet and"
-            " network. Start from a bundle that elmo-zh trained, or from a published model."
+            f"{bundle.path} is an ELMoForManyLangs model, a kind that elmo-zh cannot train. Start from a bundle that"
+            " elmo-zh trained, or from a converted model of another kind."
         )
     settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
     if bundle.softmax is not None:
@@ -41,7 +41,7 @@ def adopt_bundle(
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(
-            f"{path} has no vocabulary, so there are no words to keep. Run vocab without --init, and take only the"
+            f"{path} has no vocabulary, so there are no words to keep. Run vocab without --init, and use only the"
             f" model's weights: --set train.init={path}"
         )
     require_same_text(bundle, text_settings, reporter)
@@ -59,8 +59,8 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
         return config
     size = num_rows + config.size
     reporter.note(
-        f"vocab.size = {size}: the {num_rows:,} rows of the model to start from, and room for {config.size:,} words of"
-        " the text."
+        f"vocab.size = {size}: the {num_rows:,} rows of the model to start from, plus room for {config.size:,} words"
+        " from the text."
     )
     return replace(config, size=size)
 
@@ -96,7 +96,7 @@ def _changes(section: str, config: Any, wanted: Mapping[str, Any], named: Collec
 def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
     if changes:
         listed = ", ".join(f"{section}.{name} = {_spell(value)}" for name, value in changes.items())
-        reporter.note(f"Taken from {bundle.path}: {listed}.")
+        reporter.note(f"Settings taken from {bundle.path}: {listed}.")
 
 
 def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
@@ -106,9 +106,7 @@ def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
         f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
     }:
         listed, typed = _explain(different)
-        raise RunError(
-            f"{bundle.path} does not have this run's model settings ({listed}). To start from that model: {typed}"
-        )
+        raise RunError(f"{bundle.path} has different model settings ({listed}). To start from that model, add: {typed}")
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
@@ -116,7 +114,7 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     if bundle.text is None:
         reporter.warn(
             f"{bundle.path} does not say how its training text was segmented. If this run's text was segmented"
-            " differently, its words will not match: check how many words keep their rows."
+            " differently, many words will not match. Check in the output how many words keep their rows."
         )
         return
     there, here = result_settings(bundle.text), with_defaults(settings)
@@ -134,13 +132,13 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     if wanted:
         listed, typed = _explain(wanted)
         raise RunError(
-            f"{bundle.path} was trained on text prepared differently ({listed}), so its words would not match. Segment"
+            f"{bundle.path} was trained on text prepared differently ({listed}), so the words would not match. Segment"
             f" the corpus ({program()} segment, or pipeline) with: {typed}"
         )
     if segmenter != own:
         raise RunError(
             f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, but this run's text was"
-            f" segmented with {spell_segmenter(own, segmenter)}. Install that version and segment the corpus again."
+            f" segmented with {spell_segmenter(own, segmenter)}. Install the model's version, then segment again."
         )
 
 
@@ -152,7 +150,7 @@ def _spell(value: Any) -> str:
 def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
     """Describe how settings differ, and write the options that would set the bundle's values."""
     listed = ", ".join(
-        f"{name} = {_spell(there) or 'none'} there, {_spell(here) or 'none'} here"
+        f"{name} = {_spell(there) or 'none'} in the model, {_spell(here) or 'none'} in this run"
         for name, (there, here) in different.items()
     )
     return listed, " ".join(f"--set {shlex.quote(f'{name}={_spell(there)}')}" for name, (there, _) in different.items())

@@ -65,9 +65,8 @@ class Word2Vec:
             return cls._of_run(run)
         if not layout.word2vec.is_file():
             raise BundleError(
-                f"{folder} has no word2vec vectors (word2vec.hdf5). Export its run again with:"
-                f" {command('export', '--run', 'RUN', '--force')}; models that were converted, or that"
-                " started from a model without such vectors, have none."
+                f"{folder} has no word2vec vectors (word2vec.hdf5). Unless the model was converted, or started from a"
+                f" model without such vectors, export its run again: {command('export', '--run', 'RUN', '--force')}"
             )
         vocabulary = load_vocabulary(layout.vocab)
         return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
@@ -75,7 +74,7 @@ class Word2Vec:
     @classmethod
     def _of_run(cls, run: RunDir) -> "Word2Vec":
         if not run.word2vec.is_file():
-            raise RunError(f"{run.word2vec} is missing. Make it with: {command('word2vec', '--run', run.path)}")
+            raise RunError(f"{run.word2vec} is missing. Create it with: {command('word2vec', '--run', run.path)}")
         vocabulary = load_vocabulary(run.vocab)
         return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
 
@@ -158,8 +157,8 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
         raise RunError(
-            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}; it should give the number of words and the"
-            f" length of their vectors. Make it again with: {command('word2vec', '--run', run.path, '--force')}"
+            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}; it should contain the number of words and"
+            f" the length of their vectors. Recreate the file with: {command('word2vec', '--run', run.path, '--force')}"
         )
     return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
 
@@ -186,5 +185,5 @@ def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
         table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
     if not np.isfinite(table).all():
-        raise BundleError(f"{path} holds numbers that are not finite. Copy or export the bundle again.")
+        raise BundleError(f"{path} contains NaN or infinite numbers. Copy or export the bundle again.")
     return table

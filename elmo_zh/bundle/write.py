@@ -131,7 +131,7 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
         raise BundleError("simple_elmo reads character-mode models only, and this model is in token mode.")
     if characters is not None and not characters.is_published:
         raise BundleError(
-            f"An ELMoForManyLangs model does not fit the layout {form.layout}; only a bundle can hold it."
+            f"An ELMoForManyLangs model cannot be written in the layout {form.layout}. Use --layout bundle."
         )
     folder.mkdir(parents=True)
     write_json(folder / "options.json", source.options())

@@ -57,13 +57,9 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         if choice.index is None:
             common.console.note(f"Index: {path}, made by explore. To read other texts, give files or --index INDEX")
         if choice.from_name is not None:
-            raise click.UsageError(
-                "--from-name has no effect with --index, which has its own columns. Leave out --from-name."
-            )
+            raise click.UsageError("An index has its own columns. Leave out --from-name.")
         if common.user_dictionary is not None:
-            raise click.UsageError(
-                "--user-dictionary has no effect with --index, which is already segmented. Leave out --user-dictionary."
-            )
+            raise click.UsageError("An index is already segmented. Leave out --user-dictionary.")
         index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
     else:
@@ -72,11 +68,11 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
             table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
         if not queries:
             common.console.note(
-                "The files are segmented with the current settings; an index uses the settings of its model, so"
-                " counts from an index may differ. Settings of the starter: --set text.jieba_hmm=false"
+                "The files are segmented with the current settings, but an index with its model's settings, so their"
+                " counts may differ. To segment as the starter does, add --set text.jieba_hmm=false"
             )
     if not len(table.ends):
-        raise CorpusError(f"{first_ten(files)} holds no text. Give a file with text.")
+        raise CorpusError(f"{first_ten(files)}: no text found. Give at least one file that contains text.")
     return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
 
 
@@ -90,7 +86,7 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
 @click.argument("query", metavar="QUERY")
 @files_argument
 @takes(ConcordanceOptions, "options")
-@shared_options("model", help="Model for --sort surprisal.")
+@shared_options("model", help="Model that computes surprisal for --sort. Default: the model that made the index.")
 @shared_options("device")
 @reading_of_texts
 def concordance(
@@ -171,7 +167,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
-        raise ConfigError(f"--usage {options.usage}: {query} has only the usages 1 to {int(max(usages[usages > 0]))}.")
+        raise ConfigError(f"--usage {options.usage}: {query} has no usage above {int(max(usages[usages > 0]))}.")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 

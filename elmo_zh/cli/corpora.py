@@ -25,13 +25,13 @@ from elmo_zh.run.layout import RunDir
 def plan(
     common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None
 ) -> None:
-    """Estimate from a sample what a run on a corpus will take.
+    """Estimate the time, memory and disk space of a run from a sample of its corpus.
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
-    stages are run on a sample of it, and what they report is scaled up: the numbers of documents, characters, tokens
-    and distinct words; how much of the text its most frequent words cover; time, memory and disk space of each stage
-    on this machine; and the training time of each shipped configuration. With --init, the plan is for the run that
-    pipeline would start from that model.
+    stages are run on a sample of the corpus, and their figures are scaled up: the numbers of documents, characters,
+    tokens and distinct words; how much of the text its most frequent words cover; the time, memory and disk space of
+    each stage on this machine; and the training time of each shipped configuration. With --init, the plan is for the
+    run that pipeline would start from that model.
 
     \b
     Example:
@@ -75,11 +75,12 @@ def plan(
 @takes(Shown, "shown")
 @common_options_of_readers
 def inspect(common: Common, /, run_path: Path, shown: Shown) -> None:
-    """Show what a run contains, finished or not.
+    """Show what a run contains, even if it is unfinished.
 
     Use it to check the text before training. It shows counts for each source, how much of the training text its most
-    frequent words cover (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han, Latin,
-    digits and punctuation, sentence lengths, some sentences, and what looks odd and how to fix it.
+    frequent words cover (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han
+    characters, Latin letters, digits and punctuation, sentence lengths, some sentences, and what looks odd and how to
+    fix it.
 
     \b
     Example:

@@ -27,10 +27,13 @@ _LEFT = ("usage", "word", "part")
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="Word or phrase to count, written as for concordance; may be repeated. Default: every word.",
+    help="Word or phrase to count, in the form that concordance accepts; may be repeated. Default: every word.",
 )
 @click.option(
-    "--by", "column", metavar="COLUMN", help="Count in each part too: each source, or each value of another column."
+    "--by",
+    "column",
+    metavar="COLUMN",
+    help="Column that divides the text into parts, such as year. With --word, also count each part. Default: source.",
 )
 @takes(CountOptions, "options")
 @reading_of_texts
@@ -43,7 +46,7 @@ def frequencies(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Count words and phrases, in all texts and in each part.
+    """Count words and phrases, and measure how evenly they are spread.
 
     Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised,
     from 0 (as even as possible) to 1 (as uneven as possible). Parts are the sources, or the values of the column
@@ -92,7 +95,7 @@ def frequencies(
     show_default=True,
     help="Measure to sort the words by.",
 )
-@click.option("--usages", is_flag=True, help="Make a table for each usage of the word. Needs --index.")
+@click.option("--usages", is_flag=True, help="List the collocates of each usage of the word separately. Needs --index.")
 @takes(CountOptions, "options")
 @reading_of_texts
 def collocates(
@@ -147,7 +150,7 @@ def collocates(
     help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
 )
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with the lines of this index instead."
+    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with this index instead of --where."
 )
 @click.option(
     "--min-count",
@@ -170,8 +173,8 @@ def keywords(
 ) -> None:
     """Find words typical of some lines compared with others.
 
-    Each row has both counts, both counts per million tokens, the log ratio (1 means twice as frequent),
-    log-likelihood (G2), its p-value, and q, the false discovery rate among all compared words.
+    Each row has the word's counts in the two sets of lines, both counts per million tokens, the log ratio (1 means
+    twice as frequent), log-likelihood (G2), its p-value, and q, the false discovery rate among all compared words.
 
     \b
     Example:
@@ -211,8 +214,8 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
     """Find candidates for words that the segmenter does not know.
 
     Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
-    two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words of the
-    segmenter's dictionary and of --user-dictionary are left out. Delete the rows that are not words, then give the
+    two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words in the
+    segmenter's dictionary or in --user-dictionary are left out. Delete the rows that are not words, then give the
     table to segment, index, embed and concordance as a user dictionary.
 
     \b

@@ -127,14 +127,14 @@ def _report(
     left_out = {each.word for each in found.words} | found.fragments.keys()
     if missing := sorted((words or frozenset()) - left_out):
         common.console.warn(
-            f"{counted(len(missing), 'word')} of --words not compared: {first_ten(missing)}. Each must occur in at"
-            f" least {options.min_count} different sentences (--min-count) and at least two documents of every period."
+            f"{counted(len(missing), 'word')} from --words could not be compared: {first_ten(missing)}. A word must"
+            f" occur in at least {options.min_count} different sentences (--min-count) and two documents per period."
         )
     least = 1 / (options.permutations + 1)
     if any(each.p <= least for each in found.words) and all(each.q >= LEVEL for each in found.words):
         common.console.warn(
-            f"With {counted(options.permutations, 'permutation')} for {counted(len(found.words), 'word')}, no q can"
-            f" fall below {LEVEL}. Use --permutations {round(len(found.words) / LEVEL) + 1}"
+            f"{counted(options.permutations, 'permutation')} may be too few for {counted(len(found.words), 'word')}: no"
+            f" q is below {LEVEL}. Use --permutations {round(len(found.words) / LEVEL) + 1}"
         )
 
 

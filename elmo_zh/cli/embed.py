@@ -36,7 +36,7 @@ class EmbedOptions:
 
     output: Path | None = option(None, metavar="FILE")
     """File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,
-    embeddings.hdf5 in the current folder."""
+    embeddings with that suffix, in the current folder."""
     split_sentences: bool = option(False)
     """Split lines into sentences as in training; the output says which line each sentence comes from."""
     mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
@@ -44,7 +44,7 @@ class EmbedOptions:
     sentence_index: bool = option(False)
     """Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."""
     by: str | None = option(None, choices=("line", "token"))
-    """Rows of Parquet: one for each line, or one for each token, with the text of its line repeated. Default line."""
+    """Contents of a Parquet row: a line, or a token together with the text of its line. Default line."""
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form of the output, taken from the options and from section embed."""
@@ -89,10 +89,10 @@ class EmbedOptions:
 def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> None:
     """Write the vectors of each line of a text file.
 
-    Use it to make vectors for other programs. FILE is a text in any format that segment reads, a folder, or - for
-    standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV or JSON;
-    no line is skipped. In HDF5, the datasets "0", "1", ... hold the vectors of the lines, counted from 0, each of
-    shape (layers, tokens, dimensions); tokens/0, ... hold the words of the line, and offsets/0, ... the positions of
+    Use it to make vectors for other programs. FILE is a text in any format that the segment command reads, a folder,
+    or - for standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV
+    or JSON; no line is skipped. In HDF5, the datasets "0", "1", ... hold the vectors of the lines, counted from 0, each
+    of shape (layers, tokens, dimensions); tokens/0, ... hold the words of the line, and offsets/0, ... the positions of
     these words in the raw line. docs/embedding.md describes the formats. An interrupted command resumes if it is run
     again.
 
@@ -169,8 +169,8 @@ def _run_jobs(
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **total.reported()},
-        f"{counted(len(results), 'output')} written, {len(skipped):,} skipped: {counted(total.lines, 'line')},"
-        f" {counted(total.tokens, 'token')}",
+        f"{counted(len(results), 'output')} written ({counted(total.lines, 'line')},"
+        f" {counted(total.tokens, 'token')}), {len(skipped):,} skipped",
         bundle=embedder.bundle,
     )
 

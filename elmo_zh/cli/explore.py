@@ -49,15 +49,15 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX, explore shows the latest run or, if there are no runs, the installed model starter, and makes the
-    index itself: from the run's own text, in RUN/index; or from the sample text, in runs/NAME-DIGITS.index, where
-    DIGITS are the first digits of the model's digest. RUN or --model chooses another run or model. INDEX is a folder
-    written by elmo-zh index.
+    Without INDEX, explore shows the latest run or, if there are no runs, the installed starter model. It builds the
+    index itself: for a run, in RUN/index, from the run's own text; for any other model, in runs/NAME-DIGITS.index, from
+    elmo-zh's sample text (DIGITS are the first digits of the model's digest). To show another run or model, give RUN
+    or --model. INDEX is a folder written by the index command.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
-    the most similar occurrences. With --output the page is one file, which a browser opens without a network. Without
-    --output it is served at 127.0.0.1 and has a box for any sentence.
+    the most similar occurrences. With --output the page is one file, which a browser can open offline. Without
+    --output, the page is served at 127.0.0.1 and has a box in which you can type any sentence.
 
     \b
     Example:
@@ -130,7 +130,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
     if not labels or not labels.rows:
         return None
-    common.console.note(f"Labels: the senses marked in {senses}. To show others: --labels FILE")
+    common.console.note(f"Labels: the senses marked in {senses}. To show other labels: --labels FILE")
     return labels
 
 
@@ -144,9 +144,9 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
     found = by_count(index, listed)
     if missing := sorted(listed.difference(found)):
         number = counted(len(missing), "word")
-        problem = f"{number} of --words {choice.word_list} missing from the index {index.path}: {first_ten(missing)}"
+        problem = f"The index {index.path} lacks {number} from --words {choice.word_list}: {first_ten(missing)}"
         if not found:
-            raise ElmoZhError(f"{problem}. Give words of the index, or leave out --words.")
+            raise ElmoZhError(f"{problem}. List words that the index contains, or leave out --words.")
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
@@ -207,8 +207,8 @@ def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[st
     words = data["words"]
     common.finish(
         {"output": str(output), "bytes": num_bytes, **_described(data)},
-        f"{output} shows {counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')}:"
-        f" {format_bytes(num_bytes)}",
+        f"{output} shows {counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')}"
+        f" ({format_bytes(num_bytes)}).",
         f"Next: open {output.resolve().as_uri()} in a browser.",
         bundle=embedder.bundle,
     )

@@ -31,8 +31,8 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
         return [f"The disk is full{f' ({filename})' if filename else ''}. {ADVICE}"]
     if number == errno.ENAMETOOLONG:
         return [
-            f"{filename}: the name is too long. Give a shorter one: while the file is being written, its name is up"
-            " to 20 bytes longer."
+            f"{filename}: the name is too long. Give a shorter one: up to 20 bytes are added to the name while"
+            " the file is being written."
         ]
     if number == errno.ENOMEM:
         return [_no_memory(os.strerror(number), command)]

@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that segment
-    reads, a folder, or - for standard input. INDEX is a folder that holds the vectors of words in their sentences,
-    and the sentences themselves; docs/contexts.md describes it. An interrupted command resumes if it is run again.
+    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that the
+    segment command reads, a folder, or - for standard input. INDEX is a folder that contains the vectors of words in
+    their sentences, and the sentences themselves; docs/contexts.md describes it. An interrupted command resumes if it
+    is run again.
 
     \b
     Example:
@@ -104,7 +105,7 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
 
 @click.command()
 @click.argument("word", metavar="WORD")
-@click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence with the word.")
+@click.option("--in", "sentence", required=True, metavar="SENTENCE", help="Sentence that contains the word.")
 @index_option
 @click.option("--same-word", is_flag=True, help="Show only occurrences of the same word.")
 @click.option(
@@ -121,9 +122,9 @@ def neighbours(
 ) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
-    Use it to see which meaning the model gives a word in this sentence. Each line shows the cosine of the two vectors,
+    Use it to see which sense the model gives a word in this sentence. Each line shows the cosine of the two vectors,
     the occurrence in its context, and the file and line of the occurrence; a repeated line is shown only once. If the
-    segmenter does not make the word a token, the sentence is cut before and after the word.
+    segmenter does not return the word as a single token, the sentence is cut before and after the word.
 
     \b
     Example:
@@ -183,7 +184,7 @@ def _show_neighbours(
 def _next_step(index: "ContextIndex", word: str) -> str:
     path = shlex.quote(str(index.path))
     if word in index:
-        return f"Next, see the usages of all its occurrences: {program()} senses {typed_word(word)} --index {path}"
+        return f"Next, see all usages of this word: {program()} senses {typed_word(word)} --index {path}"
     return f"Next, see the words of the index in the browser: {program()} explore {path}"
 
 

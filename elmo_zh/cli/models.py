@@ -39,13 +39,13 @@ class Conversion:
     vocab: Path | None = option(None, path=_FILE, metavar="FILE")
     """File with the vocabulary, one word per line. Default: the file found in SOURCE."""
     token_embeddings: Path | None = option(None, names=("--embedding",), path=_FILE, metavar="FILE")
-    """File with the token embeddings of a token-mode model (HDF5)."""
+    """HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE."""
     warm_on: Path | None = option(None, path=_FILE, metavar="TEXT")
-    """Compute a warm state from the ends of the sentences in this text."""
+    """Text from which to compute a warm state: the mean state after the last words of its sentences."""
     segmented: bool = option(False)
-    """TEXT has one sentence per line, tokens separated by single spaces."""
+    """The --warm-on text has one sentence per line, with tokens separated by single spaces."""
     straight_marks: bool = option(False)
-    """Do not swap the begin and end marks of words (ELMoForManyLangs)."""
+    """Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."""
 
 
 @click.command()
@@ -58,8 +58,8 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     """Convert another program's model to a bundle.
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
-    or AllenNLP, a simple_elmo folder or NLPL archive, a folder of ELMoForManyLangs, or a bundle (to give it a warm
-    state, another layout or smaller files). No code from SOURCE is run, and nothing is written unless all files match.
+    or AllenNLP, a simple_elmo folder or NLPL archive, an ELMoForManyLangs folder, or a bundle (to add a warm state,
+    or to change its layout or file size). No code from SOURCE is run, and nothing is written unless all files match.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
     segmented text. Other programs train with carried state, so their models work poorly from zero state. --warm-on
@@ -285,7 +285,7 @@ def selftest(common: Common, /, bundle: Path) -> None:
     bundle's stored sentences still give their stored vectors; that the forward LM cannot see the future, nor the
     backward LM the past; that batching and the order of sentences change nothing; and that vocabulary, embedding and
     softmax match. It also prints the neighbours of frequent words for you to judge: if they make no sense, rows and
-    words do not match, or the model is hardly trained.
+    words do not match, or the model has hardly been trained.
 
     \b
     Example:

@@ -50,7 +50,7 @@ def test_another_folder_of_elmo_zh() -> None:
         file.parent.mkdir()
         file.touch()
         told = explain_no_bundle(file.parent)
-        assert told == f"{file.parent} is {what}, not a model bundle. Read it with: elmo-zh {reader}"
+        assert told == f"{file.parent} is {what}, not a model bundle. Use it with: elmo-zh {reader}"
 
 
 @pytest.mark.parametrize("path", ["runs/lwa/model", "runs/lwa", "lawn", "/elsewhere/law/model"])
@@ -75,8 +75,8 @@ def test_a_run_without_a_model(part: str) -> None:
     make_run("runs/new law")
     problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. The run is not trained yet. Continue with: elmo-zh pipeline my-texts/ --run"
-        " 'runs/new law'"
+        f"runs/new law{part} {problem}. The run has not been trained yet. Continue with: elmo-zh pipeline my-texts/"
+        " --run 'runs/new law'"
     )
     Path("runs/new law/checkpoints").mkdir()
     assert explain_no_bundle(Path(f"runs/new law{part}")) == (
@@ -107,4 +107,4 @@ def test_a_folder_with_the_name_of_the_starter_is_not_the_installed_one(
     with changed_json(model / "bundle.json") as info:
         info["training"] |= {"tokens": 1_000_000, "train_tokens": 300_000}
     (advice,) = starter_advice(Config(), num_tokens=1_000)
-    assert "trained on 300,000 tokens (1,000,000 counting repeats):" in advice
+    assert "trained on 300,000 tokens (1,000,000 counting every pass): add " in advice

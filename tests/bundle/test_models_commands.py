@@ -21,7 +21,7 @@ KEYS = [
     *("segmenter", "text", "carry_state", "warm_state", "training", "history", "digests", "readers"),
 ]
 READERS = ["bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo"]
-CHARACTERS_ONLY = "character-mode models only"
+CHARACTERS_ONLY = "only character-mode models are supported"
 
 
 def lines_of(*arguments: str | Path) -> dict[str, str]:
@@ -120,8 +120,8 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert found["from lm.hdf5"] == "sha256:12"
     assert "trained on" not in found
     assert found["state"].startswith("trained with carried state, works poorly from zero state: ")
-    assert result["readers"]["AllenNLP"] == ["it needs skip connections (model.skip_connections)"]
-    assert found["Not read by AllenNLP"] == "it needs skip connections (model.skip_connections)."
+    assert result["readers"]["AllenNLP"] == ["skip connections are required (model.skip_connections)"]
+    assert found["Not read by AllenNLP"] == "skip connections are required (model.skip_connections)."
     assert found["Also read by"] == "bilm-tf, simple_elmo."
 
 

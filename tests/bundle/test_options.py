@@ -211,7 +211,7 @@ def test_what_is_no_json(tmp_path: Path, kind: str) -> None:
 def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
     path = tmp_path / "options.json"
     path.write_text(content, encoding="utf-8")
-    expected = f"{path} is not a JSON object, so it does not hold the options of a biLM."
+    expected = f"{path} does not contain a JSON object with the options of a biLM. Copy it again."
     assert message_of(BundleError, lambda: load_options(path)) == expected
 
 
@@ -222,5 +222,5 @@ def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
         path.mkdir()
     assert (
         message_of(BundleError, lambda: load_options(path))
-        == f"{path} is missing. Copy the model again, or name the right file."
+        == f"{path} is missing. Copy the model again, or give the path of the right file."
     )

@@ -416,7 +416,7 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
         told = elmo_zh(command, text, "--model", model).only_error()
         assert told == (
             f"{model} was trained with segmenter jieba 0.39, but this machine has jieba {here['version']}."
-            " Install that version, or segment the text yourself and use --segmented."
+            " Install the version used in training, or segment the text yourself and use --segmented."
         )
     for command in ("embed", "evaluate"):
         assert elmo_zh(command, text, "--segmented", "--model", model).status == 0

@@ -146,7 +146,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         (
             "text.segmenter=jeiba",
             "text.segmenter = 'jeiba' is not one of jieba, rjieba, whitespace, character."
-            " If another package provides it, install that package here (docs/adding.md)."
+            " If another package provides it, install that package first (docs/adding.md)."
             " Change it with --set or in the config file.",
         ),
         ("vocab.size=3", "vocab.size = 3 is below 4. Change it with --set or in the config file."),

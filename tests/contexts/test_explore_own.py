@@ -223,10 +223,10 @@ def test_a_list_of_words(latest: RunDir) -> None:
     Path("words.txt").write_text("\n".join((words[0], "", "没有的词", words[1])), encoding="utf-8")
     told, data = explored("--words", "words.txt", "--word", index.words[0])
     assert [word for word, *_ in data["words"]] == [index.words[0], words[1], words[0]]
-    assert "Warning: 1 word of --words words.txt missing from the index runs/latest/index: 没有的词" in told
+    assert "Warning: The index runs/latest/index lacks 1 word from --words words.txt: 没有的词" in told
     Path("words.txt").write_text("没有的词\n", encoding="utf-8")
     told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
-    assert told.endswith("没有的词. Give words of the index, or leave out --words.")
+    assert told.endswith("没有的词. List words that the index contains, or leave out --words.")
 
 
 def test_labels_become_the_first_colours(latest: RunDir) -> None:
@@ -255,7 +255,7 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     rows += [f"food.txt\t{word}\tmarked" for word in (rare, common, "没有的词")]
     table.write_text("\n".join(rows), encoding="utf-8")
     told, data = explored("part.index", "--max-per-word", 7)
-    assert "Labels: the senses marked in data/senses.tsv. To show others: --labels FILE" in told
+    assert "Labels: the senses marked in data/senses.tsv. To show other labels: --labels FILE" in told
     assert [word for word, *_ in data["words"]] == [common, rare]
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.

@@ -200,7 +200,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     *rows, empty, following = shown.stdout.splitlines()
     assert (len(rows), empty) == (4, "")
     assert rows[0].endswith("a.txt:1")
-    assert following == "Next, see the usages of all its occurrences: elmo-zh senses 苹果 --index new.index"
+    assert following == "Next, see all usages of this word: elmo-zh senses 苹果 --index new.index"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
     assert told == "香蕉 is not in the index new.index. No word of the index has any of these characters."

@@ -260,7 +260,7 @@ def test_what_the_bundle_says(model: Model, out: Path, has_words: bool) -> None:
     names = [CONFIG, "encoder.pkl", "token_embedder.pkl", "char.dic", *(["word.dic"] if has_words else [])]
     digests = {name: f"sha256:{hashlib.sha256((model.source / name).read_bytes()).hexdigest()}" for name in names}
     assert digests.items() <= info["origin"]["files"].items()
-    assert "Also read by: no other program." in elmo_zh("info", out).stdout.splitlines()
+    assert "No other program can read this model." in elmo_zh("info", out).stdout.splitlines()
     arguments = ("convert", out, "--output", out.with_name("other"), "--layout", "simple_elmo")
     assert "simple_elmo" in elmo_zh(*arguments).only_error()
     # Our rows are the specials and then their words in the order of their numbers.

@@ -423,7 +423,7 @@ def test_an_output_that_exists(tmp_path: Path, out: Path) -> None:
     out.mkdir(parents=True)
     convert(source, out)  # an empty folder is in nobody's way
     before = contents_alone(out)
-    refusal = f"{out} exists already. Choose another --output, or replace a model with --force."
+    refusal = f"{out} exists already. Choose another --output, or add --force to replace a model."
     assert elmo_zh("convert", other, "--output", out).only_error() == refusal
     assert contents_alone(out) == before
     convert(other, out, "--force")
@@ -466,7 +466,7 @@ def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
     assert answer.status == 1
     assert answer.errors == [
         f"Error: {out} does not say how its training text was segmented. Segment your text yourself and use"
-        " --segmented, or convert the model again and name the segmenter, as in --set text.segmenter=jieba"
+        " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
     ]
     assert not (tmp_path / "raw.txt.hdf5").exists()
     convert(source, out, "--force", "--set", "text.segmenter=whitespace")

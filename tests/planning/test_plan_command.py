@@ -20,7 +20,7 @@ TINY = (
 def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, recommended = write_corpus(), "Recommended for so little text: start from the installed"
+    corpus, recommended = write_corpus(), "For so little text, start from the installed"
     assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
     model = install_model(empty_folder, "starter", monkeypatch)
     for seen, is_recommended in ((1_000_000, True), (20_000, False)):
@@ -38,7 +38,7 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
     assert answer.stdout.endswith("pipeline corpus --run run --init starter\n"), answer.stderr
     assert "rows, including all rows of the model to start from." in answer.stdout
     assert "Recommended: vocab.size" not in answer.stdout
-    assert "Recommended for so little text" not in answer.stdout
+    assert "For so little text" not in answer.stdout
     found = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
     assert found["settings"]["model"]["cell_dim"] == json.loads((model / "options.json").read_text())["lstm"]["dim"]
     assert found["settings"]["train"]["init"] == str(model.resolve())

@@ -217,7 +217,7 @@ def test_a_new_run_takes_the_text_settings_of_the_bundle(tmp_path: Path) -> None
     taken = adopt_text(run, config, str(bundle.path), {"text.split_sentences"}, listener)
     # What the user named stays, to be refused; all else that is no part of the bundle's stays too.
     assert taken == replace(config, text=replace(config.text, jieba_hmm=False))
-    assert listener.notes == [f"Taken from {bundle.path}: text.jieba_hmm = false."]
+    assert listener.notes == [f"Settings taken from {bundle.path}: text.jieba_hmm = false."]
     run.path.mkdir()
     run.save_config(config)
     assert adopt_text(run, config, str(bundle.path), (), listener) == config
@@ -234,9 +234,9 @@ def test_the_script_is_compared_though_older_records_and_bundles_do_not_name_it(
     require_same_text(bundle, settings, SilentReporter())
     require_same_text(bundle, {}, SilentReporter())
     message = message_of(RunError, lambda: require_same_text(plain, settings, SilentReporter()))
-    assert "(text.script = none there, simplified here)" in message
+    assert "(text.script = none in the model, simplified in this run)" in message
     message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))
-    assert "(text.script = simplified there, none here)" in message
+    assert "(text.script = simplified in the model, none in this run)" in message
     assert message.endswith("with: --set text.script=simplified")
 
 
@@ -248,7 +248,7 @@ def test_another_version_of_the_segmenter_or_another_user_dictionary_is_refused(
     segmenter = {"name": "character", "version": "1", "user_dictionary": "sha256:7"}
     settings = prepared(segmenter_version=segmenter)
     message = message_of(RunError, lambda: require_same_text(bundle, settings, SilentReporter()))
-    assert "(text.user_dictionary = none there, another here)" in message
+    assert "(text.user_dictionary = none in the model, another in this run)" in message
     assert message.endswith(" with: --set text.user_dictionary=")
     bundle.info["segmenter"] = segmenter
     message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))

@@ -124,7 +124,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert result["given_words"] == len(old)
     assert result["absent_words"] == counts.count(0) > 0
     told = answer.stderr.splitlines()
-    assert f"Taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
+    assert f"Settings taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
         f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not occur in the text;"
         f" {len(added)} words of the text are added." in told
@@ -160,7 +160,7 @@ def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     assert answer.result()["rows"] == num_old + 11
     assert set(words_of(base)) < set(words_of(segmented_run))
     rows = f"vocab.size = {num_old + 11}: the {num_old} rows of the model to start from, "
-    assert f"{rows}and room for 11 words of the text." in answer.stderr
+    assert f"{rows}plus room for 11 words from the text." in answer.stderr
     assert "Warning" not in answer.stderr
     assert elmo_zh(*command).result()["skipped"] is True
     assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
@@ -253,7 +253,7 @@ def test_a_misspelt_file_of_words_for_a_run_that_has_used_one(segmented_run: Pat
 def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "rain.txt"
     corpus.write_text("今天没有下雨。\n" * 11, encoding="utf-8")
-    differences = "(text.segmenter = jieba there, character here)"
+    differences = "(text.segmenter = jieba in the model, character in this run)"
     run = tmp_path / "run"
     arguments = ("pipeline", corpus, "--run", run, "--init", base)
     assert differences in elmo_zh(*arguments, *settings("text.segmenter=character")).only_error()
@@ -415,8 +415,9 @@ def test_another_shape_is_refused_with_what_to_type(encoded_run: Path, base: Pat
     changes = settings("model.cell_dim=17", "model.num_layers=3")
     told = elmo_zh("train", "--run", encoded_run, "--init", base, *changes).only_error()
     assert told == (
-        f"{base} does not have this run's model settings (model.cell_dim = {CELL} there, 17 here, model.num_layers = 2"
-        f" there, 3 here). To start from that model: --set model.cell_dim={CELL} --set model.num_layers=2"
+        f"{base} has different model settings (model.cell_dim = {CELL} in the model, 17 in this run,"
+        " model.num_layers = 2 in the model, 3 in this run). To start from that model, add:"
+        f" --set model.cell_dim={CELL} --set model.num_layers=2"
     )
     typed = settings(f"model.cell_dim={CELL}", "model.num_layers=2")
     assert elmo_zh("train", "--run", encoded_run, "--init", base, *typed).status == 0
