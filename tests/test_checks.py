@@ -78,9 +78,9 @@ embedder.substitutes("苹果", 0) => TypeError: substitutes: tokens is '苹果';
 embedder.substitutes(["我"], "我") => TypeError: substitutes: position is '我'; expected the place of a token
 embedder.substitutes(["我"], True) => TypeError: substitutes: position is True; expected the place of a token
 embedder.substitutes(["我"], 0, top="x") => TypeError: substitutes_many: top is 'x'; expected a whole number, 0 or
-embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1: the sentence has 1 tokens; expected a position
-embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1: the sentence has 1 tokens; expected a position
-embedder.substitutes([], 0) => ElmoZhError: position 0: the sentence has 0 tokens; an empty sentence has no position
+embedder.substitutes(["苹果"], 1) => ElmoZhError: position 1 is outside the sentence: expected a position
+embedder.substitutes(["苹果"], -1) => ElmoZhError: position -1 is outside the sentence: expected a position
+embedder.substitutes([], 0) => ElmoZhError: position 0 is outside the sentence: an empty sentence has no
 embedder.substitutes(["我"], 0, ranking="x") => ValueError: substitutes_many: ranking is 'x'; expected pattern or slot
 embedder.substitutes(["我"], 0, top=-1) => ValueError: substitutes_many: top is -1; expected a whole number, 0
 

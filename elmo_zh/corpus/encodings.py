@@ -114,7 +114,7 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
         reason = getattr(error, "reason", error)
         # UTF-16 without a mark where Python needs one, and codecs for other purposes, such as idna.
         raise CorpusError(
-            f"{content.name} cannot be read as {name} ({reason}). Name another encoding, or leave --encoding out."
+            f"{content.name} cannot be read as {name} ({reason}). Choose another encoding, or leave out --encoding."
         ) from None
 
 
@@ -246,7 +246,7 @@ def _not_text(content: Content, guess: str = "") -> UnsuitableError:
     return UnsuitableError(
         content.name,
         "not text in UTF-8, GB18030 or Big5, and without a byte order mark",
-        guess.strip() or "If it is text in another encoding, name it: --encoding NAME",
+        guess.strip() or "If it is text in another encoding, specify the encoding: --encoding NAME",
     )
 
 

@@ -159,7 +159,7 @@ class InputText:
         if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
             raise CorpusError(
                 f"--field {self.config.field} has no effect on {self.name}, which is read as"
-                f" {_NAMES_OF_FORMATS[kind]}. Leave out --field, or name the format: --input-format csv"
+                f" {_NAMES_OF_FORMATS[kind]}. Leave out --field, or specify the format, such as --input-format csv"
             )
 
     def _report_reading(self, reporter: Reporter) -> None:
@@ -177,7 +177,7 @@ class InputText:
             )
         else:
             [form] = forms
-            packed = f"Reading {self.name}: {form}, packed as {compression}"
+            packed = f"Reading {self.name}: {form}, compressed as {compression}"
             reporter.note(packed if compression else f"Reading {self.name}: {form}")
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
@@ -186,13 +186,13 @@ class InputText:
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
         if num_empty := num_without_field(self.tally):
-            become = f"{self.name}: records without the field become empty lines ({num_empty:,} of {num_lines:,})."
+            note = f"{self.name}: records without the chosen field become empty lines ({num_empty:,} of {num_lines:,})."
             if num_empty * 2 > num_lines:
-                reporter.warn(f"{become} Name the right field with --field.")
+                reporter.warn(f"{note} Choose the right field with --field.")
             else:
-                reporter.note(become)
+                reporter.note(note)
         if num_blank := self.tally.dropped_items[BLANK_LINES]:
-            reporter.note(f"{self.name}: blank lines between records are not counted ({num_blank:,}).")
+            reporter.note(f"{self.name}: blank lines between records do not count as lines ({num_blank:,}).")
         for line in self.passed_over.summary_lines():
             reporter.note(line)
 

@@ -25,14 +25,14 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
     parts = re.split(r"{(\w+)}", pattern)
     if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
         raise CorpusError(
-            f"--from-name {pattern!r} names no column, or names one twice. Write each column once, in braces, as in"
-            " '{year}_{author}.txt'"
+            f"--from-name {pattern!r} is not a valid pattern. Write each column name once, in braces, as in"
+            " '{year}_{author}.txt'. Names consist of letters, digits and _, and do not start with a digit."
         )
     expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
     found = re.fullmatch(expression, PurePosixPath(name).name)
     if found is None:
         raise CorpusError(
-            f"{name}: its name does not fit --from-name {pattern!r}. Change the pattern, or leave the file out."
+            f"The file name {name} does not match --from-name {pattern!r}. Change the pattern, or leave the file out."
         )
     return found.groupdict()
 

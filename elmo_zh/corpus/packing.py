@@ -43,7 +43,7 @@ def expansion_error(name: str) -> CorpusError:
     """Return the error for a file that expands to more bytes than allowed."""
     return CorpusError(
         f"{name} unpacks to more than {MOST_EXPANSION} times its size and more than {ALWAYS_ALLOWED_BYTES // 2**30}"
-        " GiB, like a file made to fill disks. If you trust it, unpack it yourself and give the result."
+        " GiB, like files made to fill up disks. If you trust it, unpack it yourself and use the unpacked files."
     )
 
 
@@ -63,7 +63,7 @@ def damage_as_corpus_error(name: str) -> Iterator[None]:
 
 
 def _damage(name: str, message: str) -> CorpusError:
-    return CorpusError(f"{name} is damaged or truncated ({message}). Fetch or compress it again.")
+    return CorpusError(f"{name} is damaged or truncated ({message}). Download or compress it again.")
 
 
 class Allowance:
@@ -198,6 +198,6 @@ def _other_content(name: str, suffix: str, place: int) -> CorpusError:
     if not place:
         return CorpusError(f"{name} is not a {suffix} file, despite its name. Rename it, or compress it again.")
     return CorpusError(
-        f"{name} is damaged, or has other content after its packed content, which ends at byte {place:,}."
-        " Fetch or compress it again."
+        f"{name} is damaged, or other data follows the compressed data, which ends at byte {place:,}."
+        " Download or compress it again."
     )

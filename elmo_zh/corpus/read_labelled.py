@@ -64,14 +64,14 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
                 labelled = replace(labelled, notes=(f"encoding {text.encoding.name.upper()}", *labelled.notes))
             found.append(labelled)
     if not found:
-        raise CorpusError(f"{path} holds no file of labelled examples.")
+        raise CorpusError(f"{path} contains no file of labelled examples. Give another file.")
     return _joined(str(path), found)
 
 
 def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
     if len({(each.scheme, each.by_words) for each in found}) > 1:
         raise CorpusError(
-            f"{name}: its files have tags of different schemes or units. Give files that use the same scheme and units."
+            f"The files in {name} use different tag schemes or units (words, characters). Give files of one kind."
         )
     examples = [example for each in found for example in each.examples]
     notes = Counter(note for each in found for note in each.notes)
@@ -116,8 +116,8 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "csv":
         raise CorpusError(
             f"{text.name}: tags are read from CoNLL or JSON lines, not from CSV. For one label per text, use task fit"
-            " classify. For tags, put a token, a tab and its tag on each line, and a blank line after each sentence; or"
-            " name its format: --input-format conll"
+            " classify. For tags, put a token, a tab and its tag on each line, and a blank line after each sentence; if"
+            " the file already has this form, add: --input-format conll"
         )
     names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
     columns = reading.columns_in({*names})
@@ -137,7 +137,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 wrong = counted(num_wrong, "tag")
-                notes.append(f"{wrong} without a span to continue, read as the start of a span, as conlleval does")
+                notes.append(f"{wrong} with no span to continue, treated as the start of a span, as in conlleval")
     notes.insert(0, f"{kind} format, {describe_tags(scheme, by_words=by_words)}")
     named = columns if any(columns) else ()
     return Labelled(
@@ -156,7 +156,7 @@ def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
 
 
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
-    conll = f"{text.name}: CoNLL is for tags. Use: task fit tag, or name the format: --input-format tsv"
+    conll = f"{text.name} looks like CoNLL. Use task fit tag, or --input-format tsv for one label per text"
     if kind == "conll":
         raise CorpusError(conll)
     found = labelled_records(text, kind, reading)
@@ -171,7 +171,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if len(labelled) < len(records):
         if not reading.skips_unlabelled:
             raise CorpusError(f"{text.name}: {_explain_unlabelled(records)}")
-        notes.append(f"{len(records) - len(labelled):,} left out: the label is empty")
+        notes.append(f"left out because the label is empty: {len(records) - len(labelled):,}")
     labels = {record.label for record in labelled}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise CorpusError(conll)
@@ -184,10 +184,10 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
     changes = sum(before.labels != after.labels for before, after in pairwise(examples))
     if len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2:
-        notes.append("sorted by label")
+        notes.append("the file is sorted by label")
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
-        notes.append(f"{len(examples) - len(agreed):,} left out: labelled {_NO_LABEL!r}, which means no label")
+        notes.append(f"left out because the label {_NO_LABEL!r} means no label: {len(examples) - len(agreed):,}")
     return Labelled(name=text.name, examples=agreed, columns=found.used_columns, notes=tuple(notes))
 
 

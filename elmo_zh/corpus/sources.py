@@ -66,7 +66,7 @@ class Stamp:
         try:
             status = source.path.stat()
         except FileNotFoundError:
-            raise CorpusError(f"{source.name} is gone. Run the command again without it, or restore it.") from None
+            raise CorpusError(f"{source.name} no longer exists. Restore it, or leave it out.") from None
         return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
     def require(self, source: Source) -> None:
@@ -177,7 +177,7 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
                     others = [counted(len(inside.others), "other file")]
                     others += [counted(len(inside.outputs), "elmo-zh output")] if inside.outputs else []
                     raise CorpusError(
-                        f"{path} holds no text files ({kinds_shown()}; {'; '.join(others)})."
+                        f"{path} contains no text files ({kinds_shown()}); it contains {' and '.join(others)}."
                         " Give files by name, or a folder with text."
                     )
                 found.texts.update(inside.texts)
@@ -275,8 +275,8 @@ def _expand(argument: str) -> list[Path]:
     if not matches:
         taken_from = "" if path.is_absolute() else f"; it is relative to the current folder {Path.cwd()}"
         raise CorpusError(
-            f"{argument} does not exist. Check the path{taken_from}. Put names and conditions that contain spaces in"
-            " quotes."
+            f"{argument} does not exist. Check the path{taken_from}. If a name or a condition contains spaces, put"
+            " it in quotes."
         )
     return matches
 

@@ -48,7 +48,7 @@ class PassedOver:
         """Yield one message for each reason, with the first names."""
         for reason, count in sorted(self.counts.items()):
             names, number = ", ".join(self.names[reason][:3]), count - 3
-            yield f"Passed over ({reason}): {f'{names} and {number:,} more' if number > 0 else names}"
+            yield f"Skipped ({reason}): {f'{names} and {number:,} more' if number > 0 else names}"
 
 
 @dataclass

@@ -171,7 +171,7 @@ class _Dump:
     def _hint(self, counts: TokenCounts, unknown: Counter[str], hints: Hints) -> None:
         text = self._job.text
         if not counts.lines:
-            self._reporter.warn(f"{text.name} is empty, so its output holds no vectors.")
+            self._reporter.warn(f"{text.name} is empty, so its output contains no vectors.")
         hint_at_long_lines(text, counts, hints)
         line = describe_unknown_rate(
             self._embedder.bundle,

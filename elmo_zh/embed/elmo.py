@@ -293,7 +293,7 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
     else:
         slots, axes, size = shape.characters.num_slots, 3, shape.characters.num_characters
         expected = f"character ids, shape (sentences, words, {slots})"
-    expected += "; batch_to_ids of Elmo.from_bundle makes them"
+    expected += "; make them with batch_to_ids of the module that Elmo.from_bundle returns"
     _require_integers(inputs, "inputs", expected)
     if inputs.dim() < axes or (shape.characters is not None and inputs.shape[-1] != slots):
         raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")

@@ -92,7 +92,7 @@ class ElmoEmbedder(SentenceTokens):
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
         if not PRECISIONS[precision].runs_on(self._device):
-            raise ElmoZhError(f"precision {precision} works only on CPUs. On a GPU, use bfloat16, or give device cpu.")
+            raise ElmoZhError(f"precision {precision} works only on CPUs. Use bfloat16 on GPUs, or set device to cpu.")
         self._bilm = bundle.bilm.to(self._device)
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None

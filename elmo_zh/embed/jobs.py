@@ -41,8 +41,8 @@ def plan_jobs(
         other = jobs.setdefault(target.absolute(), Job(text, target)).text.source
         if other is not source:
             raise OutputError(
-                f"{other.name} and {source.name} would both be written to {target}. Give their folder instead of the"
-                " files, or embed them one after the other."
+                f"The outputs for {other.name} and {source.name} would both be {target}. Give the folder that contains"
+                " the files, or embed each with its own --output."
             )
     return list(jobs.values())
 

@@ -92,7 +92,7 @@ def _distance(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
 
 
 def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Check:
-    name = "raw text gives the same tokens"
+    name = "raw text gives the recorded tokens"
     if bundle.text is None:
         return Check(name=name, passed=None, found="the bundle does not say how its training text was segmented")
     try:
@@ -130,11 +130,11 @@ def _check_independence(
     alone = [embedder.compute_vectors([tokens])[0] for tokens in sentences]
     backwards = embedder.compute_vectors(sentences[::-1])[::-1]
     difference = max(_difference(together, alone), _difference(together, backwards))
-    return _check("neither the batch nor the order matters", difference, _TOLERANCE)
+    return _check("vectors do not depend on the batch or the order", difference, _TOLERANCE)
 
 
 def _check_tables(bundle: Bundle) -> Check:
-    name = "vocabulary, embedding and softmax belong together"
+    name = "vocabulary, embedding and softmax match"
     vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
     if vocabulary is None:
         return Check(name=name, passed=None, found="the model has no vocabulary")
@@ -145,8 +145,8 @@ def _check_tables(bundle: Bundle) -> Check:
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
         file = ForeignFile.open(layout.vocab_embedding, {"embedding": ours.shape})
         if not np.array_equal(file.read_array("embedding", ours.shape), ours):
-            problems.append("vocab_embedding.hdf5 and weights.hdf5 hold different embeddings")
-    rows = f"{len(vocabulary):,} rows, digests as exported"
+            problems.append("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
+    rows = f"{len(vocabulary):,} rows; the digest is the one recorded at export"
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)
 
 

@@ -109,7 +109,7 @@ def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
     found = {name: np.shape(array) for name, array in arrays.items()}
     for name in dict.fromkeys((*expected, *found)):
         if found.get(name) != expected.get(name):
-            shown = [f"of shape {each[name]}" if name in each else "no such array" for each in (found, expected)]
+            shown = [f"shape {each[name]}" if name in each else "no such array" for each in (found, expected)]
             raise ValueError(
                 f"restore_state: {name}: found {shown[0]}, expected {shown[1]}. Give what state_arrays() of an embedder"
                 " of the same model returned."

@@ -245,4 +245,4 @@ def check_places(places: Sequence[Place]) -> None:
             expected = (
                 f"expected a position from 0 to {len(tokens) - 1}" if tokens else "an empty sentence has no position"
             )
-            raise ElmoZhError(f"position {position}: the sentence has {len(tokens)} tokens; {expected}.")
+            raise ElmoZhError(f"position {position} is outside the sentence: {expected}.")

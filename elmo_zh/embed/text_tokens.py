@@ -17,7 +17,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.run.files import written_once
-from elmo_zh.run.reporter import Hints, Reporter, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
@@ -63,7 +63,7 @@ def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError unless the model is known to have been trained on sentences."""
     if not _reads_sentences(bundle):
         known = (
-            "the model does not say how its text was split"
+            "the model does not say how its training text was split"
             if bundle.text is None
             else "the model was trained on whole lines"
         )
@@ -119,7 +119,7 @@ class TextTokens:
             text.members = Members.restored(done["members"])
             return counts
         if counts.lines:
-            reporter.note(f"Resuming: {counts.lines:,} lines are already split into tokens.")
+            reporter.note(f"Resuming: {counted(counts.lines, 'line')} already split into tokens.")
         may_split = _reads_sentences(embedder.bundle) and not (segmented or split)
         rows = _iter_rows(text, split=split, segmented=segmented, longest=longest, reporter=reporter)
         rows = islice(rows, counts.lines, None)
@@ -214,7 +214,7 @@ def _iter_prepared(
             )
         if "\0" in row.text and any("\0" in token for token in line.tokens):
             name, number = text.place(row.line)
-            raise CorpusError(f"{name}: line {number + 1} holds a NUL character, which HDF5 cannot store. Remove it.")
+            raise CorpusError(f"{name}: line {number + 1} has a NUL character, which HDF5 cannot store. Remove it.")
         yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
 
 
@@ -242,7 +242,7 @@ def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> No
     if counts.long_lines:
         hints.give(
             "long lines",
-            f"Long lines of {text.name} hold several sentences ({counts.long_lines:,} of {counts.lines:,}), but the"
-            " model was trained on single sentences, so the vectors of such lines are worse than they could be. To"
+            f"Some lines of {text.name} contain several sentences ({counts.long_lines:,} of {counts.lines:,}), but the"
+            " model was trained on single sentences, so the vectors of these lines are worse than they could be. To"
             " split the lines as in training, add: --split-sentences",
         )

@@ -49,13 +49,13 @@ def describe_unknown_rate(
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, training_rate):
         return None
     known = (
-        "its share in training is not known"
+        "the share in the training text is not known"
         if training_rate is None
-        else f"in its held-out text {training_rate:.1%} are"
+        else f"in the model's held-out text, {training_rate:.1%} are"
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
-    parts = " Each is read as the known words inside it, if there are any." if read_as == "backoff" else ""
+    parts = " An unknown token is read as the known words that it contains, if any." if read_as == "backoff" else ""
     return f"{seen}; {known}.{parts} {reason}"
 
 
@@ -92,7 +92,7 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
 
     fraction, named = matching(lambda word: len(word) > _LONG_TOKEN)
     if segmented and fraction > 0.5:
-        return f"Most are as long as sentences ({named}): give raw text, or segment it with {segmenter} first."
+        return f"Most unknown tokens are as long as sentences ({named}): give raw text, or segment it with {segmenter}."
     for script, other, own, foreign in (
         ("traditional", "simplified", simplified_forms(), traditional_forms()),
         ("simplified", "traditional", traditional_forms(), simplified_forms()),
@@ -105,19 +105,19 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
             )
     fraction, named = matching(lambda word: not HAN.search(word))
     if fraction > _WITHOUT_CHINESE:
-        return f"They are not Chinese ({named}), but the model was trained on Chinese: give it Chinese text."
+        return f"Almost no unknown token is Chinese ({named}), but the model was trained on Chinese: give Chinese text."
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:
         return (
-            f"Most have only characters that the model's vocabulary lacks ({named}): the text is probably in another"
-            " language or script."
+            f"Most unknown tokens consist of characters that the model's vocabulary lacks ({named}): the text is"
+            " probably in another language or script."
         )
     fraction, named = matching(lambda word: _is_compound(word, vocabulary))
     if segmented and fraction > 0.5:
         return (
-            f"Most consist of words that the model knows ({named}): segment the text with {segmenter}, as the training"
-            " text was."
+            f"Most unknown tokens consist of words that the model knows ({named}): segment the text with {segmenter},"
+            " as was done for the training text."
         )
     return (
         f"The model's training text was probably from a different domain (unknown here: {_show(unknown_words)}): use a"
@@ -233,8 +233,8 @@ class TokenForms:
         most_frequent = sorted(missed, key=lambda token: -counts[token])[:_SHOWN_FORMS]
         named = ", ".join(f"{token!r} for {missed[token]!r}" for token in most_frequent)
         warnings.warn(
-            f"{num_missed:,} of {counts.total():,} tokens are unknown only in this form ({named})."
-            " Give normalise=True to look up the form that the model knows.",
+            f"{num_missed:,} of {counts.total():,} tokens are written differently in the model's vocabulary"
+            f" ({named}). Pass normalise=True to look up the form that the model knows.",
             UnknownWordsWarning,
             stacklevel=level_outside(),
         )

@@ -80,8 +80,8 @@ def _require_workers(client: "Client", scheduler: str) -> None:
 def _require_version(who: str, found: str | None, expected: str) -> None:
     if found != expected:
         raise ClusterError(
-            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}; expected {expected}."
-            " Install the expected version there, and restart Dask."
+            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}; expected elmo-zh {expected}."
+            " Install this version there, and restart Dask."
         )
 
 

@@ -12,7 +12,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore.points import WordPoints
 from elmo_zh.run.files import note_input
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
 NUM_COLOURS = 15
@@ -67,8 +67,8 @@ class PointLabels:
                 if key[0] in archives and key[1] is not None:
                     member = next(text for text in texts if text.startswith(f"{key[0]}/"))
                     raise CorpusError(
-                        f"{path}: line {number}: {key[0]} is an archive, whose files have lines of their own. Name"
-                        f" one of its files, such as {member}"
+                        f"{path}: line {number}: {key[0]} is an archive, and each file in it has its own line"
+                        f" numbers. Give one of these files, such as {member}"
                     )
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
@@ -113,7 +113,7 @@ def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
 def _fields(row: str, columns: Sequence[str], where: str) -> dict[str, str]:
     fields = row.split("\t")
     if len(fields) != len(columns):
-        raise CorpusError(f"{where} has {len(fields)} fields; expected {len(columns)}, as in line 1.")
+        raise CorpusError(f"{where} has {counted(len(fields), 'column')}; expected {len(columns)}, as in line 1.")
     return dict(zip(columns, fields, strict=True))
 
 
@@ -122,10 +122,10 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
     if (file := fields.get(_FILE)) is not None:
         source = files.get(file)
         if source is None and file in files:
-            raise CorpusError(f"{where}: several texts of the index end in {file}. Give more of the path.")
+            raise CorpusError(f"{where}: the paths of several texts in the index end in {file}. Give more of the path.")
         if source is None:
             shown = ", ".join(list(files)[:_SHOWN_NAMES])
-            raise CorpusError(f"{where}: {file} is not a text of the index. Its texts are: {shown}")
+            raise CorpusError(f"{where}: the index contains no text {file}. Examples of its texts: {shown}")
     line = _number(fields, _LINE, where)
     # Without its line, the place of a character says nothing.
     start = None if line is None else _number(fields, _START, where)

@@ -70,7 +70,7 @@ class Subject:
 def _default_model() -> Path:
     if not os.environ.get("ELMO_ZH_MODEL") and not LATEST.exists() and STARTER not in MODELS:
         raise BundleError(
-            f"There is no model yet: neither {LATEST} nor an installed model named {STARTER}."
+            f"No model was found: {LATEST} does not exist, and no model named {STARTER} is installed."
             f" Train one with: {train_command()} - or install {STARTER}. {starter_line()}"
         )
     return default_bundle()
@@ -102,7 +102,7 @@ def load_own_index(
     place = subject.index(embedder.bundle.digest)
     reason = "--force was given" if force else _reason_to_make(place, embedder)
     if not reason:
-        reporter.note(f"Index: {place}, made by this model. To make it again: --force")
+        reporter.note(f"Index: {place}, built with this model. To rebuild it: --force")
         return ContextIndex.load(place)
     if not force:
         _require_own(place, subject)
@@ -110,13 +110,13 @@ def load_own_index(
         before()
     failures: list[str] = []
     for text in _texts_of(subject):
-        reporter.note(f"Making the index {place} ({reason}) from {text.description}.")
+        reporter.note(f"Building the index {place} ({reason}) from {text.description}.")
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
             # `segment` leaves out text that it cannot read, but an index does not; then try the segmented text.
             failures.append(str(error))
-            reporter.note(f"That text cannot be indexed: {error}")
+            reporter.note(f"The text cannot be indexed: {error}")
         else:
             return ContextIndex.load(place)
     raise CorpusError(failures[-1] if failures else _explain_no_text(subject))
@@ -146,7 +146,7 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
     is_computed_so = (index.model["precision"], index.model["unknown"]) == (embedder.precision, embedder.unknown)
     if is_own and is_computed_so:
         return ""
-    return "the old index has other settings" if is_own else "the old index was made by another model"
+    return "the old index has different settings" if is_own else "the old index was built with another model"
 
 
 def _require_own(path: Path, subject: Subject) -> None:
@@ -162,7 +162,7 @@ def _require_own(path: Path, subject: Subject) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         made_of = ""
     raise OutputError(
-        f"{path} is an index{made_of} that explore did not make, so explore does not overwrite it. Move it elsewhere,"
+        f"{path} is an index{made_of} that explore did not create, so explore does not overwrite it. Move it elsewhere,"
         f" or replace it with: {command('explore', *subject.arguments, '--force')}"
     )
 

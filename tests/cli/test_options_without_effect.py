@@ -75,8 +75,8 @@ def test_fields_of_plain_text(text: Path) -> None:
     [source] = find_sources([str(text)]).sources
     told = message_of(CorpusError, lambda: list(input_text(source, TextConfig(field="review")).lines()))
     assert told == (
-        f"--field review has no effect on {text}, which is read as plain text. Leave out --field, or name the format:"
-        " --input-format csv"
+        f"--field review has no effect on {text}, which is read as plain text. Leave out --field, or specify the"
+        " format, such as --input-format csv"
     )
     assert elmo_zh("segment", text, "--run", "x", "--field", "review").only_error() == (
         f"{text}: --field review has no effect, because text files have no fields. Leave out --field, or name the"

@@ -78,8 +78,8 @@ def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: Sample
             assert answer.result()[result] == number, command
     assert elmo_zh("inspect", "new", "--json").result()["passed_over"]["elmo-zh outputs"]["count"] == len(outputs)
     told = elmo_zh("evaluate", corpus / "run", "--model", "model").only_error()
-    assert "corpus/run holds no text files" in told
-    assert "0 other files; 1 elmo-zh output" in told
+    assert "corpus/run contains no text files" in told
+    assert "it contains 0 other files and 1 elmo-zh output." in told
 
 
 def test_data_that_looks_like_an_output_is_read(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    quotes = "Put names and conditions that contain spaces in quotes."
+    quotes = "If a name or a condition contains spaces, put it in quotes."
     expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}. {quotes}"
     assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
     assert segment_error("nowhere") == f"nowhere {expected}"
@@ -47,8 +47,8 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
     assert segment_error(folder) == (
-        f"{folder} holds no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, .xlsx, also packed as .gz,"
-        " .bz2, .xz, .zst, .zip, .tar; 1 other file). Give files by name, or a folder with text."
+        f"{folder} contains no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, .xlsx, also packed as"
+        " .gz, .bz2, .xz, .zst, .zip, .tar); it contains 1 other file. Give files by name, or a folder with text."
     )
 
 

@@ -202,7 +202,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     assert shown.endswith(f"collocates 今天 {tmp_path} --from-name '{pattern[1]}' --where 'year > 1930'\n")
     (tmp_path / "other.txt").write_text("花\n", encoding="utf-8")
     message = elmo_zh("concordance", "花", tmp_path, *pattern).only_error()
-    assert "other.txt: its name does not fit --from-name '{year}_{author}.txt'" in message
+    assert "other.txt does not match --from-name '{year}_{author}.txt'" in message
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,10 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "No line with 苹果 matches 鱼. Leave out --containing",
         ),
         (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "An index has its own columns."),
-        (["concordance", "苹果", "rows.csv", "--from-name", "a.txt"], "names no column, or names one twice"),
+        (
+            ["concordance", "苹果", "rows.csv", "--from-name", "a.txt"],
+            "is not a valid pattern. Write each column name once",
+        ),
         (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),
         (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),
         (["keywords", "rows.csv"], "Say which lines to compare"),

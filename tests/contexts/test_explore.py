@@ -306,7 +306,7 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
     assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]
     assert years("file\tline\tyear", "一/a.txt\t3\t1999", "b.txt\t4\t2005") == ["1999", None, None]
     message = (
-        "line 2: x.zip is an archive, whose files have lines of their own. Name one of its files,"
+        "line 2: x.zip is an archive, and each file in it has its own line numbers. Give one of these files,"
         " such as x.zip/一/a.txt"
     )
     with pytest.raises(CorpusError, match=re.escape(message)):
@@ -320,9 +320,12 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
         (("file\tstart",), "line 1 has the columns file, start; expected"),
         (("sense\tgenre",), "line 1 has the columns sense, genre; expected"),
         (("file\tsense\tsense",), "line 1 names a column twice"),
-        (("file\tsense", "c.txt"), "line 2 has 1 fields; expected 2, as in line 1."),
-        (("file\tsense", "d.txt\tx"), "line 2: d.txt is not a text of the index. Its texts are: /home/me/a.txt, "),
-        (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: several texts of the index end in a.txt."),
+        (("file\tsense", "c.txt"), "line 2 has 1 column; expected 2, as in line 1."),
+        (
+            ("file\tsense", "d.txt\tx"),
+            "line 2: the index contains no text d.txt. Examples of its texts: /home/me/a.txt, ",
+        ),
+        (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: the paths of several texts in the index end in a.txt."),
         (("line\tsense", "-1\tx"), "line 2: line is -1; expected a whole number, 0 or greater."),
     ],
 )

@@ -48,7 +48,7 @@ def explored(*typed: str | Path | int) -> tuple[str, Any]:
 
 def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     told, data = explored(*FEW)
-    assert "Making the index runs/latest/index (it does not exist yet) from the corpus of runs/latest (2 f" in told
+    assert "Building the index runs/latest/index (it does not exist yet) from the corpus of runs/latest (2 f" in told
     assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
     assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
     corpus = "".join(path.read_text("utf-8") for path in Path("corpus").iterdir())
@@ -56,7 +56,7 @@ def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     # The second time it uses this index; --force makes the page again.
     before = files_of(latest.index)
     told, again = explored(*FEW)
-    assert "Index: runs/latest/index, made by this model." in told
+    assert "Index: runs/latest/index, built with this model." in told
     assert files_of(latest.index) == before
     assert again == data
     assert not list(Path("runs/mine").glob("index.*"))
@@ -82,7 +82,7 @@ def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
     known["inputs"]["food.txt"]["digest"] = file_digest(path)
     write_json(record, sealed(known))
     told, data = explored(*FEW)
-    [refusal] = [line for line in told.splitlines() if line.startswith("That text cannot be indexed: ")]
+    [refusal] = [line for line in told.splitlines() if line.startswith("The text cannot be indexed: ")]
     assert "food.txt" in refusal
     assert data["segmented"] is True
 
@@ -92,7 +92,7 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     with changed_json(latest.index / "index.json") as info:
         info["model"]["model_digest"] = "sha256:other"
     told, _ = explored("--model", "runs/mine/model", *FEW)
-    assert "Making the index runs/mine/index (the old index was made by another model) from the corpus" in told
+    assert "Building the index runs/mine/index (the old index was built with another model) from the corpus" in told
     good = files_of(latest.index)
     (latest.index / "postings.npy").write_bytes(b"")
     told, _ = explored(*FEW)
@@ -108,19 +108,19 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
     assert told == (
-        "runs/latest/index is an index (t.txt) that explore did not make, so explore does not overwrite it. Move it"
-        " elsewhere, or replace it with: elmo-zh explore runs/latest --force"
+        "runs/latest/index is an index (t.txt) that explore did not create, so explore does not overwrite it. Move"
+        " it elsewhere, or replace it with: elmo-zh explore runs/latest --force"
     )
     assert files_of(latest.index) == before
     for damage in (b"", b"{}", b"[1]"):
         (latest.index / "index.json").write_bytes(damage)
         told = elmo_zh("explore", "--output", "page.html", *FEW).only_error()
-        assert told.startswith("runs/latest/index is an index that explore did not make")
+        assert told.startswith("runs/latest/index is an index that explore did not create")
         assert files_of(latest.index) == {**before, "index.json": damage}
     # The command that the message names does what it says.
     monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
-    assert "Making the index runs/latest/index (--force was given) from the corpus" in made.stderr
+    assert "Building the index runs/latest/index (--force was given) from the corpus" in made.stderr
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
 
 
@@ -138,7 +138,7 @@ def test_models_in_folders_of_one_name_have_an_index_each(empty_folder: Path) ->
     made_with = {ContextIndex.load(place).model["path"]: place for place in places}
     assert sorted(made_with) == [str(model) for model in models]
     told, _ = explored("--model", models[0], "--word", "我们")
-    assert f"Index: {made_with[str(models[0])]}, made by this model." in told
+    assert f"Index: {made_with[str(models[0])]}, built with this model." in told
     assert {place: files_of(place) for place in Path("runs").glob("*.index")} == before
 
 
@@ -163,7 +163,7 @@ def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyP
 
 def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = elmo_zh("explore").only_error()
-    assert told.startswith("There is no model yet: neither runs/latest nor an installed model named starter. Train one")
+    assert told.startswith("No model was found: runs/latest does not exist, and no model named starter is installed.")
     install_model(empty_folder, "starter", monkeypatch)
     told, _ = explored("--word", "我们")
     assert f"from the sample text {ROOT / 'elmo_zh' / 'sample'}." in told
@@ -173,11 +173,11 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     told, data = explored("--word", "我们")
     [place] = Path("runs").glob("*.index")
     assert re.fullmatch("starter-[0-9a-f]{8}.index", place.name)
-    assert f"Making the index {place} (it does not exist yet) from the sample text data/sample." in told
+    assert f"Building the index {place} (it does not exist yet) from the sample text data/sample." in told
     assert data["index"] == place.name
     # The folder of the same model has the name that it is installed by.
     told, _ = explored("--model", "starter", "--word", "我们")
-    assert f"Index: {place}, made by this model." in told
+    assert f"Index: {place}, built with this model." in told
 
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.
     told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
-    assert told.startswith("data/senses.tsv: line 2: nature.txt is not a text of the index.")
+    assert told.startswith("data/senses.tsv: line 2: the index contains no text nature.txt.")
     # Another text has no such senses, nor has the part if nothing is marked in it.
     other = explored("other.index", "--word", common)
     table.write_text("\n".join(rows[:2]), encoding="utf-8")

@@ -51,7 +51,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
-        "Passed over (cannot tell which field holds the text: name): c/e.json",
+        "Skipped (cannot tell which field holds the text: name): c/e.json",
         "26 characters were kept. Characters left out: bytes that do not decode: 3.",
         "Warning: Left out because of bytes that cannot be decoded: 1 line. corpus_report.md in the run folder"
         " counts such lines for each source. --bad-bytes strict stops at the first of them. To keep such lines:"
@@ -70,7 +70,9 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "kept_characters": 3,
         "dropped": {"bytes that do not decode": {"items": 1, "characters": 3}},
     }
-    assert found["sources"]["c.jsonl.gz"]["dropped"] == {"records without the field": {"items": 1, "characters": 0}}
+    assert found["sources"]["c.jsonl.gz"]["dropped"] == {
+        "records without the text field": {"items": 1, "characters": 0}
+    }
     assert sorted(found["passed_over"]) == [
         "cannot tell which field holds the text: name",
         "files whose names do not suggest text",
@@ -85,8 +87,8 @@ def test_fields_that_were_not_read_are_reported() -> None:
     Path("a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
     for line in (
-        "Not read, though they hold Chinese text: note, title. To read other fields: --field NAME",
-        "14 characters were kept. Characters left out: records without the field: 15.",
+        "Fields with Chinese text that were not read: note, title. To choose the fields to read: --field NAME",
+        "14 characters were kept. Characters left out: records without the text field: 15.",
         "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right field with --field, or several"
         " fields: --field text,content",
     ):

@@ -164,5 +164,5 @@ def test_a_mark_that_is_missing_is_told(name: str) -> None:
 def test_an_encoding_that_cannot_read_the_file(name: str, told: str) -> None:
     message = message_of(CorpusError, lambda: find_encoding(content_of(b"abcdefg"), name))
     # The words in brackets are Python's own, which differ a little from 3.14 on.
-    expected = rf"a\.txt cannot be read as {name} \({told}\)\. Name another encoding, or leave --encoding out\."
+    expected = rf"a\.txt cannot be read as {name} \({told}\)\. Choose another encoding, or leave out --encoding\."
     assert re.fullmatch(expected, message)

@@ -62,8 +62,8 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "", "最后"]
     assert notes_of(path) == [
         "Reading hotel.csv: CSV, GB18030, column 2 (review)",
-        "hotel.csv: records without the field become empty lines (1 of 6).",
-        "hotel.csv: blank lines between records are not counted (1).",
+        "hotel.csv: records without the chosen field become empty lines (1 of 6).",
+        "hotel.csv: blank lines between records do not count as lines (1).",
     ]
     # As text it is what its bytes are, the header and all.
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
@@ -90,7 +90,7 @@ def test_json_lines_without_text_keep_their_number(tmp_path: Path) -> None:
     assert lines_of(path) == ["今天", "", "我  吃 苹果", "", "", "完"]
     assert notes_of(path)[:2] == [
         "Reading a.jsonl: JSON lines, UTF-8, field text",
-        "a.jsonl: records without the field become empty lines (2 of 6).",
+        "a.jsonl: records without the chosen field become empty lines (2 of 6).",
     ]
 
 
@@ -113,7 +113,7 @@ def test_utf_16_and_compression(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(codecs.BOM_UTF16_LE + "今天\r\n\r\n很好".encode("utf-16-le")))
     assert lines_of(path) == lines_of(path, segmented=True) == ["今天", "", "很好"]
-    assert notes_of(path) == ["Reading a.txt.gz: plain text, UTF-16-LE, packed as .gz"]
+    assert notes_of(path) == ["Reading a.txt.gz: plain text, UTF-16-LE, compressed as .gz"]
 
 
 def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "今天", "", "很好"]
     assert notes_of(path) == [
         "Reading x.zip: 2 files (1 CSV, GB18030, column 2 (review); 1 plain text, UTF-8)",
-        "Passed over (files whose names do not suggest text): x.zip: c.png",
+        "Skipped (files whose names do not suggest text): x.zip: c.png",
     ]
 
 

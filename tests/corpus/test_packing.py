@@ -72,12 +72,12 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
     for rest in (b"?" + second[1:], b"garbage", b"\0\0?"):
         place = len(first) + len(rest) - len(rest.lstrip(b"\0"))
         assert message_of(CorpusError, lambda rest=rest: unpack(first + rest, suffix)) == (
-            f"a.txt is damaged, or has other content after its packed content, which ends at byte {place}."
-            " Fetch or compress it again."
+            f"a.txt is damaged, or other data follows the compressed data, which ends at byte {place}."
+            " Download or compress it again."
         )
     told = message_of(CorpusError, lambda: unpack(first + second[:-1], suffix))
     assert told == (
-        "a.txt is damaged or truncated (it ends in the middle of the compressed data). Fetch or compress it again."
+        "a.txt is damaged or truncated (it ends in the middle of the compressed data). Download or compress it again."
     )
 
 

@@ -136,7 +136,7 @@ def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None
     source = write_lines(tmp_path / "file.txt", [])
     answer = embed(sample_run, source, "--json", "--output", tmp_path / "out", *typed(form))
     assert answer.result()["lines"] == 0
-    assert f"Warning: {source} is empty, so its output holds no vectors.\n" in answer.stderr
+    assert f"Warning: {source} is empty, so its output contains no vectors.\n" in answer.stderr
     if form != "parquet":
         assert read(form, tmp_path / "out")[1] == []
     if form == "lines":
@@ -185,7 +185,7 @@ def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) 
     [
         (
             ["--format", "word2vec"],
-            "--format word2vec holds one vector per word, but --layers is all and --pool is none.",
+            "--format word2vec stores one vector per word, but --layers is all and --pool is none.",
         ),
         (["--format", "npy", "--layout", "packed"], "--layout packed works only with --format hdf5, not npy."),
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),

@@ -100,11 +100,11 @@ def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, statefu
     stateful.embed_tokens(SENTENCES[:4])
     saved = stateful.state_arrays()
     width = saved["output_0"].shape[-1]
-    narrow = f"output_0: found of shape (2, 1, 1), expected of shape (2, 1, {width})."
+    narrow = f"output_0: found shape (2, 1, 1), expected shape (2, 1, {width})."
     for wrong, expected in (
         ({**saved, "output_0": saved["output_0"][..., :1]}, narrow),
-        ({**saved, "cell_2": saved["cell_1"]}, "cell_2: found of shape "),
-        ({}, "output_0: found no such array, expected of shape "),
+        ({**saved, "cell_2": saved["cell_1"]}, "cell_2: found shape "),
+        ({}, "output_0: found no such array, expected shape "),
     ):
         told = refusal_of(ValueError, lambda wrong=wrong: stateful.restore_state(wrong))
         assert told.startswith(f"restore_state: {expected}")
@@ -182,7 +182,7 @@ def test_outputs_of_no_sentences_and_of_empty_ones(embedder: ElmoEmbedder) -> No
 @pytest.mark.parametrize("lengths", [[2], [2, 1, 0], [3, 1], [-1, 1], []])
 def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
-    assert found == f"sequence_len {lengths} does not fit 2 sentences of words."
+    assert found == f"sequence_len {lengths}: give one length per sentence, at most its number of words."
 
 
 @pytest.mark.parametrize(("weights", "shape"), [([1, 2], "(2,)"), ([[1, 2, 3]], "(1, 3)"), ([], "(0,)")])

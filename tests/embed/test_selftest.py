@@ -31,12 +31,12 @@ from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.segmenters import rjieba
 
-TOKENS = "raw text gives the same tokens"
+TOKENS = "raw text gives the recorded tokens"
 STORED = "the stored vectors of 3 sentences are reproduced"
 FUTURE = "the forward LM cannot see the future"
 PAST = "the backward LM cannot see the past"
-COMPANY = "neither the batch nor the order matters"
-TABLES = "vocabulary, embedding and softmax belong together"
+COMPANY = "vectors do not depend on the batch or the order"
+TABLES = "vocabulary, embedding and softmax match"
 ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
 
 
@@ -74,7 +74,7 @@ def test_the_trained_model_passes(sample_run: SampleRun) -> None:
     assert lines[0] == f'ok     {TOKENS}: segmenter "jieba"'
     assert lines[1].startswith(f"ok     {STORED}: largest difference ")
     rows = len((sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines())
-    assert lines[5] == f"ok     {TABLES}: {rows:,} rows, digests as exported"
+    assert lines[5] == f"ok     {TABLES}: {rows:,} rows; the digest is the one recorded at export"
     neighbours = [line.split(": ", 1) for line in lines[6:]]
     assert [table for table, _ in neighbours] == ["token layer and softmax"] * 8
     words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()
@@ -145,7 +145,7 @@ def test_embeddings_that_were_altered_in_one_of_two_files(model: Path) -> None:
     sign(model)
     answer = elmo_zh("selftest", model)
     assert failed_checks(answer) == [TABLES]
-    told = "vocab_embedding.hdf5 and weights.hdf5 hold different embeddings"
+    told = "vocab_embedding.hdf5 and weights.hdf5 contain different embeddings"
     assert answer.stdout.splitlines()[5] == f"FAILED {TABLES}: {told}"
 
 

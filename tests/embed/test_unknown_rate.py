@@ -82,11 +82,13 @@ def test_the_rate_of_the_training(info: dict[str, Any], expected: float | None) 
 def test_the_line_names_both_rates(bundle: Bundle) -> None:
     words = KNOWN * 10 + ["激子", "超导"] * 20
     assert describe(bundle, words, segmented=False) == (
-        "40.0% of the 100 tokens are outside the model's vocabulary; in its held-out text 3.0% are. Most have only"
-        " characters that the model's vocabulary lacks (激子, 超导): the text is probably in another language or"
-        " script."
+        "40.0% of the 100 tokens are outside the model's vocabulary; in the model's held-out text, 3.0% are. Most"
+        " unknown tokens consist of characters that the model's vocabulary lacks (激子, 超导): the text is probably in"
+        " another language or script."
     )
-    beginning = "40.0% of the 100 tokens are outside the model's vocabulary; its share in training is not known."
+    beginning = (
+        "40.0% of the 100 tokens are outside the model's vocabulary; the share in the training text is not known"
+    )
     assert str(describe(with_rate(bundle, None), words)).startswith(beginning)
     assert describe(with_rate(bundle, 0.3), words) is None
     assert describe(bundle, KNOWN * 10) is None
@@ -97,8 +99,8 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
     [
         (
             ["今天天气很好我们说这", "这样说我们还过得好好的呢"],
-            "Most are as long as sentences (今天天气很好我们说这, 这样说我们还过得好好的呢): give raw text, or segment"
-            " it with character first.",
+            "Most unknown tokens are as long as sentences (今天天气很好我们说这, 这样说我们还过得好好的呢): give raw"
+            " text, or segment it with character.",
         ),
         (
             ["我們", "說"],
@@ -112,12 +114,13 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
         ),
         (
             ["Hello", "2024"],
-            "They are not Chinese (Hello, 2024), but the model was trained on Chinese: give it Chinese text.",
+            "Almost no unknown token is Chinese (Hello, 2024), but the model was trained on Chinese: give Chinese"
+            " text.",
         ),
         (
             ["今天天气", "我们说"],
-            "Most consist of words that the model knows (今天天气, 我们说): segment the text with character, as the"
-            " training text was.",
+            "Most unknown tokens consist of words that the model knows (今天天气, 我们说): segment the text with"
+            " character, as was done for the training text.",
         ),
         (
             ["天说", "很国"],

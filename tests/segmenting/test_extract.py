@@ -82,7 +82,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     assert extracted(task, tmp_path) == done
     shard.file("keys").unlink()
     told = message_of(CorpusError, lambda: extracted(task, tmp_path))
-    assert told == f"{folder / 'a.txt'} is gone. Run the command again without it, or restore it."
+    assert told == f"{folder / 'a.txt'} no longer exists. Restore it, or leave it out."
     assert done["shard_sizes"] == [len("今天\n天气\n".encode())]
     assert done["tallies"]["0"]["documents"] == 1
 

@@ -51,15 +51,15 @@ def test_a_text_is_not_its_own_label(tmp_path: Path, name: str) -> None:
     content = "q,a,label\n好,不,1\n" if name == "a.csv" else lines({"q": "好", "a": "不", "label": 1})
     path = written(tmp_path, name, content)
     own = Reading(kind="classify", text_columns=("q",), label_column="q")
-    assert "'q' cannot be both a text and something else" in message_of(CorpusError, lambda: read_labelled(path, own))
+    assert "'q' was chosen twice" in message_of(CorpusError, lambda: read_labelled(path, own))
     alike = Reading(kind="pairs", text_columns=("q", "q"), label_column="label")
-    assert "'q' cannot be both a text and something else" in message_of(CorpusError, lambda: read_labelled(path, alike))
+    assert "'q' was chosen twice" in message_of(CorpusError, lambda: read_labelled(path, alike))
 
 
 def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     rows = [f"第{n}条街,{'东西北'[n // 30]}\n" for n in range(90)]
     whole = written(tmp_path, "all.csv", "text,label\n" + "".join(rows))
-    assert read_labelled(whole, CLASSIFY).notes[1:] == ("sorted by label",)
+    assert read_labelled(whole, CLASSIFY).notes[1:] == ("the file is sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
     assert "has only one label, '东': at least two labels are needed. Give examples of other labels too." in told

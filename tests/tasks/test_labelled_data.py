@@ -105,10 +105,10 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
 
 # What is told of the spans; {} stands for the first one.
 SPAN_PROBLEMS = [
-    ([[0, 9, "name"]], "the span (0, 9, name) is outside the text of 5 characters, or empty."),
-    ([[2, 2, "name"]], "the span (2, 2, name) is outside the text of 5 characters, or empty."),
+    ([[0, 9, "name"]], "the span (0, 9, name) is empty or reaches outside the text (length in characters: 5)."),
+    ([[2, 2, "name"]], "the span (2, 2, name) is empty or reaches outside the text (length in characters: 5)."),
     ([[0, 3, " "]], "the span (0, 3,  ) has no type."),
-    ([[3, 4, "name"]], "the span (3, 4, name) splits a character from its accent or variant sign."),
+    ([[3, 4, "name"]], "the span (3, 4, name) separates a character from its combining mark or variation selector."),
     ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) covers '李白', not '李黑'."),
     ([[0, 2, None]], "the type of the span {} is missing."),
     ([[0, 2, {"a": 1}]], "the type of the span {} is not text."),
@@ -158,7 +158,7 @@ def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
-    note = "1 tag without a span to continue, read as the start of a span, as conlleval does"
+    note = "1 tag with no span to continue, treated as the start of a span, as in conlleval"
     assert note in read_labelled(path, TAG).notes
 
 
@@ -182,7 +182,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column; expected at least 2."),
     (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names. Give a table"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
-    (CLASSIFY, "a.csv", "好\n坏\n", "its first row has one column ('好') instead of 2 separated by tabs, commas or"),
+    (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column ('好'); expected 2, separated by tabs, commas or"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label. Add the label, or leave"),
     (
@@ -200,18 +200,23 @@ PROBLEMS = [
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
     (TAG, "a.conll", "\n\n", "no sentence was found."),
     (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text, use task fit classify."),
-    (Reading(kind="classify", format="conll"), "a.csv", "李,B-PER\n", "CoNLL is for tags."),
+    (
+        Reading(kind="classify", format="conll"),
+        "a.csv",
+        "李,B-PER\n",
+        "looks like CoNLL. Use task fit tag",
+    ),
     (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column; expected at least 2. Correct the row"),
     (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels. Give a table with"),
-    (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio: CoNLL is for tags. Use: task fit tag"),
-    (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv: CoNLL is for tags. Use: task fit tag"),
+    (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio looks like CoNLL. Use task fit tag"),
+    (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
     (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "CoNLL columns have no names such as 'form'."),
-    (TAG, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read. Export it as JSON-MIN instead."),
-    (CLASSIFY, "a.json", LABEL_STUDIO, "is Label Studio's full export, which is not read."),
-    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1 has no field for the spans among text, tags."),
+    (TAG, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read. Export as JSON-MIN instead."),
+    (CLASSIFY, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read."),
+    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the spans in the fields text, tags."),
     (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans, use task fit tag."),
     (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b, use task fit pairs."),
-    (CLASSIFY, "a.jsonl", NESTED, "the fields id, data hold lists or objects. Convert them to a text and a label"),
+    (CLASSIFY, "a.jsonl", NESTED, "none of the fields id, data contains text. Convert each record to a text"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object per line, or one list of objects."),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is not an object."),
@@ -219,9 +224,9 @@ PROBLEMS = [
         CLASSIFY,
         "a.csv",
         "label,text\n1,这家店,很好\n",
-        "row 2 (the header is row 1) has 3 columns; expected 2. Put cells that hold the sepa",
+        "row 2 (the header is row 1) has 3 columns; expected 2. Put cells that contain the sepa",
     ),
-    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "its rows have 2 to 3 columns. Put cells that hold the"),
+    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "the rows have from 2 to 3 columns. Put cells that"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
     (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags, put a token, a tab and its tag on each line, and a blank"),
     (
@@ -231,11 +236,16 @@ PROBLEMS = [
         "line 1 has several words with their tags ('我们/r  在/p  北京/ns  。/w')",
     ),
     (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),
-    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "its lines have 2 to 4 columns. Put one token and"),
+    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns. Put one token"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, which is not a name."),
-    (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tags"),
-    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has an empty token"),
-    (TAG, "a.jsonl", NESTED, "record 1 has no field for the text among id, data. Choose one: --text-column NAME"),
+    (TAG, "a.jsonl", UNEQUAL, "record 2: tokens: 2, tags: 1"),
+    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has a token that is empty"),
+    (
+        TAG,
+        "a.jsonl",
+        NESTED,
+        "record 1: cannot find the text in the fields id, data. Choose a field: --text-column NAME",
+    ),
 ]
 
 
@@ -254,7 +264,7 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
     assert "and 1 other have empty labels" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     found = read_labelled(path, replace(CLASSIFY, skips_unlabelled=True))
     assert [(*each.texts, *each.labels) for each in found.examples] == [("好", "1"), ("坏", "2")]
-    assert "2 left out: the label is empty" in found.notes
+    assert "left out because the label is empty: 2" in found.notes
 
 
 def test_all_labels_empty(tmp_path: Path) -> None:
@@ -308,7 +318,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     dataset = load(DataFiles(data=path), CLASSIFY, messages)
     found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
-    assert messages.notes[0].endswith("parts in 3 (Split)" if form == "csv" else "parts in Split")
+    assert messages.notes[0].endswith("parts (train, dev, test) in 3 (Split)" if form == "csv" else " in Split")
     assert messages.notes[1:] == ["Split by its own column: 4 train, 2 dev, 2 test examples."]
 
 
@@ -335,8 +345,8 @@ def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
     assert told == (
-        f"{path}: row 252 (the header is row 1) has 'other' where other rows say train, dev or test. Correct the cell,"
-        " or remove that column."
+        f"{path}: row 252 (the header is row 1) has 'other' in the column where others have train, dev or test. Correct"
+        " the value, or remove the column."
     )
 
 

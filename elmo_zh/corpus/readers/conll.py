@@ -74,8 +74,8 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
-            f"{name}: its lines have {min(counts)} to {max(counts)} columns. Put one token and its tag on each line,"
-            " and a blank line after each sentence. If the tags are in another file, merge the two files."
+            f"{name}: the lines have from {min(counts)} to {max(counts)} columns. Put one token and its tag on each"
+            " line, and a blank line after each sentence. If the tags are in another file, merge the two files."
         )
 
 
@@ -123,7 +123,7 @@ def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_c
     needed = max(_column(text_column, 1), _column(label_column, 2))
     return (
         f"{name}: line {number} has {counted(len(cells), 'column')} ({excerpt(line)}); expected at least {needed}, for"
-        " a token and its tag. Correct the line, or name the columns: --text-column 1 --label-column 2"
+        " a token and its tag. Correct the line, or choose the columns: --text-column 1 --label-column 2"
     )
 
 
@@ -146,7 +146,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
         problem = "has no tag" if token else "has no token"
-        raise CorpusError(f"{name}: line {number} {problem} ({excerpt(line)}). Correct it.")
+        raise CorpusError(f"{name}: line {number} {problem} ({excerpt(line)}). Correct the line.")
     return TaggedToken(token, tag.strip(), is_conllu, len(cells))
 
 

@@ -75,15 +75,15 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     unknown = [tag for tag, match in parsed.items() if not match]
     if unknown:
         raise CorpusError(
-            f"{name}: the tag {unknown[0][:40]!r} belongs to no scheme, though others such as"
-            f" {next(tag for tag, match in parsed.items() if match)!r} mark spans. Expected O and the tags of BIO,"
-            " BMES or BIOES."
+            f"{name}: the tag {unknown[0][:40]!r} belongs to no tag scheme, although other tags, such as"
+            f" {next(tag for tag, match in parsed.items() if match)!r}, mark spans. Use only O and the tags of one"
+            " scheme: BIO, BMES or BIOES."
         )
     for scheme, known in SCHEMES.items():
         if letters <= set(known):
             return scheme
     raise CorpusError(
-        f"{name}: tags begin with {', '.join(sorted(letters))}, and no one scheme uses all of these. Expected"
+        f"{name}: the tags begin with {', '.join(sorted(letters))}, but no tag scheme has all of these. Use one scheme:"
         " BIO, BMES or BIOES."
     )
 

@@ -86,9 +86,9 @@ def _sentences(text: DecodedText, text_column: str, label_column: str) -> Iterat
         if field is None or spans is None:
             what, option = ("the text", "text") if field is None else ("the spans", "label")
             raise (UnlabelledError if field is not None and number == 1 else CorpusError)(
-                f"{where} has no field for {what} among {shown_names(list(record))}. Choose one: --{option}-column"
-                " NAME,"
-                ' or write {"text": "...", "entities": [[start, end, type], ...]}'
+                f"{where}: cannot find {what} in the fields {shown_names(list(record))}. Choose a field:"
+                f" --{option}-column NAME, or write records as"
+                ' {"text": "...", "entities": [[start, end, type], ...]}'
             )
         yield _Sentence(number, record[field], tuple(_given(record[spans], where)))
 
@@ -162,8 +162,8 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
     )
     if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
         raise CorpusError(
-            f"{name}: {votes[1]:,} spans end on their last character and {votes[0]:,} just after it. End all spans in"
-            " the same way."
+            f"{name}: in some spans ({votes[1]:,}), the end is the last character; in others ({votes[0]:,}), it is the"
+            " character after the last. Use the same convention for all spans."
         )
     return int(votes[1] > votes[0])
 
@@ -175,11 +175,11 @@ def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
         found = sentence.text[start:end] if 0 <= start < end <= len(sentence.text) else None
         problem = ""
         if found is None:
-            problem = f"is outside the text of {len(sentence.text)} characters, or empty"
+            problem = f"is empty or reaches outside the text (length in characters: {len(sentence.text)})"
         elif span.surface and found != span.surface:
             problem = f"covers {found[:20]!r}, not {span.surface[:20]!r}"
         elif _continues(sentence.text, start) or _continues(sentence.text, end):
-            problem = "splits a character from its accent or variant sign"
+            problem = "separates a character from its combining mark or variation selector"
         if problem or not span.kind.strip():
             problem = problem or "has no type"
             raise CorpusError(
@@ -238,12 +238,12 @@ def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> 
 def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
     if not isinstance(tokens, list | str) or not isinstance(tags, list) or len(tokens) != len(tags):
         counts = [len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags)]
-        raise CorpusError(f"{where} has {counts[0]} tokens and {counts[1]} tags. Give one tag per token.")
+        raise CorpusError(f"{where}: tokens: {counts[0]}, tags: {counts[1]}. Give one tag per token.")
     wrong = next((tag for tag in tags if not isinstance(tag, str) or not tag.strip()), None)
     if wrong is not None:
-        raise CorpusError(f"{where} has the tag {wrong!r}, which is not a name. Write tags by name, such as B-PER.")
+        raise CorpusError(f"{where} has the tag {wrong!r}, which is not a name. Use names such as B-PER.")
     if not all(isinstance(token, str) and token for token in tokens):
-        raise CorpusError(f"{where} has an empty token, or one that is not text. Correct it.")
+        raise CorpusError(f"{where} has a token that is empty or not a string. Correct the token.")
     return [TaggedToken(token, tag.strip()) for token, tag in zip(tokens, tags, strict=True)]
 
 

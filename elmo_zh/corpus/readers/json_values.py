@@ -143,7 +143,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
                 around.append("" if event == "start_map" else None)
                 if len(around) > DEEPEST:
                     raise CorpusError(
-                        f"{text.name} is nested more than {DEEPEST} levels deep, deeper than any corpus should be."
+                        f"{text.name} has JSON nested more than {DEEPEST} levels deep. Check the file, or flatten it."
                     )
             elif event in ("string", "number"):
                 path = ".".join(key for key in around if key is not None)
@@ -153,7 +153,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
         # After a number with thousands of digits, ijson continues with an error set; the next call raises SystemError.
         reason = " ".join(str(error.__cause__ or error).split())[:80]
         unsuitable = UnsuitableError(
-            text.name, f"not JSON, or truncated ({reason})", "Check its format, or fetch it again."
+            text.name, f"not JSON, or truncated ({reason})", "Check the file's format, or download the file again."
         )
         raise (CorpusError(*unsuitable.messages) if num_found else unsuitable) from None
 
@@ -179,8 +179,8 @@ class _Utf8:
 def _require_size(text: DecodedText, num_bytes: int) -> None:
     if num_bytes > LONGEST_VALUE_BYTES:
         raise CorpusError(
-            f"{text.name}: a single value is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB. Check its format, or"
-            " split it."
+            f"{text.name}: a single value is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB. Check the file's"
+            " format, or split the value."
         )
 
 

@@ -40,7 +40,7 @@ _PART_RECORDS = 200
 _SHOWN_VALUES = 3
 # Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
 _ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
-_QUOTE_CELLS = "Put cells that hold the separator in quotes, or separate the columns by tabs."
+_QUOTE_CELLS = "Put cells that contain the separator in quotes, or separate the columns with tabs."
 
 
 class UnlabelledError(CorpusError):
@@ -91,7 +91,7 @@ def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_lab
             part=_part_of(where, values, part_field) if part_field else "",
         )
 
-    notes = [opened.note, *([f"parts in {opened.shown[part_field]}"] if part_field else [])]
+    notes = [opened.note, *([f"parts (train, dev, test) in {opened.shown[part_field]}"] if part_field else [])]
     return LabelledRecords((record(*each) for each in opened.records), ", ".join(notes), opened.columns)
 
 
@@ -100,8 +100,8 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
     part = part_named(cell.strip().lower())
     if not part:
         raise CorpusError(
-            f"{where} has {cell[:40]!r} where other rows say train, dev or test. Correct the cell, or remove that"
-            " column."
+            f"{where} has {cell[:40]!r} in the column where others have train, dev or test. Correct the value, or"
+            " remove the column."
         )
     return part
 
@@ -149,7 +149,7 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
         )
     columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
     if not is_named and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
-        raise CorpusError(f"{text.name}: its rows have {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
+        raise CorpusError(f"{text.name}: the rows have from {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
     names = table.names(has_header=is_named)[: len(sample[0]) if is_named else table.width]
     number, first = table.sample[0]
     shown = {
@@ -177,8 +177,8 @@ def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool
 def _require_different(name: str, fields: Sequence[str]) -> None:
     if twice := next((field for field in fields if fields.count(field) > 1), ""):
         raise CorpusError(
-            f"{name}: {twice!r} cannot be both a text and something else. Name another column: --text-column,"
-            " --label-column"
+            f"{name}: {twice!r} was chosen twice. Choose a different column for each text and for the label:"
+            " --text-column, --label-column"
         )
 
 
@@ -203,8 +203,8 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
-            f"{name}: its first row has one column ({excerpt(header[0])}) instead of {len(wanted)} separated by tabs,"
-            " commas or another separator. Give such a table, or name the file's format: --input-format csv or tsv."
+            f"{name}: the first row has one column ({excerpt(header[0])}); expected {len(wanted)}, separated by tabs,"
+            " commas or another separator. Separate the columns, or specify the format: --input-format csv or tsv"
         )
     found: list[int] = []
     for place, column in enumerate(wanted):
@@ -261,8 +261,8 @@ def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts
 
 def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
     return CorpusError(
-        f"{where} has {counted(num_columns, 'column')}; expected at least {max(columns) + 1}. Correct the row, or name"
-        " the columns: --text-column, --label-column"
+        f"{where} has {counted(num_columns, 'column')}; expected at least {max(columns) + 1}. Correct the row, or"
+        " choose the columns: --text-column, --label-column"
     )
 
 
@@ -285,7 +285,7 @@ def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: b
     wanted = reading.columns_in(names, with_label=with_label)
     if not all(wanted) and not any(isinstance(value, str) for _, record in sample for value in record.values()):
         raise CorpusError(
-            f"{text.name}: the fields {shown_names(names)} hold lists or objects. Convert them to a text and"
+            f"{text.name}: none of the fields {shown_names(names)} contains text. Convert each record to a text and"
             ' a label, such as {"text": "...", "label": "..."}.'
         )
     rows = [names, *cells]

@@ -31,8 +31,8 @@ from elmo_zh.text.han import count_han
 # Built-in formats without fields; plug-ins may add others.
 WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
 # Reasons in a tally.
-SHORT_ROWS = "rows without the column"
-WITHOUT_FIELD = "records without the field"
+SHORT_ROWS = "rows without the text column"
+WITHOUT_FIELD = "records without the text field"
 # How many names a message shows at most.
 _NOTED_FIELDS, _LISTED_PATHS = 5, 8
 _SAMPLE_RECORDS = 50
@@ -47,7 +47,7 @@ def other_fields_note(others: Counter[str]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
     found, number = ", ".join(name for name, _ in others.most_common(_NOTED_FIELDS)), len(others) - _NOTED_FIELDS
     names = f"{found} and {number:,} more" if number > 0 else found
-    return f"Not read, though they hold Chinese text: {names}. To read other fields: --field NAME"
+    return f"Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME"
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _open_json_lines(text: DecodedText, config: TextConfig, tally: Tally, keeps_
     records = _lines_of_json(text, config, tally, keeps_all)
     sample = list(islice(records, _SAMPLE_RECORDS))
     if not sample:
-        raise UnsuitableError(text.name, "no line is JSON", "Check its format: --input-format text, for example.")
+        raise UnsuitableError(text.name, "no line is JSON", "If the file is plain text, add: --input-format text")
     texts = list(chain.from_iterable(map(strings_with_paths, sample)))
     paths = choose_fields(config.field, texts, tally)
     no_text = no_text_error(text.name, config.field, dict(texts))
@@ -175,7 +175,7 @@ def no_text_error(name: str, field: str, paths: Iterable[str]) -> CorpusError:
     """Return the error for a file that has no text in the field that the user named, or has no text field at all."""
     if field:
         return CorpusError(
-            f"{name}: no record has text in the field {field}. The first records have the fields: {listed(paths)}."
+            f"{name}: no record has text in the field {field}. Choose fields that have text, such as {listed(paths)}."
         )
     return UnsuitableError(
         name, f"cannot tell which field holds the text: {listed(paths)}", "Choose one or more: --field NAME"

@@ -110,8 +110,8 @@ def _checked(text: DecodedText, rows: Iterator[Row]) -> Iterator[Row]:
         yield from rows
     except csv.Error as error:
         raise CorpusError(
-            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct it, or give --input-format tsv,"
-            " which has no quotes."
+            f"{text.name} is not CSV ({error}); perhaps a quote is not closed. Correct the file or, if the columns"
+            " are separated by tabs, add --input-format tsv, which treats quotes as ordinary characters."
         ) from None
 
 
@@ -182,7 +182,7 @@ def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
             raise CorpusError(f"{text.name}: record {number} is not an object. Give one JSON object per line.")
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
             raise CorpusError(
-                f"{text.name} is Label Studio's full export, which is not read. Export it as JSON-MIN instead."
+                f"{text.name} is a full Label Studio export, which cannot be read. Export as JSON-MIN instead."
             )
         yield record
 
@@ -201,7 +201,7 @@ def _whole_list(text: DecodedText) -> list[Any]:
     content = text.head(LONGEST_LIST + 1)
     if len(content) > LONGEST_LIST:
         raise CorpusError(
-            f"{text.name} is one list of more than {LONGEST_LIST:,} characters. Give one JSON object per line."
+            f"{text.name} is one JSON list of more than {LONGEST_LIST:,} characters. Give one JSON object per line."
         )
     try:
         found: list[Any] = json.loads(content)

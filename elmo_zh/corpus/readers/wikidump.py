@@ -39,7 +39,7 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
 
 def _reason_to_pass_over(page: Any) -> str:
     if (page.findtext("{*}ns") or "0").strip() != "0":
-        return "wiki pages of other namespaces"
+        return "wiki pages outside the main namespace"
     if page.find("{*}redirect") is not None or _REDIRECT.match(page.findtext("{*}revision/{*}text") or ""):
         return "redirect pages"
     if (page.findtext("{*}revision/{*}model") or "wikitext").strip() != "wikitext":
@@ -72,25 +72,25 @@ def _pages(text: DecodedText) -> Iterator[Any]:
             if num_bytes > LONGEST_PAGE_BYTES:
                 raise CorpusError(
                     f"{text.name}: a page is longer than {LONGEST_PAGE_BYTES // 2**20} MiB, which MediaWiki does not"
-                    " allow. Is the file really a dump?"
+                    " allow. Check that the file is a MediaWiki dump."
                 )
         parser.close()
     except etree.XMLSyntaxError as error:
         raise UnsuitableError(
             text.name,
             f"damaged or truncated XML ({' '.join(str(error).split())[:100]})",
-            "Fetch it again, or give --input-format text.",
+            "Download it again, or read it as plain text: --input-format text",
         ) from None
 
 
 def _require_dump(text: DecodedText, root: Any) -> None:
     if root.getroottree().docinfo.internalDTD is not None:
-        raise CorpusError(f"{text.name} declares entities (<!DOCTYPE ...>), which no dump does, so it is not read.")
+        raise CorpusError(f"{text.name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Give another file.")
     if _local_name(root) != "mediawiki":
         raise UnsuitableError(
             text.name,
             "XML, but not a MediaWiki dump",
-            "Only MediaWiki dumps are read from XML; convert other XML to text or HTML.",
+            "MediaWiki dumps are the only XML that can be read. Convert other XML to text or HTML.",
         )
 
 

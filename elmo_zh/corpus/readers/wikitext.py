@@ -56,7 +56,7 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
         return
     page = _DEEP_ITEM.sub("", page)
     if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
-        tally.drop("wikitext: page of markup that never ends", len(page))
+        tally.drop("wikitext: page with unclosed markup", len(page))
         return
     plain = _VARIANTS.sub(lambda match: _one_variant(match, tally), page)
     prose = "".join(_prose(mwparserfromhell.parse(plain), tally))
@@ -65,7 +65,7 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
         tally.drop("wikitext: behavior switch", len(prose) - len(shown))
     prose, shown = shown, _EMPTY_BRACKETS.sub("", shown)
     if len(shown) < len(prose):
-        tally.drop("wikitext: brackets around markup", len(prose) - len(shown))
+        tally.drop("wikitext: brackets left empty", len(prose) - len(shown))
     yield from lines_of(shown)
 
 
@@ -117,7 +117,7 @@ def _one_variant(match: re.Match[str], tally: Tally) -> str:
         chosen = next((variants[name] for name in _PREFERRED if name in variants), next(iter(variants.values())))
     else:
         chosen = body
-    tally.drop("wikitext: other variants", len(match[0]) - len(chosen))
+    tally.drop("wikitext: other Chinese variants", len(match[0]) - len(chosen))
     return chosen
 
 

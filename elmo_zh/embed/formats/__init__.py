@@ -178,7 +178,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
         )
     if form.format == "word2vec" and (layers == "all" or pool != "none"):
         raise OptionError(
-            f"--format word2vec holds one vector per word, but --layers is {layers} and --pool is {pool}."
+            f"--format word2vec stores one vector per word, but --layers is {layers} and --pool is {pool}."
             " Give --layers average, top, mix or a number, and no --pool."
         )
     getattr(choose_writer(form), "check", lambda: None)()

@@ -106,7 +106,10 @@ def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) 
     messages = Heard()
     [source] = find_sources([str(path)]).sources
     assert list(input_text(source, TextConfig()).lines(messages)) == [LONG, "", ""]
-    assert messages.notes[1:] == ["Not read, though they hold Chinese text: note. To read other fields: --field NAME"]
+    assert messages.notes[1:] == [
+        "Fields with Chinese text that were not read: note. To choose the fields to read: --field NAME"
+    ]
     assert messages.warnings == [
-        f"{source.name}: records without the field become empty lines (2 of 3). Name the right field with --field."
+        f"{source.name}: records without the chosen field become empty lines (2 of 3). Choose the right"
+        " field with --field."
     ]

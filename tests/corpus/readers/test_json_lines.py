@@ -73,7 +73,7 @@ def test_a_line_that_is_no_json_is_an_error_where_that_is_wanted() -> None:
 
 def test_no_record_has_the_field() -> None:
     told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, lines({"title": "雨"}), field="body"))
-    assert told == "a.txt: no record has text in the field body. The first records have the fields: title."
+    assert told == "a.txt: no record has text in the field body. Choose fields that have text, such as title."
 
 
 def test_not_one_line_of_json() -> None:

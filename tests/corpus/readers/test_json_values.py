@@ -39,12 +39,12 @@ def test_files_that_are_no_json_or_cut_off(text: str) -> None:
 
 def test_a_field_that_is_not_there() -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, '[{"a": {"b": "x"}}]', field="text"))
-    assert told == "a.txt: no record has text in the field text. The first records have the fields: a.b."
+    assert told == "a.txt: no record has text in the field text. Choose fields that have text, such as a.b."
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, "[" * 100_000))
-    assert told.startswith("a.txt is nested more than 1000 levels deep")
+    assert told.startswith("a.txt has JSON nested more than 1000 levels deep")
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
     text = f'["{"天" * 2**18}"]'
     assert "a single value is longer than" in message_of(CorpusError, lambda: documents_of(read_json, text))

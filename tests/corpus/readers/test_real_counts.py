@@ -156,7 +156,7 @@ def test_pages_of_the_dump_that_are_no_articles_are_named_and_no_markup_is_left(
     done = segment_corpus(find_sources([str(DUMP)]), tmp_path / "segmented", config, None, SilentReporter())
     passed_over: dict[str, Any] = done.passed_over.described()
     assert passed_over["redirect pages"]["names"] == ["數學"]
-    assert passed_over["wiki pages of other namespaces"]["count"] == 2
+    assert passed_over["wiki pages outside the main namespace"]["count"] == 2
     for path in (tmp_path / "segmented").glob("*.txt"):
         text = path.read_text(encoding="utf-8").replace(" ", "")
         assert not [sign for sign in ("{{", "}}", "[[", "]]", "'''", "<ref", "-{", "{|", "</") if sign in text]

@@ -117,8 +117,8 @@ def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch)
 def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
     text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
     assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
-        "a.txt is not CSV (the file ends inside a quoted cell); perhaps a quote is not closed. Correct it, or give"
-        " --input-format tsv, which has no quotes."
+        "a.txt is not CSV (the file ends inside a quoted cell); perhaps a quote is not closed. Correct the file"
+        " or, if the columns are separated by tabs, add --input-format tsv, which treats quotes as ordinary characters."
     )
 
 

@@ -32,7 +32,7 @@ def test_articles_are_read_and_other_pages_named() -> None:
     assert documents(f"{DUMP_START}{PAGES}</mediawiki>", passed_over) == [["雨是水。", "", "下雨了。"], ["风大。"]]
     assert passed_over.described() == {
         "redirect pages": {"count": 1, "names": ["水"]},
-        "wiki pages of other namespaces": {"count": 1, "names": ["Template:A"]},
+        "wiki pages outside the main namespace": {"count": 1, "names": ["Template:A"]},
         "wiki pages that are not wikitext": {"count": 1, "names": ["a.css"]},
     }
 
@@ -53,7 +53,7 @@ def test_entities_are_refused(entities: str) -> None:
     told = message_of(
         CorpusError, lambda: documents(f"<!DOCTYPE x [{entities}]>{DUMP_START}{wiki_page('甲', '&b;')}</mediawiki>")
     )
-    assert told == "a.txt declares entities (<!DOCTYPE ...>), which no dump does, so it is not read."
+    assert told == "a.txt contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Give another file."
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_what_is_left_out_is_counted_by_its_kind() -> None:
         "wikitext: template": 5,
         "wikitext: ref": 12,
         "wikitext: file": 8,
-        "wikitext: other variants": 18,
+        "wikitext: other Chinese variants": 18,
     }
 
 
