@@ -116,7 +116,8 @@ def write_model(folder: Path, source: BundleSource, form: BundleForm, command: s
         golden = _compute_golden(source)
         change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
         reporter.note(
-            f"{command}: weights rounded to {form.dtype}; the test sentences' vectors change by at most {change:.1e}."
+            f"{command}: rounding the weights to {form.dtype} changes the test sentences' vectors by at most"
+            f" {change:.1e}."
         )
     if form.layout != "bundle":
         _write_plain(folder, source, form)

@@ -157,7 +157,7 @@ def collocates(
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="Minimum number of occurrences in both sets of lines together.",
+    help="Minimum number of occurrences of a word, counted in both sets of lines together.",
 )
 @takes(CountOptions, "options")
 @reading_of_texts

@@ -42,7 +42,7 @@ class EmbedOptions:
     mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
     """JSON file with the learned weights for --layers mix: {"scalar_parameters": [...], "gamma": ...}."""
     sentence_index: bool = option(False)
-    """Add AllenNLP's dataset sentence_to_index; this keeps all sentences in memory."""
+    """Add AllenNLP's dataset sentence_to_index to HDF5 output; this keeps all sentences in memory."""
     by: str | None = option(None, choices=("line", "token"))
     """Contents of a Parquet row: a line, or a token together with the text of its line. Default line."""
 

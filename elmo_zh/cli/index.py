@@ -133,7 +133,7 @@ def neighbours(
     """
     resolve_for_model(common, also="embed")
     if not word.strip():
-        raise click.UsageError("WORD is empty. Give a word of the sentence.")
+        raise click.UsageError("WORD is empty. Give a word from the sentence.")
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, require_occurrences
 

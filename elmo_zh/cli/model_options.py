@@ -138,9 +138,9 @@ def load_model(common: Common, path: Path, results: str) -> "Bundle":
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not common.stateful:
         common.console.warn(
-            "This model was trained with carried state, but here every sentence starts from zero state, so its"
-            f" {results} worse than necessary. Give it a warm state (convert --warm-on, or export the run again), or"
-            " use --stateful."
+            "This model was trained with carried state, but here every sentence starts from zero state, so the"
+            f" model's {results} worse than necessary. Give it a warm state (convert --warm-on, or export the run"
+            " again), or use --stateful."
         )
     return bundle
 

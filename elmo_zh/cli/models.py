@@ -62,8 +62,8 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     or to change its layout or file size). No code from SOURCE is run, and nothing is written unless all files match.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
-    segmented text. Other programs train with carried state, so their models work poorly from zero state. --warm-on
-    gives every sentence a better start, without making its vectors depend on other sentences.
+    segmented text. Other programs train with carried state, so their models work poorly if every sentence starts
+    from zero state. --warm-on adds a better start, without making vectors depend on other sentences.
 
     \b
     Example:

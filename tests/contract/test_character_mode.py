@@ -210,7 +210,7 @@ def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun
     answer = elmo_zh("export", "--run", sample_run.path, "--dtype", "float16", "--output", half)
     with h5py.File(sample_run.model / "golden.hdf5") as exact, h5py.File(half / "golden.hdf5") as rounded:
         change = max(np.abs(exact[line][()] - rounded[line][()]).max() for line in ("0", "1", "2"))
-    told = f"export: weights rounded to float16; the test sentences' vectors change by at most {change:.1e}."
+    told = f"export: rounding the weights to float16 changes the test sentences' vectors by at most {change:.1e}."
     assert told in answer.stderr.splitlines()
     assert not (half / "vocab_embedding.hdf5").exists()
     assert elmo_zh("selftest", half).status == 0
