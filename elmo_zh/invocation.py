@@ -72,10 +72,10 @@ def starter_line() -> str:
     """Return a sentence that says how to install the starter model, whose package is a folder of the project."""
     folder = _CHECKOUT / "data" / "starter"
     if folder.is_dir():
-        return f"Install it with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
+        return f"Install the starter with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
     return (
-        f"Install its package with: {_pip()} install PATH, where PATH is its wheel or the project's data/starter"
-        " (docs/offline.md)"
+        f"Install the starter package with: {_pip()} install PATH, where PATH is its wheel or the project's folder"
+        " data/starter (docs/offline.md)"
     )
 
 

@@ -117,7 +117,7 @@ class ExploreServer(ThreadingHTTPServer):
         except OSError as error:
             raise OutputError(
                 f"Port {port} of {HOST} cannot be used: {error.strerror}."
-                " Choose another port with --port; 0 takes any free port."
+                " Choose another port with --port; with --port 0, any free port is used."
             ) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -43,7 +43,7 @@ _ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "HDF5_PLUGIN_PRELOAD": "::",
 }
-_UNSAFE = "Do not use it; get it again from a source that you trust."
+_UNSAFE = "Do not use the file; get a new copy from a source that you trust."
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def _explain(told: str, path: Path) -> Exception:
         if error["kind"] == "damaged":
             return BundleError(f"{path} cannot be read as HDF5 ({error['problem']}). Copy or export it again.")
         if error["kind"] == "too large":
-            needed = f"needs more than {MOST_BYTES >> 30} GiB of memory to be read"
+            needed = f"needs more than {MOST_BYTES >> 30} GiB of memory to read"
             return UnsafeFileError(f"{path} {needed}. {_UNSAFE}")
     except (ValueError, TypeError, KeyError, AttributeError):
         pass  # a traceback
@@ -151,5 +151,5 @@ def _explain(told: str, path: Path) -> Exception:
 def _explain_status(status: int, path: Path) -> UnsafeFileError:
     """Return the error for a process that ended while it read a file."""
     is_late = status == -getattr(signal, "SIGALRM", 0)
-    what = "takes too long to be read" if is_late else "makes the HDF5 library crash"
-    return UnsafeFileError(f"{path} {what}: it is damaged or malicious. {_UNSAFE}")
+    what = "takes too long to read" if is_late else "makes the HDF5 library crash"
+    return UnsafeFileError(f"{path} {what} and may be damaged or malicious. {_UNSAFE}")

@@ -52,22 +52,19 @@ class ForeignFile:
             names[address] += 1
             if names[address] > _MOST_NAMES:
                 raise BundleError(
-                    f"{self.path}: {name} is a dataset with more than {_MOST_NAMES} names. Export the model again."
+                    f"{self.path}: dataset {name} has more than {_MOST_NAMES} names. Export the model again."
                 )
 
     def _check_array(self, name: str, shape: tuple[int, ...]) -> None:
         found = self.datasets.get(name)
         if found is None:
-            raise BundleError(
-                f"{self.path}: dataset {name} is missing. The options belong to another model, or the file is"
-                " truncated."
-            )
+            raise BundleError(f"{self.path}: dataset {name} is missing. Copy or export all files of the model again.")
         found_shape = None if found["shape"] is None else tuple(found["shape"])
         if found_shape != shape or found["kind"] != "f":
             raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}; expected float32 {shape}.")
         if not found["holds_its_data"]:
-            stored = found["stored_bytes"]
-            raise BundleError(f"{self.path}: {name} has {stored} of {found['num_bytes']} bytes in this file.")
+            size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"
+            raise BundleError(f"{self.path}: {name} is incomplete ({size}). Copy or export the file again.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Read one dataset of a known shape, like `read_arrays`."""
@@ -81,7 +78,7 @@ class ForeignFile:
                 array = np.asarray(self._found.array(str(self.datasets[name]["address"])), np.float32)
             if not np.isfinite(array).all():
                 raise BundleError(
-                    f"{self.path}: {name} holds numbers that are not finite. Copy or export the file again."
+                    f"{self.path}: {name} contains infinite or NaN values. Copy or export the file again."
                 )
             yield name, array
 

@@ -77,7 +77,7 @@ def dataset_names(file: Any, path: Path) -> list[str]:
         prefix, depth, group = waiting.pop()
         num_links += len(group)
         if num_links > _MOST_OBJECTS:
-            raise _unsafe(path, f"holds more than {_MOST_OBJECTS:,} groups and datasets")
+            raise _unsafe(path, f"contains more than {_MOST_OBJECTS:,} groups and datasets")
         if depth == _DEEPEST and len(group):
             raise _unsafe(path, f"has groups nested deeper than {_DEEPEST} levels")
         for name in group.id:

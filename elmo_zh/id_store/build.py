@@ -71,7 +71,7 @@ def _load_ids(path: Path, digest: str) -> tuple[Vocabulary, _Ids]:
     """Return a vocabulary and the ids of its words, line ends and empty strings; cached for the next task."""
     vocabulary = load_vocabulary(path)
     if vocabulary.digest() != digest:
-        raise RunError(f"{path} has changed while text was being encoded with it. Repeat the command.")
+        raise RunError(f"{path} changed while text was being encoded with it. Run the command again.")
     words = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     return vocabulary, _Ids({**words, "\n": _LINE_END, "": _EMPTY})
 
@@ -204,7 +204,7 @@ def build_id_store(
         for number, path in enumerate(files[kind])
     }
     if num_encoded := parts.num_finished(tasks):
-        reporter.note(f"Resuming: {num_encoded:,} of {counted(len(tasks), 'shard')} are finished.")
+        reporter.note(f"Resuming with {num_encoded:,} of {counted(len(tasks), 'shard')} finished.")
     figures: dict[str, Figures] = {}
     with reporter.progress("encode", unit="tokens") as progress:
         for name, shard_figures in parts.run(engine, encode_shard, tasks):

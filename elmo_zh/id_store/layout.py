@@ -66,7 +66,7 @@ class Description:
 
 def remedy(folder: Path) -> str:
     """Return a sentence that tells the user how to replace a store that cannot be used."""
-    return f"Make it again with: {command('encode', '--run', folder.parent, '--force')}"
+    return f"Encode the text again with: {command('encode', '--run', folder.parent, '--force')}"
 
 
 def read_description(folder: Path) -> Description:
@@ -77,13 +77,13 @@ def read_description(folder: Path) -> Description:
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}). {remedy(folder)}") from None
     if not isinstance(found, dict) or found.get("format") != STORE_FORMAT or found.get("id_dtype") not in ID_DTYPES:
-        raise RunError(f"{folder} is not an id store of format {STORE_FORMAT}. {remedy(folder)}")
+        raise RunError(f"{folder} is not an id store in format {STORE_FORMAT}. {remedy(folder)}")
     shards: dict[str, Any] = {kind: found.get(kind) for kind in KINDS}
     other_words_bytes = found.get("other_words_bytes")
     if not all(_are_shards(kind, shards[kind]) for kind in KINDS) or not (
         other_words_bytes is None or _is_count(other_words_bytes)
     ):
-        raise RunError(f"{path} does not give the lengths of the store's files. {remedy(folder)}")
+        raise RunError(f"{path} does not list the sizes of the id store's files. {remedy(folder)}")
     return Description(
         id_dtype=found["id_dtype"],
         vocabulary_digest=str(found.get("vocabulary_digest")),
@@ -128,12 +128,12 @@ def load_id_store(
             f" but vocab.data has {vocabulary.digest()[:19]}...). {remedy(folder)}"
         )
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        raise RunError(f"{folder} was encoded for a model in the other mode (model.mode). {remedy(folder)}")
+        raise RunError(f"{folder} was encoded for a model in a different mode (model.mode). {remedy(folder)}")
     for name, size in description.file_bytes().items():
         path = folder / name
         actual = path.stat().st_size if path.exists() else 0
         if actual != size or not path.exists():
-            raise RunError(f"{path} has {actual} bytes; expected {size}. {remedy(folder)}")
+            raise RunError(f"{path} is missing or has {actual} bytes instead of {size}. {remedy(folder)}")
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
     if reads_all:
@@ -178,14 +178,14 @@ class _Shards:
                 bounds["documents"] = (arrays.documents, len(arrays.offsets) - 1)
             for suffix, (starts, end) in bounds.items():
                 if starts[0] != 0 or starts[-1] != end or (starts[1:] < starts[:-1]).any():
-                    raise self._damaged(number, suffix, f"does not rise from 0 to {end:,}")
+                    raise self._damaged(number, suffix, f"its values do not rise from 0 to {end:,}")
             for start in range(0, len(arrays.ids), _CHECKED_IDS):
                 if (largest := int(arrays.ids[start : start + _CHECKED_IDS].max())) >= num_words:
-                    raise self._damaged(number, "ids", f"holds the id {largest:,}, but there are {num_words:,} words")
+                    raise self._damaged(number, "ids", f"it has id {largest:,}, but there are only {num_words:,} words")
 
     def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        return RunError(f"{path} is damaged: it {problem}. {remedy(self._folder)}")
+        return RunError(f"{path} is damaged: {problem}. {remedy(self._folder)}")
 
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""

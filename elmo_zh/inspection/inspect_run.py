@@ -22,7 +22,7 @@ from elmo_zh.pictures.runs import coverage_figure
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names, finished_stages
-from elmo_zh.run.reporter import Reporter, aligned, format_seconds
+from elmo_zh.run.reporter import Reporter, aligned, counted, format_seconds
 from elmo_zh.training.verdict import describe_verdict
 from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines, coverage_of
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
@@ -119,7 +119,7 @@ def _draw_coverage(
 
 def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the result of `inspect_run` as lines for the screen, in sections separated by empty lines."""
-    picture = [f"Drawn in {found['coverage_picture']}."] if found["coverage_picture"] else []
+    picture = [f"Coverage picture: {found['coverage_picture']}"] if found["coverage_picture"] else []
     sections = (
         _stages(found["stages"]),
         _sources(found["sources"]) if found["sources"] else (),
@@ -151,10 +151,10 @@ def _sources(sources: Mapping[str, Any]) -> Iterator[str]:
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].characters, item[0]))
     rows = [_source_row(name, [tally]) for name, tally in ranked[:_MOST_SOURCES]]
     if others := [tally for _, tally in ranked[_MOST_SOURCES:]]:
-        rows.append(_source_row(translate(f"{len(others):,} other sources"), others))
+        rows.append(_source_row(translate(counted(len(others), "other source")), others))
     if len(tallies) > 1:
         rows.append(_source_row(translate("all sources"), tallies.values()))
-    yield from aligned(rows, header=("source", "files", "documents", "characters", "kept", "left out for"))
+    yield from aligned(rows, header=("source", "files", "documents", "characters", "kept", "characters left out"))
 
 
 def _source_row(name: str, tallies: Iterable[Tally]) -> tuple[str, ...]:
@@ -173,12 +173,12 @@ def _text(text: Mapping[str, Any]) -> Iterator[str]:
     names = {"tokens": "share of tokens", "characters": "share of characters"}
     rows = [(translate(names[what]), *(f"{share:.1%}" for share in shares.values())) for what, shares in kinds.items()]
     yield from aligned(rows, header=("training text", *kinds["tokens"]))
-    yield f"Tokens of a single Chinese character: {text['single_character_share']:.1%}."
+    yield f"Tokens that are a single Chinese character: {text['single_character_share']:.1%}."
     lengths = ", ".join(f"{share} {length:,}" for share, length in text["sentence_lengths"].items())
-    yield f"Sentence lengths in tokens, each with the share of sentences up to that length: {lengths}."
+    yield f"Percentiles of sentence length, in tokens: {lengths}."
     if text["most_frequent"]:
         most = (f"{visible(word)} {count:,}" for word, count in text["most_frequent"].items())
-        yield "Most frequent: " + "  ".join(most)
+        yield "Most frequent tokens: " + "  ".join(most)
     if text["longest"]:
         yield "Longest tokens: " + "  ".join(map(visible, text["longest"]))
     if text["samples"]:
@@ -194,7 +194,7 @@ def _oddities(oddities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for oddity in oddities:
         count = f"{oddity['count']:,}" if isinstance(oddity["count"], int) else f"{oddity['count']:.2%}"
         what, example = oddity["what"], oddity["example"]
-        yield f"  {what}: {count}, such as: {example}" if example else f"  {what}: {count}"
+        yield f"  {what}: {count}, for example: {example}" if example else f"  {what}: {count}"
         yield f"    {oddity['advice']}"
 
 
@@ -213,27 +213,27 @@ _HAN, _SINGLE = "share of Han characters is low", "share of single-character tok
 # Advice on each oddity.
 _ADVICE = {
     _EMPTY: "Check the file, its format (--format) and its field (--field), or leave the file out.",
-    _HALVED: "The table of sources names the reasons; see docs/corpora.md for the options.",
-    _HELDOUT: "Perplexity is measured on the held-out text. See text.heldout_share, text.heldout_min_sentences,"
-    " text.heldout_max_tokens.",
-    "sentences with U+FFFD": "Some bytes could not be decoded, either here or before you got the text. Name the"
-    " encoding (--encoding), or leave such lines out: --bad-bytes skip-line",
-    "sentences that look wrongly decoded": "The file was decoded wrongly before you got it: fetch the original, or"
-    " clean the file.",
-    "sentences with private-use characters": "Such characters belong to the fonts of one program; replace or remove"
+    _HALVED: "The table of sources lists the reasons. docs/corpora.md explains the options for keeping more.",
+    _HELDOUT: "Perplexity is measured on the held-out text. To hold out more or less, change text.heldout_share,"
+    " text.heldout_min_sentences or text.heldout_max_tokens.",
+    "sentences with U+FFFD": "U+FFFD stands for bytes that could not be decoded, in the file itself or here with"
+    " --bad-bytes replace. Get the original file, or specify its encoding: --encoding",
+    "sentences that look wrongly decoded": "The text was decoded with the wrong encoding, here or earlier. Specify"
+    " the right one (--encoding), get the original file, or try: --set text.repair_mojibake=true",
+    "sentences with private-use characters": "Such characters have a meaning only in certain fonts. Replace or remove"
     " them.",
-    "long sentences": f"Longer than {LONG_SENTENCE_TOKENS} tokens: lists, tables or text without sentence ends. Split"
-    " the lines.",
-    "long tokens": f"Longer than {LONG_TOKEN_CHARACTERS} characters: addresses, codes or formulas. Remove them before"
-    " segmenting.",
-    _REPEATED: "Notices, headers or copies of documents teach nothing new. Remove them.",
-    _HAN: "Check that the text, column (--field) and encoding are the right ones.",
+    "long sentences": f"Sentences of more than {LONG_SENTENCE_TOKENS} tokens are usually lists, tables or text without"
+    " punctuation. Split them into shorter lines.",
+    "long tokens": f"Tokens of more than {LONG_TOKEN_CHARACTERS} characters are usually web addresses, codes or"
+    " formulas. Remove them from the corpus.",
+    _REPEATED: "Repeated notices, headers and copies of documents teach the model nothing new. Remove them.",
+    _HAN: "Check that you chose the right text, field (--field) and encoding (--encoding).",
     _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise, there are spaces between"
-    " the characters, or the text is from a domain that the dictionary does not cover: --set text.user_dictionary=FILE",
-    _UNKNOWN: "Each of them becomes <UNK>, because the vocabulary is full. For more rows, start a new run with:"
-    " --set vocab.size=...",
-    _RARE: "Each of them becomes <UNK>, because it occurs fewer than vocab.min_count times. Give more text, or use"
-    " character mode in a new run: --set model.mode=character",
+    " the characters, or the dictionary lacks words of this domain. To add words: --set text.user_dictionary=FILE",
+    _UNKNOWN: "In token mode, the model reads all of them as <UNK>. For a larger vocabulary, start a new run with:"
+    " --set vocab.size=N",
+    _RARE: "In token mode, the model reads words that occur fewer than vocab.min_count times as <UNK>. Use more text,"
+    " or start a new run in character mode: --set model.mode=character",
 }
 _Found = Iterator[tuple[str, float, str]]
 
@@ -276,7 +276,7 @@ def _of_text(survey: TextSurvey) -> _Found:
     least = max(_MANY_COPIES, _MANY_COPIES_FRACTION * survey.num_sentences)
     if repeated := [(line, count) for line, count in _ranked(survey.repeated.counts)[:1000] if count >= least]:
         line, most = repeated[0]
-        yield _REPEATED, sum(count for _, count in repeated), f"{most:,} times: {shortened(line)}"
+        yield _REPEATED, sum(count for _, count in repeated), f"{shortened(line)} ({most:,} times)"
     example = shortened("".join(survey.sentences[:1]))
     if (han := survey.kinds.fractions()["characters"]["Han"]) < _FEW_HAN:
         yield _HAN, round(han, 4), example

@@ -77,7 +77,7 @@ def choose_device(name: str | torch.device) -> torch.device:
     """Return the device for a name in `choices.DEVICES`; raise ElmoZhError if it is unknown or there is no GPU."""
     name = str(name)
     if name not in DEVICES:
-        raise ElmoZhError(f"device {name}: expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")
+        raise ElmoZhError(f"Unknown device {name}. Choose {', '.join(DEVICES[:-1])} or {DEVICES[-1]}.")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         missing = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"

@@ -33,9 +33,9 @@ class PrecisionChoice:
     def describe(self) -> str:
         """Describe the choice and its reason in one line, for users."""
         if self.speedup is None:
-            return f"{self.precision.name}: this processor has no bfloat16 instructions"
+            return f"{self.precision.name}: this device has no bfloat16 instructions"
         if self.precision is FLOAT32:
-            return f"float32: bfloat16 is {self.speedup:.1f} times as fast here"
+            return f"float32: bfloat16 is only {self.speedup:.1f} times as fast here"
         return f"bfloat16: {self.speedup:.1f} times as fast as float32 here"
 
 

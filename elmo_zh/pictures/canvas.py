@@ -110,8 +110,8 @@ def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
         return []
     legend = ", ".join(f"{number} {name}" for number, name in zip(drawable(names), names, strict=True))
     return [
-        f"No installed font can show all labels, so {picture} numbers them: {legend}. Install a Chinese font, such as"
-        " the package fonts-noto-cjk."
+        f"No installed font can show all labels, so {picture} shows numbers instead: {legend}. Install a Chinese"
+        " font, for example with the package fonts-noto-cjk."
     ]
 
 

@@ -53,7 +53,7 @@ def training_figure(
     loss_axes.set_xlim(0, last)
     loss_axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     loss_axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
-    loss_axes.set_xlabel("tokens trained, in each direction")
+    loss_axes.set_xlabel("training tokens, per direction")
     _add_time(perplexity_axes, losses)
     add_title(figure, title, details)
     return figure
@@ -135,7 +135,7 @@ def coverage_figure(
     most = len(covered) - 1
     axes.plot(range(1, most + 1), covered[1:], color=DATA_COLOUR, linewidth=1.8)
     axes.set(xscale="log", xlim=(1, max(2, most, vocabulary[0] if vocabulary else 0)), ylim=(0, 1))
-    axes.set(xlabel="most frequent words", ylabel="tokens of the training text covered")
+    axes.set(xlabel="most frequent words", ylabel="share of the training tokens covered")
     axes.xaxis.set_major_locator(LogLocator(10, numticks=10))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda count, _: format_count(count))

@@ -33,13 +33,13 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
         }
         for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
             axes.plot(epochs, [line[name] for line in own], label=in_language(f"seed {seed}"), **style)
-    score_axes.set_ylabel(f"{metric}, development examples")
+    score_axes.set_ylabel(f"{metric} on the development examples")
     loss_axes.set(ylabel="training loss", xlabel="epoch")
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(seeds) > 1:
         score_axes.legend(frameon=False)
     best = max(line["dev_score"] for line in lines)
-    add_title(figure, title, [f"best {metric} {best:.4f}"])
+    add_title(figure, title, [f"best {metric}: {best:.4f}"])
     return figure
 
 
@@ -58,7 +58,7 @@ def learning_figure(
     axes.set_xscale("log")
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.minorticks_off()
-    axes.set(xlabel="training examples", ylabel=f"{metric}, test examples")
+    axes.set(xlabel="training examples", ylabel=f"{metric} on the test examples")
     axes.legend(frameon=False)
     add_title(figure, title, [detail])
     return figure
@@ -86,7 +86,7 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
                 count = f"{matrix[row, column]:,}"
                 axes.text(column, row, count, ha="center", va="center", fontsize=7, color=colour)
     left_out = len(labels) - len(names)
-    add_title(figure, title, [f"least frequent labels left out: {left_out}"] if left_out else [])
+    add_title(figure, title, [f"number of rare labels left out: {left_out}"] if left_out else [])
     return figure
 
 
@@ -97,6 +97,6 @@ def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
     ends = (min(*gold, *predicted), max(*gold, *predicted))
     axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)
-    axes.set(xlabel="true number", ylabel="predicted number")
+    axes.set(xlabel="true value", ylabel="predicted value")
     add_title(figure, title, [detail])
     return figure

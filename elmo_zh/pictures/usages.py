@@ -86,5 +86,5 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     axes.set_xlim(-0.5, len(boundaries) - 0.5)
     axes.set_ylabel(measure)
     _add_legend(axes, fontsize=10)
-    add_title(figure, "Change of use between periods", ["95% intervals; filled points: q below 0.05"])
+    add_title(figure, "Changes in usage between periods", ["bars: 95% intervals; filled markers: q below 0.05"])
     return figure

@@ -16,4 +16,4 @@ class PlanLimits:
     seed: int = option(1)
     """Random seed for the sample."""
     no_training: bool = option(False)
-    """Do not measure training speed; torch is then not needed."""
+    """Leave out the estimates for training, so that torch is not needed."""

@@ -41,8 +41,8 @@ _DISCOUNTED = 0.6  # measured on four corpora
 
 # Figures of the corpus, in the order in which they are shown, with their titles.
 _CORPUS = {
-    "documents": "documents", "characters": "characters", "kept_characters": "of them kept", "sentences": "sentences",
-    "tokens": "tokens", "distinct_words": "distinct words", "rows": "vocabulary rows",
+    "documents": "documents", "characters": "characters", "kept_characters": "characters kept",
+    "sentences": "sentences", "tokens": "tokens", "distinct_words": "distinct words", "rows": "vocabulary rows",
 }  # fmt: skip
 # The stage that writes the files behind each figure of disk space.
 _MAKERS = {"segmented": "segment", "ids": "encode", "word2vec": "word2vec", "checkpoints": "train", "model": "export"}
@@ -211,8 +211,8 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"The vocabulary has {figures['rows']:,.0f} rows, including all rows of the model to start from."
     else:
         yield (
-            f"Recommended: vocab.size = {enough:,}. More words would add little. The setting is {size:,}, which gives"
-            f" {figures['rows']:,.0f} rows."
+            f"Recommended: vocab.size = {enough:,}. More words would cover little more text. The setting is {size:,},"
+            f" giving {figures['rows']:,.0f} rows."
         )
     yield ""
     yield from _stage_lines(plan["memory_bytes"], figures)
@@ -221,23 +221,23 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
         yield from _training_lines(plan["training"])
     yield ""
     size = format_bytes(plan["embedding_bytes"])
-    yield f"Vectors of the whole corpus, with the settings of section embed: about {size}."
+    yield f"The vectors of the whole corpus, with the settings of section embed, would take up about {size}."
 
 
 def _sample_lines(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> Iterator[str]:
     files, size = counted(sample["files"], "file"), format_bytes(sample["bytes"])
     if sample["is_all"]:
-        yield f"All of the corpus was read: {files}, {size}."
+        yield f"The whole corpus was read: {files}, {size}."
     else:
-        about = f"about {format_bytes(sample['corpus_bytes'])} of text ({sample['share']:.2%})"
-        yield f"Sample: {sample['pieces']} blocks, {size} of {files}, {about}."
+        blocks, corpus = counted(sample["pieces"], "block"), format_bytes(sample["corpus_bytes"])
+        yield f"Sample: {size} in {blocks} from {files}, {sample['share']:.2%} of the corpus (about {corpus} of text)."
     if sample["places_not_reached"]:
         yield (
             f"Files not read to the end in time: {sample['places_not_reached']}; the unread text may differ. To allow"
             " more time: --seconds"
         )
     for reason, found in passed_over.items():
-        yield f"Passed over in the sample: {found['count']:,} {reason}, such as {found['names'][0]}."
+        yield f"Passed over in the sample ({reason}): {found['count']:,}, for example {found['names'][0]}."
 
 
 def _stage_lines(memory: Mapping[str, float], figures: Mapping[str, float]) -> Iterator[str]:
@@ -252,11 +252,11 @@ def _stage_lines(memory: Mapping[str, float], figures: Mapping[str, float]) -> I
 
 
 def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
-    header = ("training with", "rows", "parameters", "tokens", "epochs", "tokens/s", "time", "memory", "tried")
+    header = ("training with", "rows", "parameters", "tokens", "epochs", "tokens/s", "time", "memory", "speed")
     rows = []
     for name, each in training.items():
         sizes = (f"{each['rows']:,}", f"{each['parameters'] / 1e6:,.1f} M", f"{each['tokens']:,}")
         pace = (f"{each['epochs']:.2f}", f"{each['tokens_per_second']:,.0f}", format_seconds(each["seconds"]))
-        tried = translate("yes" if each["is_measured"] else "estimated")
-        rows.append((translate(name), *sizes, *pace, format_bytes(each["memory_bytes"]), tried))
+        speed = translate("measured" if each["is_measured"] else "estimated")
+        rows.append((translate(name), *sizes, *pace, format_bytes(each["memory_bytes"]), speed))
     yield from aligned(rows, header=header)

@@ -190,7 +190,9 @@ def take_sample(sources: Sequence[Source], config: TextConfig, limits: PlanLimit
     if not any(line.strip() for block in sample.blocks for line in block.lines):
         names = ", ".join(source.name for source in sources[:3])
         other = "; ".join(f"{count:,} {reason}" for reason, count in sorted(sample.passed_over.counts.items()))
-        raise CorpusError(f"{names} holds no text{f' (skipped: {other})' if other else ''}. Give a file with text.")
+        raise CorpusError(
+            f"{names}: no text found{f' (skipped: {other})' if other else ''}. Use files that contain text."
+        )
     return sample
 
 

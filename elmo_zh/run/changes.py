@@ -75,8 +75,8 @@ def _describe_setting(name: str, before: Any, now: Any) -> str:
         return f"segmenter {spell_segmenter(before, now)} -> {spell_segmenter(now, before)}"
     if name in _DIGESTED:
         if before and now:
-            return f"the file of {name} has changed"
-        return f"{name} is set now" if now else f"{name} is no longer set"
+            return f"the content of {name} has changed"
+        return f"{name} is now set" if now else f"{name} is no longer set"
     return f"{name} {_spell(name, before)} -> {_spell(name, now)}"
 
 

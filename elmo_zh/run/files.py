@@ -63,9 +63,9 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose
             if path.samefile(each):
                 relation = f"{path} is read by this command"
             elif path.resolve() in each.resolve().parents:
-                relation = f"{path} holds {each}, which is read by this command"
+                relation = f"{path} contains {each}, which is read by this command"
             elif path.is_file() and each.resolve() in path.resolve().parents:
-                relation = f"{output} belongs to {each}, which is read by this command"
+                relation = f"{output} is inside {each}, which is read by this command"
             else:
                 continue
             raise OutputError(f"{relation}, so nothing may be written there. {advice}")
@@ -91,7 +91,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
     except FileExistsError:
-        raise OutputError(f"{path} is a file, so nothing can be written in it. Choose another path.") from None
+        raise OutputError(f"{path} is a file, but a folder is needed there. Choose another path.") from None
     sync_folder(path.parent)
 
 
@@ -259,11 +259,11 @@ def claimed_output(
     """
     other = f"Choose another {names[0]}"
     if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with other content. {other}.")
+        raise OutputError(f"{output} is a folder with content that this command did not make. {other}.")
     require_no_input(output, inputs, f"{other}.")
     _, claimed = _NOTED.get() or ([], {})
     if output.resolve() in map(Path.resolve, claimed):
-        raise OutputError(f"{output} is given for two outputs. Choose another name for one of them.")
+        raise OutputError(f"Two outputs have the name {output}. Choose another name for one of them.")
     refusal = (
         f"{output} is being written by another elmo-zh process. Wait until that process ends, or choose another"
         f" {names[0]}."
@@ -272,10 +272,10 @@ def claimed_output(
         if output.exists() and not force:
             # A command that was killed while it removed its parts has left this.
             remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
-            raise OutputError(f"{output} exists already. {other}, or replace it with {names[1]}.")
+            raise OutputError(f"{output} exists already. {other}, or add {names[1]} to replace it.")
         if output.exists() and not is_own(output):
             raise OutputError(
-                f"{output} holds something that this command does not make, so even {names[1]} does not replace it."
+                f"{output} was not made by this command, so even {names[1]} does not replace it."
                 f" {other}, or remove it first."
             )
         claimed[output] = names[0]

@@ -50,7 +50,7 @@ def require_run_or_room(path: Path) -> None:
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
         raise RunError(
-            f"{path} is not a run folder and holds other files, such as {other}. {meant}Choose another --run,"
+            f"{path} is not a run folder and contains other files, such as {other}. {meant}Choose another --run,"
             f" such as {_new_run(path)}"
         )
 

@@ -74,7 +74,7 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
     marks = ["latest"] * run["is_latest"] + ["in use now"] * run["is_in_use"]
     if not {"train", "export"} <= set(stages):
         prepared = [stage for stage in stages if stage != "export"]
-        done = f"unfinished, done up to {prepared[-1]}" if prepared else translate("unfinished")
+        done = f"unfinished, last finished stage: {prepared[-1]}" if prepared else translate("unfinished")
         step = run["checkpoint_step"]
         marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
     return run["run"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, translate("; ".join(marks))

@@ -94,7 +94,7 @@ def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporte
     inputs = describe_files(stage.inputs, old.get("inputs", {}))
     changes = describe_changes(stage.name, old, stage.settings, inputs) if old else []
     if not old and stage.discard is not None and is_in_training(run):
-        changes = ["no record says how its checkpoints were made"]
+        changes = ["the record of how the checkpoints were made is missing"]
     if changes and stage.discards_training and not force:
         refuse_to_discard_training(run, changes)
     if stage.inputs_made_by:
@@ -221,7 +221,7 @@ def _require_parts(record: Any) -> None:
 def _remedy(path: Path) -> str:
     """Tell the user how to fix a damaged stage record; --force is the last resort, since it deletes checkpoints."""
     if path.stem != "train":
-        return f"Remove it: {path.stem} then runs again, and nothing else is lost."
+        return f"Delete this file; the stage {path.stem} then runs again, and nothing else is lost."
     command, run = program(), shlex.quote(str(path.parents[1]))
     return (
         f"The checkpoints are still there: export the model with {command} export --run {run}, or start over with"
@@ -286,7 +286,7 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     """Raise RunError if the run holds checkpoints that these changes would make useless."""
     if is_in_training(run):
         raise RunError(
-            f"{run.path} already holds training progress, which these changes would discard: {'; '.join(changes)}. To"
+            f"{run.path} contains training progress that these changes would discard: {'; '.join(changes)}. To"
             f" keep it, choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
         )
 

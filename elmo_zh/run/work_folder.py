@@ -174,8 +174,8 @@ class WorkFolder:
         is_same = self.is_of(manifest)
         if refusal and not (is_same or force) and any(self.path.glob(work)):
             raise OutputError(
-                f"{self.path} holds {refusal}. To continue it, give what it was started with; to start over, add"
-                " --force."
+                f"{self.path} contains {refusal}. To continue, use the same input and settings as before; to start"
+                " over, add --force."
             )
         if force or not is_same:
             (discard or self.remove)()
@@ -217,7 +217,7 @@ class WorkFolder:
 
     def warn_of_damage(self, reporter: Reporter) -> None:
         """Warn that damaged work in the folder will be recreated."""
-        reporter.warn(f"Some finished work in {self.path} is damaged, so that work is computed again.")
+        reporter.warn(f"Some finished work in {self.path} is damaged and will be computed again.")
 
     def finished(self, pattern: str = "part-*", reporter: Reporter | None = None) -> dict[str, Figures]:
         """Return the figures of finished parts by name, in order; discard the first damaged part and all after it."""

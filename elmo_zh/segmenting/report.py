@@ -65,7 +65,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
     if counts.near_copies_trained:
         reporter.note(
             f"Text with near copies ({counted(counts.near_copies_trained, 'paragraph')}) was not held out, so that the"
-            " held-out text is really new."
+            " held-out text is new to the model."
         )
     dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
     if dropped:
@@ -88,7 +88,7 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         reporter.note(f"Read {counted(count, 'file')} as {kind} in {form}.")
     if len(forms) > _MAX_FORMS:
         unlisted = counted(len(forms) - _MAX_FORMS, "other form")
-        reporter.note(f"Read files in {unlisted}; the stage record lists all of them.")
+        reporter.note(f"Also read files in {unlisted}; stages/segment.json in the run folder lists all of them.")
     if others := sum((tally.other_fields for tally in result.tallies), Counter()):
         reporter.note(other_fields_note(others))
 
@@ -102,8 +102,8 @@ def _warn_of_fields(result: SegmentedCorpus, names: Sequence[str], reporter: Rep
     for name, (num_without, total) in list(lacking.items())[:1]:
         others = f" The same goes for {counted(len(lacking) - 1, 'other file')}." if len(lacking) > 1 else ""
         reporter.warn(
-            f"{name}: {num_without:,} of {total:,} records lack the field that was read.{others} Name the right field"
-            " with --field, or several fields: --field text,content"
+            f"{name}: {num_without:,} of {total:,} records lack the field that was read.{others} Specify the right"
+            " field with --field, or several fields: --field text,content"
         )
 
 
@@ -113,12 +113,12 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
     if num_undecodable:
         reporter.warn(
             f"Left out because of bytes that cannot be decoded: {counted(num_undecodable, 'line')}. corpus_report.md"
-            " in the run folder counts such lines for each source. --bad-bytes strict stops at the first of them. To"
-            f" keep such lines: {train_option('--bad-bytes', 'replace')}"
+            " in the run folder shows how many characters each source lost. To stop at the first such line, use"
+            f" --bad-bytes strict. To keep such lines: {train_option('--bad-bytes', 'replace')}"
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
-        advice = "Such text cannot be repaired." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
+        advice = "elmo-zh cannot repair such text." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
         example = f" For example: {found.examples[0]} ..." if found.examples else ""
         lines = counted(found.lines, "line")
         reporter.warn(f"{lines} may have been decoded with the wrong encoding.{example} {advice}")
@@ -133,20 +133,20 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         reporter.warn(
             f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"
             " training text, because too little of the corpus is free of near copies. Perplexity will be lower than on"
-            " other text."
+            " new text."
         )
     if not counts.heldout_sentences:
         reporter.warn(
             "No text could be held out, because there is too little text or its lines are too long, so perplexity will"
-            " not be measured. Put one paragraph on each line, or give more text."
+            " not be measured. Put one paragraph on each line, or add more text."
         )
 
 
 _MOST_SOURCES = 200
 _INTRODUCTION = """# What became of the corpus
 
-Characters are counted as they were read, without line ends and before any change. In examples, invisible characters are
-written as escapes such as `\\u200b`; there are at most five examples of each kind, the first in the corpus."""
+Characters are counted as they were read, without line breaks and before any change. In examples, invisible characters
+are written as escapes such as `\\u200b`. At most the first five examples of each kind are shown."""
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
@@ -202,7 +202,7 @@ def _sources_section(tallies: Sequence[Tally], names: Sequence[str]) -> Iterator
     ]
     yield table(("file", "read as", "documents", "characters read", "kept", "dropped"), rows)
     if len(names) > _MOST_SOURCES:
-        yield f"The other {len(names) - _MOST_SOURCES:,} files are in `stages/segment.json`."
+        yield f"Files listed only in `stages/segment.json`: {len(names) - _MOST_SOURCES:,}."
 
 
 def _forms(tally: Tally) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _drops_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
         yield "Nothing."
     for reason, items in sorted(dropped_items.items()):
         yield f"### {_escaped(reason)}"
-        yield f"{items:,} with {result.counts.dropped.get(reason, 0):,} characters."
+        yield f"Lines, records or elements: {items:,}. Characters: {result.counts.dropped.get(reason, 0):,}."
         if reason in result.lines.dropped:
             yield from _list(result.lines.dropped[reason].examples)
 
@@ -243,7 +243,7 @@ def _drops_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
 def _notices_section(result: SegmentedCorpus) -> Iterator[str]:
     for reason, found in sorted(result.lines.noticed.items()):
         yield f"## Kept, but worth a look: {_escaped(reason)}"
-        yield f"{found.lines:,} with {found.characters:,} characters."
+        yield f"Lines: {found.lines:,}. Characters: {found.characters:,}."
         yield from _list(found.examples)
 
 
@@ -252,7 +252,7 @@ def _passed_over_section(passed_over: PassedOver) -> Iterator[str]:
         yield "## What was passed over"
     for reason, count in sorted(passed_over.counts.items()):
         yield f"### {_escaped(reason)}"
-        yield f"{count:,}, such as"
+        yield f"Number: {count:,}. Examples:"
         yield from _list(visible(name) for name in passed_over.names[reason])
 
 

@@ -119,7 +119,7 @@ def segment_corpus(
         segmented, repeated_parts = work.step("segmented"), work.step("repeated")
         if repeated_parts.path.exists() or segmented.path.exists():
             num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
-            reporter.note(f"Resuming: {num_segmented:,} of {counted(len(shards), 'shard')} are segmented.")
+            reporter.note(f"Resuming with {num_segmented:,} of {counted(len(shards), 'shard')} segmented.")
         repeated = find_repeated(shards, config, repeated_parts, engine)
         _segment_shards(work, shards, user_dictionary, repeated)
         if not result.counts.kept_characters:
@@ -152,7 +152,7 @@ def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int
     tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
     # If this step was finished, a later step says where it resumes.
     if 0 < (num_read := work.step("extracted").num_finished(tasks)) < len(tasks):
-        work.reporter.note(f"Resuming: {num_read:,} of {len(tasks):,} parts of the corpus have been read.")
+        work.reporter.note(f"Resuming with {num_read:,} of {len(tasks):,} parts of the corpus read.")
     found: dict[str, Figures] = {}
     total = sum(task.num_bytes for task in tasks.values())
     with work.reporter.progress("read", unit="bytes", total=total) as progress:
@@ -183,7 +183,7 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
             f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave"
-            " out --field, or name the format: --format csv"
+            " out --field, or specify the format, such as --format csv"
         )
 
 
@@ -228,14 +228,14 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    other = [f"passed over {number:,}: {reason}" for reason, number in sorted(result.passed_over.counts.items())]
+    other = [f"passed over ({reason}): {number:,}" for reason, number in sorted(result.passed_over.counts.items())]
     other += [
-        f"left out {number:,} characters: {reason}"
+        f"characters left out ({reason}): {number:,}"
         for reason, number in result.counts.dropped.items()
         if reason != EMPTY
     ]
-    found = "; ".join([f"{counted(result.counts.lines, 'line')}, all empty", *other])
-    return CorpusError(f"{names} holds no text ({found}). Give a file with text.")
+    found = "; ".join([f"{counted(result.counts.lines, 'line')}, none kept", *other])
+    return CorpusError(f"{names}: no text found ({found}). Use files that contain text.")
 
 
 # Step 4

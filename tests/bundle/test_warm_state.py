@@ -138,7 +138,7 @@ def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
     assert told(output, np.zeros((L, 2, D + 1))) == "cell is float32 (3, 2, 14); expected float32 (3, 2, 13)."
     assert told(None, cell).startswith("dataset output is missing")
     for value in (np.nan, np.inf):
-        assert told(output, cell + value).startswith("cell holds numbers that are not finite.")
+        assert told(output, cell + value).startswith("cell contains infinite or NaN values.")
     path.write_bytes(b"no HDF5")
     assert message_of(BundleError, lambda: load_warm_state(path, bilm)).startswith(f"{path} cannot be read as HDF5")
     assert bilm.warm_output is bilm.warm_cell is None

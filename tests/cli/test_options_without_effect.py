@@ -79,8 +79,8 @@ def test_fields_of_plain_text(text: Path) -> None:
         " format, such as --input-format csv"
     )
     assert elmo_zh("segment", text, "--run", "x", "--field", "review").only_error() == (
-        f"{text}: --field review has no effect, because text files have no fields. Leave out --field, or name the"
-        " format: --format csv"
+        f"{text}: --field review has no effect, because text files have no fields. Leave out --field, or specify"
+        " the format, such as --format csv"
     )
 
 

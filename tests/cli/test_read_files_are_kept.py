@@ -109,7 +109,7 @@ def test_a_name_that_is_too_long(used: Path) -> None:
 
 def test_two_outputs_need_two_names(used: Path) -> None:
     told = elmo_zh("senses", "果", "--index", "index", "--output", "z.png", "--picture", used / "z.png").only_error()
-    assert told == f"{used}/z.png is given for two outputs. Choose another name for one of them."
+    assert told == f"Two outputs have the name {used}/z.png. Choose another name for one of them."
 
 
 def test_a_picture_is_a_png_file(used: Path) -> None:

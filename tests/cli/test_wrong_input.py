@@ -177,7 +177,7 @@ def test_a_bundle_is_no_run(run: Path) -> None:
 def test_a_folder_of_other_files_is_no_run() -> None:
     Path("texts").mkdir()
     Path("texts/a.txt").write_text(CHINESE, encoding="utf-8")
-    told = "texts is not a run folder and holds other files, such as a.txt. Choose another --run, such as"
+    told = "texts is not a run folder and contains other files, such as a.txt. Choose another --run, such as"
     for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
         assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/texts"
     Path("runs/texts").mkdir(parents=True)
@@ -228,9 +228,9 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert before != after
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    unknown = "no record says how its checkpoints were made."
+    unknown = "the record of how the checkpoints were made is missing."
     assert answer.errors[0].startswith(
-        f"Error: {run} already holds training progress, which these changes would discard: {unknown}"
+        f"Error: {run} contains training progress that these changes would discard: {unknown}"
     )
 
 
@@ -264,7 +264,7 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     whole = offsets.read_bytes()
     offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
     told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{offsets} is damaged: it does not rise from 0 to ")
+    assert told.startswith(f"{offsets} is damaged: its values do not rise from 0 to ")
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
@@ -273,7 +273,7 @@ def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     assert told == (
         f"{untrained_run / 'ids'} was encoded with a different vocabulary"
         f" (digest {before[:19]}..., but vocab.data has {after[:19]}...)."
-        f" Make it again with: elmo-zh encode --run {untrained_run} --force"
+        f" Encode the text again with: elmo-zh encode --run {untrained_run} --force"
     )
 
 

@@ -215,12 +215,12 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
         assert not Path("out").exists()
         assert len(list(Path("out.parts").glob("part-*.json"))) == 2
         refused = elmo_zh(*arguments, "--split-sentences", "--output", "out").only_error()
-        assert refused.startswith("out.parts holds an unfinished output for a different text, model or settings.")
+        assert refused.startswith("out.parts contains an unfinished output for a different text, model or settings.")
         if damaged:
             data = Path("out.parts", damaged).read_bytes()
             Path("out.parts", damaged).write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
         answer = succeed(*arguments, "--output", "out")
-    warning = "Warning: Some finished work in out.parts is damaged, so that work is computed again."
+    warning = "Warning: Some finished work in out.parts is damaged and will be computed again."
     assert (warning in answer.stderr) == bool(damaged)
     assert Path("out").read_bytes().decode() == at_once
     again = [["", "我吃"]] if damaged else []

@@ -163,7 +163,7 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     assert expected in character_run.answer.stderr.splitlines()
 
 
-REFUSED = "already holds training progress, which these changes would discard:"
+REFUSED = "contains training progress that these changes would discard:"
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: Samp
     # And back. Ids made for the other mode are not trained on.
     told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
     assert told == (
-        f"{changeable / 'ids'} was encoded for a model in the other mode (model.mode)."
-        f" Make it again with: elmo-zh encode --run {changeable} --force"
+        f"{changeable / 'ids'} was encoded for a model in a different mode (model.mode)."
+        f" Encode the text again with: elmo-zh encode --run {changeable} --force"
     )
     assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0
     assert (changeable / "ids" / "other_words.txt").exists()

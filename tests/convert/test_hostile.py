@@ -136,9 +136,9 @@ ChangeWeights = Callable[[h5py.File, Path], object]
         ({"data": np.array(["1.0"] * 52, dtype="S3")}, "{name} is |S3 (52,); expected float32 (52,)."),
         ({"data": ["1.0"] * 52, "dtype": h5py.string_dtype()}, "{name} is object (52,); expected float32 (52,)."),
         ({"data": h5py.Empty("f4")}, "{name} is float32 None; expected float32 (52,)."),
-        ({"data": np.where(np.arange(52) == 37, np.nan, FLOATS)}, "{name} holds numbers that are not finite."),
-        ({"data": np.where(np.arange(52) == 37, np.inf, FLOATS)}, "{name} holds numbers that are not finite."),
-        ({"data": -np.inf * FLOATS}, "{name} holds numbers that are not finite."),
+        ({"data": np.where(np.arange(52) == 37, np.nan, FLOATS)}, "{name} contains infinite or NaN values."),
+        ({"data": np.where(np.arange(52) == 37, np.inf, FLOATS)}, "{name} contains infinite or NaN values."),
+        ({"data": -np.inf * FLOATS}, "{name} contains infinite or NaN values."),
     ],
 )
 def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create: dict[str, Any], told: str) -> None:
@@ -210,7 +210,7 @@ def store_virtually(file: h5py.File, folder: Path) -> None:
 
 
 TOO_DEEP = " has groups nested deeper than 32 levels, which no model needs. It is not safe."
-TOO_MANY = " holds more than 10,000 groups and datasets, which no model needs. It is not safe."
+TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs. It is not safe."
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,9 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
         file.create_dataset(name, (2 * P, 4 * LARGE), "f4", chunks=(P, P), compression=compression)
         file[name][:P, :P] = 1.0
     stored = r"[0-9]{1,4}" if compression else str(4 * P * P)
-    expected = rf"{path}: {name} has {stored} of {4 * 2 * P * 4 * LARGE} bytes in this file\."
+    expected = (
+        rf"{path}: {name} is incomplete \({stored} of {4 * 2 * P * 4 * LARGE} bytes\)\. Copy or export the file again\."
+    )
     assert re.fullmatch(expected, refused(source, out))
 
 

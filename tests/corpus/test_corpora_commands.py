@@ -54,8 +54,8 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Skipped (cannot tell which field holds the text: name): c/e.json",
         "26 characters were kept. Characters left out: bytes that do not decode: 3.",
         "Warning: Left out because of bytes that cannot be decoded: 1 line. corpus_report.md in the run folder"
-        " counts such lines for each source. --bad-bytes strict stops at the first of them. To keep such lines:"
-        " --bad-bytes replace",
+        " shows how many characters each source lost. To stop at the first such line, use --bad-bytes strict. To keep"
+        " such lines: --bad-bytes replace",
     ):
         assert line in answer.stderr.splitlines()
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
@@ -89,8 +89,8 @@ def test_fields_that_were_not_read_are_reported() -> None:
     for line in (
         "Fields with Chinese text that were not read: note, title. To choose the fields to read: --field NAME",
         "14 characters were kept. Characters left out: records without the text field: 15.",
-        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Name the right field with --field, or several"
-        " fields: --field text,content",
+        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Specify the right field with --field, or"
+        " several fields: --field text,content",
     ):
         assert line in answer.stderr.splitlines()
 
@@ -135,8 +135,8 @@ def test_nothing_readable_is_an_error() -> None:
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
     assert told == (
-        "c/a.json holds no text (0 lines, all empty; passed over 1: cannot tell which field holds the text: name)."
-        " Give a file with text."
+        "c/a.json: no text found (0 lines, none kept; passed over (cannot tell which field holds the text: name): 1)."
+        " Use files that contain text."
     )
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
     assert told == "c/a.json: cannot tell which field holds the text: name. Choose one or more: --field NAME"

@@ -91,8 +91,8 @@ def test_an_unfinished_output_of_another_text_or_settings_is_refused(
         write_lines(source, ["别的 一 句"])
     arguments = ("embed", source, "--segmented", "--model", sample_run.model, *changes)
     assert elmo_zh(*arguments).only_error() == (
-        f"{unfinished} holds an unfinished output for a different text, model or settings. To continue it, give what it"
-        " was started with; to start over, add --force."
+        f"{unfinished} contains an unfinished output for a different text, model or settings. To continue, use the same"
+        " input and settings as before; to start over, add --force."
     )
     assert unfinished.exists()
     # Started anew, it is as if nothing had been there.
@@ -142,7 +142,7 @@ def test_what_is_damaged_is_made_again(
     with monkeypatch.context() as during:
         counted = Interrupted(during, after_parts=100)
         answer = embed(sample_run, source, "--segmented")
-    told = f"Warning: Some finished work in {unfinished} is damaged, so that work is computed again."
+    told = f"Warning: Some finished work in {unfinished} is damaged and will be computed again."
     assert (told in answer.stderr) == is_told
     assert (f"Resuming: {num_kept} of 7 lines are finished." in answer.stderr) == (num_kept > 0)
     assert counted.num_calls == 4 - num_kept // 2

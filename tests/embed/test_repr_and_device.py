@@ -30,7 +30,7 @@ def test_a_device_of_torch(by_character: Path) -> None:
     ElmoEmbedder.load(by_character, torch.device("cpu"))  # type: ignore[arg-type]
     for load in (ElmoEmbedder.load, LineScorer.load):
         for device in ("cuda:0", "gpu", None):
-            expected = f"device {device}: expected auto, cpu or cuda."
+            expected = f"Unknown device {device}. Choose auto, cpu or cuda."
             assert message_of(ElmoZhError, lambda load=load, device=device: load(by_character, device)) == expected
 
 

@@ -78,7 +78,7 @@ def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | Non
 def problem_of(attempt: Callable[[], object], folder: Path) -> str:
     """Return the error message without the remedy, which is the same in all of them."""
     message = message_of(RunError, attempt)
-    remedy = f" Make it again with: elmo-zh encode --run {folder} --force"
+    remedy = f" Encode the text again with: elmo-zh encode --run {folder} --force"
     assert message.endswith(remedy)
     return message.removesuffix(remedy)
 
@@ -215,21 +215,22 @@ def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
     content = path.read_bytes()
     for other in (content[:-1], content + b"\0"):
         path.write_bytes(other)
-        expected = f"{path} has {len(other)} bytes; expected {len(content)}."
+        expected = f"{path} is missing or has {len(other)} bytes instead of {len(content)}."
         assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
-    assert problem_of(lambda: load(tmp_path), tmp_path) == f"{path} has 0 bytes; expected {len(content)}."
+    expected = f"{path} is missing or has 0 bytes instead of {len(content)}."
+    assert problem_of(lambda: load(tmp_path), tmp_path) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("train-00001.offsets", little_endian(8, 1, 3, 4), "does not rise from 0 to 4"),
-        ("train-00001.offsets", little_endian(8, 0, 3, 5), "does not rise from 0 to 4"),
-        ("train-00001.offsets", little_endian(8, 0, 2**64 - 1, 4), "does not rise from 0 to 4"),
-        ("train-00001.documents", little_endian(8, 0, 1), "does not rise from 0 to 2"),
-        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "holds the id 6, but there are 6 words"),
-        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "holds the id 65,535, but there are 6 words"),
+        ("train-00001.offsets", little_endian(8, 1, 3, 4), "its values do not rise from 0 to 4"),
+        ("train-00001.offsets", little_endian(8, 0, 3, 5), "its values do not rise from 0 to 4"),
+        ("train-00001.offsets", little_endian(8, 0, 2**64 - 1, 4), "its values do not rise from 0 to 4"),
+        ("train-00001.documents", little_endian(8, 0, 1), "its values do not rise from 0 to 2"),
+        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "it has id 6, but there are only 6 words"),
+        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "it has id 65,535, but there are only 6 words"),
     ],
 )
 def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
@@ -239,7 +240,7 @@ def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem
     assert path.stat().st_size == len(content)
     path.write_bytes(content)
     told = problem_of(lambda: load_id_store(tmp_path / "ids", VOCABULARY, reads_all=True), tmp_path)
-    assert told == f"{path} is damaged: it {problem}."
+    assert told == f"{path} is damaged: {problem}."
 
 
 def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Path) -> None:
@@ -250,7 +251,7 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
     for other in (description.replace('"format": 2', '"format": 1'), "[]", description.replace("<u2", "<f2")):
         path.write_text(other, encoding="utf-8")
-        assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store of format 2."
+        assert problem_of(lambda: load(tmp_path), tmp_path) == f"{tmp_path / 'ids'} is not an id store in format 2."
     for other in (
         description.replace('"train":', '"xrain":'),
         description.replace('"tokens": 3', '"tokens": -3'),
@@ -260,7 +261,7 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     ):
         assert other != description
         path.write_text(other, encoding="utf-8")
-        expected = f"{path} does not give the lengths of the store's files."
+        expected = f"{path} does not list the sizes of the id store's files."
         assert problem_of(lambda: load(tmp_path), tmp_path) == expected
     path.unlink()
     assert problem_of(lambda: load(tmp_path), tmp_path).startswith(f"{path} cannot be read (")
@@ -294,7 +295,7 @@ def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
     build(tmp_path, num_slots=SLOTS)
     path = tmp_path / "ids" / "other_words.txt"
     path.write_text(content, encoding="utf-8")
-    expected = f"{path} has {len(content.encode())} bytes; expected 14."
+    expected = f"{path} is missing or has {len(content.encode())} bytes instead of 14."
     assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == expected
 
 

@@ -79,8 +79,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Rates:
     [
         (0.5, BFLOAT16, "bfloat16: 2.0 times as fast as float32 here"),
         (0.86, BFLOAT16, "bfloat16: 1.2 times as fast as float32 here"),
-        (0.88, FLOAT32, "float32: bfloat16 is 1.1 times as fast here"),
-        (2.0, FLOAT32, "float32: bfloat16 is 0.5 times as fast here"),
+        (0.88, FLOAT32, "float32: bfloat16 is only 1.1 times as fast here"),
+        (2.0, FLOAT32, "float32: bfloat16 is only 0.5 times as fast here"),
     ],
 )
 def test_bfloat16_is_chosen_where_it_is_clearly_faster(
@@ -101,7 +101,7 @@ def test_nothing_is_measured_without_instructions(pretend: Rates, monkeypatch: p
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: False)
     choice = choose_precision(CPU, 3, 10, 52)
     assert choice == PrecisionChoice(FLOAT32, None)
-    assert choice.describe() == "float32: this processor has no bfloat16 instructions"
+    assert choice.describe() == "float32: this device has no bfloat16 instructions"
     assert measured == []
 
 

@@ -201,7 +201,7 @@ def test_labels_that_no_font_has_become_numbers_with_a_legend(monkeypatch: pytes
     [axes] = figure.axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2"]
     [line] = describe_numbers(["骨科", "呼吸科"], "confusion.png")
-    assert "confusion.png numbers them: 1 骨科, 2 呼吸科. Install a Chinese font" in line
+    assert "confusion.png shows numbers instead: 1 骨科, 2 呼吸科. Install a Chinese font" in line
     assert describe_numbers(["a", "b"], "confusion.png") == []
     canvas._families.cache_clear()
 

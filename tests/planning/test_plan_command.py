@@ -58,16 +58,23 @@ def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
 def test_a_plan_is_told_in_tables() -> None:
     answer = succeed("plan", write_corpus(), *PLAN_FAST, *WIDTH)
     lines = answer.stdout.splitlines()
-    assert lines[0].startswith("All of the corpus was read: 3 files, ")
+    assert lines[0].startswith("The whole corpus was read: 3 files, ")
     assert lines[2].split() == ["corpus", "exactly"]
     assert ["sentences", "440"] in [line.split() for line in lines]
-    for start in ("distinct words ", "Recommended: vocab.size = ", "segment ", "word2vec ", "total ", "Vectors of the"):
+    for start in (
+        "distinct words ",
+        "Recommended: vocab.size = ",
+        "segment ",
+        "word2vec ",
+        "total ",
+        "The vectors of the",
+    ):
         assert any(line.startswith(start) for line in lines), start
     assert not any(line.startswith("training with") for line in lines)
     assert not Path("plan.json").exists()
     (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
     assert recommended.startswith(
-        "Recommended: vocab.size = 1,000. More words would add little. The setting is 30,000, which gives "
+        "Recommended: vocab.size = 1,000. More words would cover little more text. The setting is 30,000, giving "
     )
 
 
@@ -76,7 +83,7 @@ def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
     Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
     answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
     (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
-    assert recommended.endswith("The setting is 30,000, which gives 5 rows.")
+    assert recommended.endswith("The setting is 30,000, giving 5 rows.")
 
 
 def test_standard_input_and_options_of_reading() -> None:
@@ -112,7 +119,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
 
 def test_a_corpus_without_text_and_no_corpus() -> None:
     Path("a.txt").touch()
-    assert elmo_zh("plan", "a.txt", *PLAN_FAST).only_error() == "a.txt holds no text. Give a file with text."
+    assert elmo_zh("plan", "a.txt", *PLAN_FAST).only_error() == "a.txt: no text found. Use files that contain text."
     assert elmo_zh("plan").status == elmo_zh("plan", "a.txt", "--seconds", "0").status == 2
 
 

@@ -159,7 +159,7 @@ def test_an_output_that_would_replace_an_input_is_refused(tmp_path: Path) -> Non
         "text": "is read",
         "link": "is read",
         "hard": "is read",
-        "folder": f"holds {folder / 'inside'}, which is read",
+        "folder": f"contains {folder / 'inside'}, which is read",
     }.items():
         told = message_of(OutputError, lambda at=tmp_path / output: require_no_input(at, [text, folder / "inside"]))
         assert told == (
@@ -167,12 +167,12 @@ def test_an_output_that_would_replace_an_input_is_refused(tmp_path: Path) -> Non
         )
     told = message_of(OutputError, lambda: require_no_input(folder / "inside", [folder], "Copy it."))
     assert told == (
-        f"{folder / 'inside'} belongs to {folder}, which is read by this command, so nothing may be written there."
+        f"{folder / 'inside'} is inside {folder}, which is read by this command, so nothing may be written there."
         " Copy it."
     )
     (folder / "x.lock").touch()
     told = message_of(OutputError, lambda: require_no_input(folder / "x", [folder]))
-    assert told.startswith(f"{folder / 'x'} belongs to {folder}, which is read")
+    assert told.startswith(f"{folder / 'x'} is inside {folder}, which is read")
     for free in ("other", "new", "folder/new", "folder"):
         require_no_input(tmp_path / free, [text, tmp_path / "never there"])
     for name in ("x.lock", "x.unfinished", "x.parts"):  # written beside the output
@@ -262,5 +262,5 @@ def test_new_folders_are_safe_from_a_power_cut(tmp_path: Path, monkeypatch: pyte
     assert (synced[3:], names(tmp_path)) == (["a"], ["a", "a/b", "a/b/c", "a/d"])
     Path("file").touch()
     for path in (Path("file"), Path("file", "e")):
-        with pytest.raises(OutputError, match=r"^file is a file, so nothing can be written in it"):
+        with pytest.raises(OutputError, match=r"^file is a file, but a folder is needed there"):
             make_folder(path)

@@ -39,12 +39,12 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert lines[0].endswith("  latest")
     assert f"{trained['heldout']['perplexity']:,.1f}" in lines[0]
     assert lines[1].startswith("runs/law/新闻 2  corpus  ")
-    assert lines[1].endswith("  unfinished, done up to encode; trained to step 100")
+    assert lines[1].endswith("  unfinished, last finished stage: encode; trained to step 100")
     # Its model changes nothing about that.
     answer = elmo_zh("export", "--run", "runs/law/新闻 2")
     assert "The training of runs/law/新闻 2 is not finished. To finish it: elmo-zh train --run" in answer.stderr
     [line] = [line for line in elmo_zh("runs").stdout.splitlines() if line.startswith("runs/law/新闻 2 ")]
-    assert line.endswith("  unfinished, done up to encode; trained to step 100")
+    assert line.endswith("  unfinished, last finished stage: encode; trained to step 100")
 
 
 def test_a_run_in_use(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_a_run_in_use(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (run / "stages" / "export.json").unlink()
     shutil.rmtree(run / "model")
     with RunDir(Path("runs/copy")).locked(create=False):
-        assert elmo_zh("runs").stdout.splitlines()[1].endswith("  in use now; unfinished, done up to train")
+        assert elmo_zh("runs").stdout.splitlines()[1].endswith("  in use now; unfinished, last finished stage: train")
     assert "in use" not in elmo_zh("runs").stdout
 
 

@@ -101,7 +101,7 @@ def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
     path.write_bytes(content)
     message = message_of(RunError, lambda: shop.do(discard=None))
     assert message.startswith(f"{path} is damaged ({problem}")
-    assert message.endswith("). Remove it: vocab then runs again, and nothing else is lost.")
+    assert message.endswith("). Delete this file; the stage vocab then runs again, and nothing else is lost.")
     assert load_record(path, damaged_is_none=True) == {}
     path.unlink()
     shop.do(discard=None)
@@ -115,7 +115,9 @@ def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     with changed_json(path) as changed:
         changed["counts"]["seen"] = -1
     message = message_of(RunError, shop.do)
-    assert message.startswith(f"{path} is damaged (its digest does not match its content). Remove it: vocab")
+    assert message.startswith(
+        f"{path} is damaged (its digest does not match its content). Delete this file; the stage vocab"
+    )
     # Some depth that can still be read is too deep to be written.
     for depth in range(700, 1000, 7):
         path.write_text(f'{{"format": 1, "digest": "", "a": {"[" * depth}{"]" * depth}}}', encoding="utf-8")

@@ -49,8 +49,8 @@ def test_finished_parts_of_other_work_are_kept_without_force(folder: WorkFolder)
     folder.finish(part_name(0))
     told = message_of(OutputError, lambda: folder.open({"text": 9}, refusal="an unfinished output of another text"))
     assert told == (
-        f"{folder.path} holds an unfinished output of another text. To continue it, give what it was started with; to"
-        " start over, add --force."
+        f"{folder.path} contains an unfinished output of another text. To continue, use the same input and settings as"
+        " before; to start over, add --force."
     )
     folder.open({"text": 9}, refusal="an unfinished output of another text", work="other-*")
     folder.finish(part_name(0))
@@ -96,7 +96,7 @@ def test_a_damaged_record_is_no_record(folder: WorkFolder, content: str) -> None
     reporter = Heard()
     assert folder.figures("a", reporter) is None
     assert folder.figures("a", reporter) is None
-    assert reporter.warnings == [f"Some finished work in {folder.path} is damaged, so that work is computed again."]
+    assert reporter.warnings == [f"Some finished work in {folder.path} is damaged and will be computed again."]
 
 
 def test_parts_from_the_first_damaged_one_on_are_discarded(folder: WorkFolder) -> None:

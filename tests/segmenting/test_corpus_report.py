@@ -133,4 +133,4 @@ def test_many_sources_are_not_all_listed(tmp_path: Path) -> None:
     report = corpus_report(done, names, CONFIG)
     assert "| `199.txt` |" in report
     assert "| `200.txt` |" not in report
-    assert "The other 11 files are in `stages/segment.json`." in report
+    assert "Files listed only in `stages/segment.json`: 11." in report

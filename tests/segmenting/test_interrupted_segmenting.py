@@ -57,8 +57,8 @@ def test_control_c_pressed_twice_ends_the_workers_and_the_next_call_goes_on(tmp_
     files = map(Region.whole, sorted(path for path in done.parent.glob("*0.*") if path.suffix != ".json"))
     work.finish(done.stem, work.whole_figures(done.stem), files)
     continued = segmented_here(corpus, run)
-    (resuming,) = re.findall(r"^Resuming: .*", continued.stderr, re.MULTILINE)
-    assert re.fullmatch(r"Resuming: [1-9]\d* of \d+ shards are segmented\.", resuming)
+    (resuming,) = re.findall(r"^Resuming with .*", continued.stderr, re.MULTILINE)
+    assert re.fullmatch(r"Resuming with [1-9]\d* of \d+ shards segmented\.", resuming)
     train = (run / "segmented" / "train-00000.txt").read_text(encoding="utf-8")
     assert set(re.findall("[一-鿿]", train)) == {"甲"}
     assert not (run / "segmented.parts").exists()

@@ -177,7 +177,7 @@ def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) 
     (tmp_path / "found.parts" / "vectors_seconds.json").write_bytes(bytes(20))
     second = Recorder()
     compare_task(job, embedder, tmp_path / "found", reporter=second)
-    assert second.warnings == [f"Some finished work in {record.parent} is damaged, so that work is computed again."]
+    assert second.warnings == [f"Some finished work in {record.parent} is damaged and will be computed again."]
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
 
 

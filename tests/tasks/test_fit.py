@@ -243,7 +243,7 @@ def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmb
         fit_task(job, embedder, tmp_path / "task", reporter=StoppedAfter(20))
     other = replace(job, settings=replace(job.settings, hidden_dim=7))
     told = message_of(OutputError, lambda: fit_task(other, embedder, tmp_path / "task"))
-    assert told.startswith(f"{tmp_path / 'task.parts'} holds an unfinished training run with different data, model")
+    assert told.startswith(f"{tmp_path / 'task.parts'} contains an unfinished training run with different data, model")
     fit_task(replace(other, training=TrainSettings(epochs=1)), embedder, tmp_path / "task", force=True)
     told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
     assert told.startswith(f"{tmp_path / 'task'} exists already.")

@@ -358,7 +358,7 @@ def test_damaged_vectors_are_computed_again(
     VectorCache.on_disk(folder, embedder, sentences, reporter)
     assert (folder / "vectors.npy").read_bytes() == sound
     assert computed == sentences[num_kept:]
-    assert reporter.warnings == [f"Some finished work in {folder} is damaged, so that work is computed again."]
+    assert reporter.warnings == [f"Some finished work in {folder} is damaged and will be computed again."]
     VectorCache.on_disk(folder, embedder, sentences, reporter)
     assert len(computed) == len(sentences) - num_kept
     assert len(reporter.warnings) == 1

@@ -175,7 +175,10 @@ def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
         (fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
         (fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
         (elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
-        (fit(sample_run, "classify", "--output", "full", "--force"), "full is a folder with other content. Choose an"),
+        (
+            fit(sample_run, "classify", "--output", "full", "--force"),
+            "full is a folder with content that this command did not make. Choose an",
+        ),
     ):
         assert answer.only_error().startswith(problem)
 

@@ -190,7 +190,7 @@ def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: P
         info["digests"]["vocab.data"] = file_digest(path)
     answer = elmo_zh("vocab", "--run", segmented_run, "--json")
     assert answer.result()["skipped"] is False
-    assert "vocab runs again: the file of vocab.init has changed." in answer.stderr.splitlines()
+    assert "vocab runs again: the content of vocab.init has changed." in answer.stderr.splitlines()
     assert "新词" in words_of(segmented_run)
 
 
@@ -398,7 +398,7 @@ def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} already holds training progress, which these changes would discard: the file of"
+        f"Error: {encoded_run} contains training progress that these changes would discard: the content of"
         " train.init has"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()

@@ -170,7 +170,7 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(untrained_run: 
     # The precision has an effect: the other one gives different losses.
     losses = [line["train_loss"] for line in training_lines(run)]
     answer = elmo_zh("train", "--run", run, "--force", "--set", ONE_STEP)
-    assert "float32: bfloat16 is 0.5 times as fast here" in answer.stderr.splitlines()
+    assert "float32: bfloat16 is only 0.5 times as fast here" in answer.stderr.splitlines()
     assert state_of(run, 1)["computation"]["precision"] != expected
     assert training_lines(run)[0]["train_loss"] != losses[0]
     assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)

@@ -123,7 +123,7 @@ def int8_product_works() -> bool:
 def _give_up(missing: str, problem: str) -> bool:
     first_line = problem.partition("\n")[0]
     warnings.warn(
-        f"torch {torch.__version__} lacks the {missing} that elmo-zh uses ({first_line}), so computing is slower."
+        f"The {missing} of torch {torch.__version__} do not work here ({first_line}), so elmo-zh computes more slowly."
         f" Install torch {MEASURED_WITH}.",
         RuntimeWarning,
         stacklevel=2,
