@@ -64,7 +64,7 @@ class ForeignFile:
             raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}; expected float32 {shape}.")
         if not found["holds_its_data"]:
             size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"
-            raise BundleError(f"{self.path}: {name} is incomplete ({size}). Copy or export the file again.")
+            raise BundleError(f"{self.path}: the file lacks data of {name} ({size}). Copy or export the file again.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Read one dataset of a known shape, like `read_arrays`."""

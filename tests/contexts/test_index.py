@@ -220,7 +220,7 @@ def test_finished_parts_are_not_computed_again(
         return real(work, task)
 
     monkeypatch.setattr(index_content._OccurrenceVectors, "compute", compute)
-    with pytest.raises(OutputError, match="holds an unfinished index for different texts, model or settings"):
+    with pytest.raises(OutputError, match="contains an unfinished index for different texts, model or settings"):
         build(embedder, [path], tmp_path / "index", max_per_word=1)
     build(embedder, [path], tmp_path / "index")
     assert len(computed) == 5 - 3

@@ -224,8 +224,8 @@ TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs
         (lambda file, _: file.update({f"more/{n}": h5py.SoftLink("/nowhere") for n in range(11_003)}), TOO_MANY),
         (lambda file, _: [file.create_group(f"more/{n % 7}/{n}") for n in range(11_003)], TOO_MANY),
         (name_in_other_bytes, ": RNN_\\xff\\n is not in the model that options.json"),
-        (store_outside, f": {CELL}/B has "),
-        (store_virtually, f": {CELL}/B has "),
+        (store_outside, f": the file lacks data of {CELL}/B ("),
+        (store_virtually, f": the file lacks data of {CELL}/B ("),
     ],
 )
 @pytest.mark.usefixtures("hdf5_in_its_process")
@@ -250,9 +250,8 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
         file.create_dataset(name, (2 * P, 4 * LARGE), "f4", chunks=(P, P), compression=compression)
         file[name][:P, :P] = 1.0
     stored = r"[0-9]{1,4}" if compression else str(4 * P * P)
-    expected = (
-        rf"{path}: {name} is incomplete \({stored} of {4 * 2 * P * 4 * LARGE} bytes\)\. Copy or export the file again\."
-    )
+    size = rf"\({stored} of {4 * 2 * P * 4 * LARGE} bytes\)"
+    expected = rf"{path}: the file lacks data of {name} {size}\. Copy or export the file again\."
     assert re.fullmatch(expected, refused(source, out))
 
 
@@ -271,7 +270,9 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
             compression="gzip",
         )
     assert path.stat().st_size < 300_000
-    assert refused(source, out).startswith(f"{path}: RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 has ")
+    assert refused(source, out).startswith(
+        f"{path}: the file lacks data of RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 ("
+    )
 
 
 # The vocabulary

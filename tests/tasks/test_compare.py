@@ -156,7 +156,7 @@ def test_an_interrupted_comparison_trains_nothing_twice(
     assert not (tmp_path / "found").exists()
     other = job_of(path, "tag", shares=(1.0,))
     told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
-    assert "holds an unfinished training run with different data" in told
+    assert "contains an unfinished training run with different data" in told
     compare_task(job_of(path, "tag"), embedder, tmp_path / "found")
     assert len(trained) == 2 * (3 * 2 * 2 + 3)
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
