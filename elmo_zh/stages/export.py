@@ -73,6 +73,6 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     changes = describe_settings(before, {f"text.{name}": value for name, value in now.items()})
     if changes:
         raise RunError(
-            f"{run.path}: the settings have changed since the training text was segmented: {', '.join(changes)}. Set"
-            " them back: a model works only on text prepared like its training text."
+            f"{run.path}: text settings have changed since the training text was segmented ({', '.join(changes)})."
+            " Restore the old values, because a model works only on text prepared like its training text."
         )

@@ -23,7 +23,7 @@ def segmented_inputs(run: RunDir) -> dict[str, Path]:
     files = run.train_files()
     if not files:
         raise RunError(
-            f"{run.segmented} contains no train-*.txt. Create them with:"
+            f"{run.segmented} contains no train-*.txt files. Create them with:"
             f" {command('segment', 'CORPUS', '--run', run.path)}"
         )
     return {f"segmented/{path.name}": path for path in files}

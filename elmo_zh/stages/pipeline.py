@@ -54,7 +54,5 @@ def link_latest(run: RunDir, reporter: Reporter) -> None:
         unfinished.symlink_to(target, target_is_directory=True)
         unfinished.replace(LATEST)
     except (OSError, ValueError) as error:  # ValueError: on Windows, the run is on another drive
-        reporter.warn(
-            f"{LATEST} could not be made a link to the run ({error}). Name the run's model instead: --model {run.model}"
-        )
+        reporter.warn(f"Could not link {LATEST} to the run ({error}). In other commands, add --model {run.model}")
     sync_folder(LATEST.parent)

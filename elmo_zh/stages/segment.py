@@ -11,7 +11,7 @@ from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path, require_no_input
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter, counted, first_ten
 from elmo_zh.segmenting.report import corpus_report, describe_reading, reading_settings, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
 from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary, text_settings
@@ -48,7 +48,7 @@ def segment_sources(
     folder = _shared_folder(sources)
     inputs = _input_names(sources, folder)
     for output in (run.segmented, run.corpus_report):
-        require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and give the copy.")
+        require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and use the copy.")
 
     def work() -> StageResult:
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
@@ -77,9 +77,7 @@ def segment_sources(
 def _report_empty(sources: Sources, reporter: Reporter) -> None:
     empty = [source.name for source in sources.sources if not source.path.stat().st_size]
     if empty:
-        reporter.warn(
-            f"The corpus contains empty files: {counted(len(empty), 'file')}, such as {', '.join(empty[:3])}."
-        )
+        reporter.warn(f"{counted(len(empty), 'empty file')} in the corpus: {first_ten(empty)}.")
 
 
 def _shared_folder(sources: Sources) -> Path:

@@ -103,8 +103,8 @@ def require_divisible_batch_size(config: Config, size: int) -> None:
     if batch_size % size:
         nearest = max(size, round(batch_size / size) * size)
         raise RunError(
-            f"train.batch_size = {batch_size} is not divisible by the number of processes, {size}. Start a different"
-            f" number of processes, or a new run with --set train.batch_size={nearest}"
+            f"train.batch_size = {batch_size} is not divisible by the number of processes ({size}). Start a"
+            f" different number of processes, or start a new run with --set train.batch_size={nearest}"
         )
 
 

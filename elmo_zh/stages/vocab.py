@@ -59,7 +59,7 @@ def build_vocabulary(
         explain = partial(explain_missing, Path(init), source) if init else None
         settings[name] = source_digest(run, "vocab", name, source, explain)
         for output in (run.vocab, run.vocab_counts, run.character_counts):
-            require_no_input(output, [source], "Copy the file elsewhere, and give --from the copy.")
+            require_no_input(output, [source], "Copy the file elsewhere, and use the copy.")
 
     def work() -> StageResult:
         given: list[str] = []
@@ -74,8 +74,8 @@ def build_vocabulary(
         save_counts(selected.vocabulary, selected.counts, run.vocab_counts)
         selected.spelling.save(run.character_counts)
         reporter.note(
-            f"vocab: {len(selected.vocabulary):,} rows for {selected.num_distinct_words:,} distinct words, covering"
-            f" {selected.coverage:.2%} of the training tokens."
+            f"vocab: {len(selected.vocabulary):,} rows, covering {selected.coverage:.2%} of the training tokens; the"
+            f" training text has {selected.num_distinct_words:,} distinct words."
         )
         counts: dict[str, Any] = {
             "rows": len(selected.vocabulary),
@@ -93,7 +93,7 @@ def build_vocabulary(
             report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
             typed = command("train", "--run", run.path, "--init", config.vocab.init)
-            reporter.note(f"To start from the weights of the same model: {typed}")
+            reporter.note(f"To start training from the weights of the model that the words come from: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)

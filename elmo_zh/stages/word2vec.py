@@ -27,7 +27,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
     inputs |= {"vectors": source} if source else segmented_inputs(run)
 
     if source:
-        require_no_input(run.word2vec, [source], "Copy the file elsewhere, and give --from the copy.")
+        require_no_input(run.word2vec, [source], "Copy the file elsewhere, and use the copy.")
 
     def work() -> StageResult:
         vocabulary = load_vocabulary(run.vocab)
@@ -42,9 +42,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
         num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
         if not num_covered:
-            raise RunError(
-                f"{source} has no vector for any word of {run.vocab}. Are both in the same language and script?"
-            )
+            raise RunError(f"{source} has no vectors for the words in {run.vocab}. Do language and script match?")
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
         training = choose_epochs(config.word2vec, sum(counts[UNKNOWN_ID:]))

@@ -135,11 +135,11 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
     if count > 1:
         total = sum(map(len, dataset.parts().values()))
         reporter.note(
-            f"Cross-validation in {count} folds tests all {total:,} examples; --folds 1 would test only {num_tests:,}."
+            f"{count}-fold cross-validation tests all {total:,} examples; --folds 1 would test only {num_tests:,}."
         )
         return folds_of(dataset, count, job.fit.files.seed)
     if not num_tests:
-        raise CorpusError(f"{job.fit.files.data}: there are no test examples to compare on. Give a file: --test FILE")
+        raise CorpusError(f"{job.fit.files.data}: there are no test examples to score. Give a file: --test FILE")
     return [dataset]
 
 
@@ -152,18 +152,19 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
     if job.ancestor is not None:
         ancestor = load(job.ancestor)
         if ancestor.bundle.digest != expected:
-            origin = f"model {expected}, but this is model {ancestor.bundle.digest}" if expected else "no other model"
+            origin = f"adapted from model {expected}" if expected else "not adapted from another model"
             raise OptionError(
-                f"--ancestor {job.ancestor}: {bundle.path} was started from {origin}. Leave out --ancestor."
+                f"--ancestor {job.ancestor} is model {ancestor.bundle.digest}, but {bundle.path} was {origin}. Leave"
+                " out --ancestor."
             )
         return ancestor
     folder = find_installed(expected) if expected else None
     if folder is not None:
-        reporter.note(f"{bundle.path} was started from {shown_model(folder)}, which is compared too.")
+        reporter.note(f"{bundle.path} was adapted from {shown_model(folder)}, which is also compared.")
         return load(folder)
     if expected:
         reporter.note(
-            f"{bundle.path} was started from another model, which is not installed. To compare it too, give its folder:"
+            f"{bundle.path} was adapted from a model that is not installed. To compare that model too, give its folder:"
             " --ancestor BUNDLE"
         )
     return None

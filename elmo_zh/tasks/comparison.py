@@ -36,7 +36,7 @@ _OPTIONS_OF_FIT = {
     BOTH: ("--head", "bilstm"),
 }
 # Like BOTH, with the ELMo vectors of the model that the compared one was started from.
-ANCESTOR = "[word2vec; its ancestor]"
+ANCESTOR = "[word2vec; ancestor ELMo]"
 DATA = "comparison.json"
 # Fewer test examples can only show large differences.
 FEW_EXAMPLES = 300
@@ -184,7 +184,7 @@ class Comparison:
         """Return a sentence on what these options train if the recommended classifier is linear, otherwise ""."""
         if self.recommended() not in _OPTIONS_OF_FIT or "--head" in self.options_of_fit():
             return ""
-        return f"task fit tries {self.recommended()} in a mixture, and keeps what helps on held-out labels."
+        return f"task fit tries mixtures with {self.recommended()}, and keeps the models that help on held-out labels."
 
     def seconds(self, model: str) -> float:
         """Return a model's training time on the largest share of the labels, including the time for its vectors."""
@@ -216,8 +216,8 @@ class Comparison:
         same = [model for model, found in scores.items() if set(found) == majority]
         if self.metric == "accuracy" and same:
             yield (
-                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. For labels of"
-                " very different frequency, add: --metric macro_f1"
+                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. If some"
+                " labels are much more frequent than others, add: --metric macro_f1"
             )
         if ANCESTOR in self.models:
             adds = any(each.low > 0 for each in self.rivals[ANCESTOR].values())
@@ -252,7 +252,7 @@ class Comparison:
         yield ["points above word2vec", *of_labels], differences
         if TFIDF_ELMO in self.models:
             rivals = [[rival, *points(by_share)] for rival, by_share in self.rivals.items() if rival != ANCESTOR]
-            yield [f"points of {TFIDF_ELMO} above", *of_labels], rivals
+            yield [f"points by which {TFIDF_ELMO} is above", *of_labels], rivals
 
     def lines(self) -> list[str]:
         """Return the tables, hints, verdict and recommendation as Markdown."""
@@ -278,7 +278,7 @@ class Comparison:
         )
         yield ""
         minutes = f"{self.facts['vectors_seconds'] / 60:.2f}"
-        yield f"Computing ELMo's vectors took {minutes} minutes, once for all training runs."
+        yield f"ELMo's vectors were computed once for all training runs, in {minutes} minutes."
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures except the scores of individual examples."""

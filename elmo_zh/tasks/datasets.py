@@ -76,12 +76,12 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
     if train is None:
         folders = sorted(path for path in folder.iterdir() if path.is_dir())
         raise CorpusError(
-            f"{folder} has no file with train in its name. It holds {_listed(inside or folders) or 'no data'}."
-            " Give the file of labelled examples: a table, JSON lines or CoNLL."
+            f"{folder} has no file with train in its name. It contains {_listed(inside or folders) or 'no data'}."
+            " Give the path of the labelled examples: a table, JSON lines or CoNLL."
         )
     others = [path for path in inside if path not in (train, dev, test)]
     if others:
-        reporter.note(f"Files not read in {folder}: {_listed(others)}")
+        reporter.note(f"Files in {folder} that are not used: {_listed(others)}")
     return replace(files, data=train, dev=dev, test=test, has_found_test=files.test is None)
 
 
@@ -176,7 +176,7 @@ def _divide(parts: dict[str, list[Example]], seed: int, reporter: Reporter) -> d
     named = {part: examples for part, examples in by_column.items() if examples}
     if len(named) > 1 and "train" in named:
         parts = named
-        _report_split("by its own column", parts, reporter)
+        _report_split("by the column that names the parts", parts, reporter)
     fractions = {"dev": DEV_FRACTION, "test": TEST_FRACTION}
     return _split(parts, {part: share for part, share in fractions.items() if part not in parts}, seed, reporter)
 
@@ -196,13 +196,13 @@ def _split(
             place -= fraction
         found[chosen].append(example)
     parts = {**parts, **found}
-    _report_split(f"by text with seed {seed}", parts, reporter)
+    _report_split(f"at random with seed {seed}", parts, reporter)
     return parts
 
 
 def _report_split(how: str, parts: Mapping[str, Sequence[Example]], reporter: Reporter) -> None:
     train, dev, test = (len(parts.get(part, ())) for part in PART_WORDS)
-    reporter.note(f"Split {how}: {train:,} train, {dev:,} dev, {test:,} test examples.")
+    reporter.note(f"Split {how}: {train:,} train, {dev:,} dev and {test:,} test examples.")
 
 
 def _place(example: Example, seed: int, purpose: str) -> float:
@@ -234,7 +234,7 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
         test = [example for example, own in zip(examples, fold_of, strict=True) if own == fold]
         places = sorted({_place(example, seed, "dev") for example in others})
         if len(places) < 2 or not test:
-            raise CorpusError(f"{len(examples)} examples are too few for {num_folds} folds. Give more data.")
+            raise CorpusError(f"{num_folds} folds need more than {counted(len(examples), 'example')}. Give more data.")
         last = places[max(1, round(DEV_FRACTION * len(places))) - 1]
         dev = [example for example in others if _place(example, seed, "dev") <= last]
         train = [example for example in others if _place(example, seed, "dev") > last]
@@ -245,18 +245,20 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
-            advice = "Give more data, or a file of such examples: --dev FILE" if part == "dev" else "Give more data."
+            advice = "Give more data, or a file of dev examples: --dev FILE" if part == "dev" else "Give more data."
             raise CorpusError(f"There are no {part} examples. {advice}")
     texts = [text for example in dataset.train for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
-        reporter.warn(f"The texts contain no Chinese ({texts[0][:40]!r}), but the models learned from Chinese text.")
+        reporter.warn(
+            f"Hardly any text contains Chinese (the first is {texts[0][:40]!r}), but the models learned from Chinese."
+        )
     if not reading.regression:
         classes = dataset.labels()
         if len(classes) < 2:
             raise CorpusError(
-                f"All of the data ({counted(len(dataset.train), 'training example')}) has only one label,"
-                f" {classes[0]!r}: at least two labels are needed. Give examples of other labels too. If the examples"
-                " come from a file sorted by label, shuffle that file before dividing it."
+                f"The data ({counted(len(dataset.train), 'training example')}) has only one label, {classes[0]!r}, but"
+                " at least two are needed. Add examples with other labels. If the examples come from a file sorted by"
+                " label, shuffle that file before dividing it."
             )
         for part in ("dev", "test"):
             _warn_of_new_labels(dataset, part, set(classes), reporter)
@@ -273,7 +275,7 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
     new = Counter(label for example in dataset.parts()[part] for label in example.labels if label not in known)
     if new:
         shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
-        scheme = "Spans use BIOES tags here: S- marks a span of one unit." if dataset.scheme == "BIO" else ""
+        scheme = "BIO tags are read as BIOES, where S- marks a span of one unit." if dataset.scheme == "BIO" else ""
         num_labels = sum(len(each.labels) for each in dataset.parts()[part])
         are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
         cause = _SORTED if are_most and part in dataset.files else scheme
@@ -297,4 +299,4 @@ def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
             )
     contradictions = sum(len(labels) > 1 for labels in of_train.values())
     if contradictions:
-        reporter.warn(f"Labelled in more than one way: {counted(contradictions, 'training text')}.")
+        reporter.warn(f"Training texts that occur with different labels: {contradictions:,}.")

@@ -102,10 +102,10 @@ def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
         raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave out --encoder.")
     if settings.head == "linear" and settings.elmo_at != "input":
         raise OptionError(
-            f"--elmo-at {settings.elmo_at}: a linear head takes ELMo at its input only. Leave out --elmo-at."
+            f"--elmo-at {settings.elmo_at}: a linear head can use ELMo only at its input. Leave out --elmo-at."
         )
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
-        raise OptionError("--elmo-at output needs another input: --inputs word2vec,elmo")
+        raise OptionError("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo")
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iter
                 f" ({share:.4f})."
             )
     elif value <= 0:
-        yield f"{task.metric} {value:.4f} on {tested}: the task has learned nothing that shows there."
+        yield f"{task.metric} {value:.4f} on {tested}: the task has learned nothing useful."
 
 
 def _write_bilm(task: PreparedTask, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class PreparedTask:
         if job.training.bilm_learning_rate is not None:
             if embedder.unknown != "unk":
                 raise OptionError(
-                    f"With --fine-tune the biLM reads unknown words as <UNK>, not by {embedder.unknown}. Leave out"
-                    " --fine-tune, or set embed.unknown=unk."
+                    f"--fine-tune works only with embed.unknown=unk, not {embedder.unknown}. Leave out --fine-tune,"
+                    " or add --set embed.unknown=unk"
                 )
             cache = LiveVectors(embedder.bundle, sentences)
         elif "elmo" in job.settings.inputs:

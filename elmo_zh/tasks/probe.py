@@ -80,7 +80,8 @@ class ProbeReport:
         for each in self.others:
             rows.append([each.name, f"{each.score:.4f}", self.difference(each).points()])
         head = [self.what, "accuracy", "points above the baseline (95% interval)"]
-        return [*table(head, rows).split("\n"), "", f"The best layer is {self.best.layer}: --layers {self.best.layer}"]
+        best = self.best.layer
+        return [*table(head, rows).split("\n"), "", f"The best layer is {best}. To use it alone: --layers {best}"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures of all rows, and the facts about model and data."""
@@ -259,7 +260,7 @@ class _TagProbe:
             vectors = {part: np.asarray(cache.vectors[each, layer]) for part, each in rows.items()}
             others.append(self._probed(f"layer {layer}", layer, vectors))
         return ProbeReport(
-            what=f"tag of a word, {len(self._labels)} tags", baseline=self._baseline(), others=others, facts=facts
+            what=f"tag of each word ({len(self._labels)} tags)", baseline=self._baseline(), others=others, facts=facts
         )
 
     def _rows(self, part: str, rows_of: Any) -> NDArray[np.int64]:

@@ -61,7 +61,7 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
             is_json = text.head(_LONGEST_LINE).lstrip().startswith("{")
             found += _read_objects(text) if is_json else _read_table(text, texts or path.parent)
     if not found:
-        raise CorpusError(f"{path} has no marked words.")
+        raise CorpusError(f"{path} has no marked words. Give a table or JSON lines with one marked word per line.")
     return found
 
 
@@ -72,7 +72,7 @@ def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
                 yield _object(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
                 raise CorpusError(
-                    f"{text.name}: line {number} is not a marked word ({error!r:.60}). Expected an object with context"
+                    f"{text.name}: line {number} has no marked word ({error!r:.60}). Expected an object with context"
                     " (a list of tokens), target_word, target_position and sense."
                 ) from None
 
@@ -98,13 +98,13 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     head = next(rows, [])
     if tuple(head[: len(COLUMNS)]) != COLUMNS:
         raise CorpusError(
-            f"{text.name}: the columns are {', '.join(head)[:60]!r}; they should be {', '.join(COLUMNS)}, separated by"
-            " tabs. JSON lines also work."
+            f"{text.name}: the columns are {', '.join(head)[:60]!r}; the first ones should be {', '.join(COLUMNS)},"
+            " separated by tabs. JSON lines are also accepted."
         )
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
         if len(row) != len(head) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
-            raise CorpusError(f"{where} does not have the cells {', '.join(COLUMNS)}. Correct or remove the line.")
+            raise CorpusError(f"{where} has a missing or invalid value in {', '.join(COLUMNS)}. Correct the line.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])
         if name not in lines_of:
@@ -112,8 +112,8 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
         raw = lines_of[name][line] if line < len(lines_of[name]) else ""
         if not word or raw[start:end] != word:
             raise CorpusError(
-                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at {start} to {end}; expected {word!r}."
-                " Correct the line, or name the folder of the texts with --text."
+                f"{where}: line {line} of {name}, counted from 0, has {raw[start:end][:20]!r} at characters {start} to"
+                f" {end}; expected {word!r}. Correct these numbers, or name the folder of the texts with --text."
             )
         yield MarkedWord(word=word, sense=sense, text=raw, start=start, end=end)
 
@@ -159,11 +159,11 @@ def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> 
         senses[each.word].add(each.sense)
     found = [each for each in marked if len(senses[each.word]) > 1]
     if not found:
-        raise CorpusError(f"{path}: no word occurs in two senses, so there is nothing to tell apart.")
+        raise CorpusError(f"{path}: each word occurs in only one sense. Add occurrences in other senses.")
     num_words = sum(len(each) > 1 for each in senses.values())
     reporter.note(
         f"Reading {path}: {counted(len(found), 'occurrence')} of {counted(num_words, 'word')} with several senses."
-        f" Left out, because their words have only one sense: {len(marked) - len(found):,}."
+        f" Occurrences left out because their word has only one sense: {len(marked) - len(found):,}."
     )
     return found
 
@@ -220,7 +220,7 @@ def _report_senses(
     frequent = [min(counts[each.word], key=lambda sense: (-counts[each.word][sense], sense)) for each in marked]
     baseline = Probed(name="most frequent sense of the word", layer=None, rows=_right_rows(marked, frequent))
     return ProbeReport(
-        what=f"sense of an occurrence, {len(counts)} words", baseline=baseline, others=others, facts=facts
+        what=f"sense of each occurrence ({len(counts)} words)", baseline=baseline, others=others, facts=facts
     )
 
 

@@ -95,13 +95,13 @@ def load_description(layout: TaskLayout) -> TaskDescription:
     """Read task.json; raise RunError if it is missing, damaged or from a different version."""
     path = layout.description
     if not path.is_file():
-        raise RunError(f"{layout.path} holds no trained task (task.json is missing). Train one with: elmo-zh task fit")
+        raise RunError(f"{layout.path} has no trained task (task.json is missing). Train one with: elmo-zh task fit")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
             raise RunError(
-                f"{path} has format {found['format']}; expected {TASK_FORMAT} or {MIXTURE_FORMAT}. Another version of"
-                " elmo-zh made it. Train the task again with: elmo-zh task fit, or update elmo-zh."
+                f"{path} has format {found['format']}, but this version of elmo-zh reads only {TASK_FORMAT} and"
+                f" {MIXTURE_FORMAT}. Update elmo-zh, or train the task again with: elmo-zh task fit"
             )
         later = {name: dict(found.get(name, {})) for name in ("members", "digests")}
         values = {each.name: found[each.name] for each in fields(TaskDescription) if each.name not in later} | later

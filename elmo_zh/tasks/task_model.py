@@ -89,7 +89,7 @@ class TaskModel:
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
                 f"{folder} is not the model that {path} was trained on: found {embedder.bundle.digest}, expected"
-                f" {description.model['digest']}. Give that model with --model, or train the task again."
+                f" {description.model['digest']}. Give the original model with --model, or train the task again."
             )
         word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
         return cls(description, head, embedder, word2vec, linear)
@@ -214,7 +214,7 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
                 f"{layout.path} has a model of its own, which was trained with the task. Leave out --model."
             )
         if not BundleLayout(layout.model).info.is_file():
-            raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy the folder again.")
+            raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy {layout.path} again.")
         return layout.model
     if given is not None:
         return find_bundle(given)
@@ -225,11 +225,11 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
         raise BundleError(f"{layout.path} was trained on the model {STARTER}. {advice}")
     is_other = BundleLayout(path).info.is_file()
     problem = (
-        "has been replaced by another model" if is_other else "is missing, and is neither beside the task nor installed"
+        "has been replaced by another model" if is_other else "is neither there, nor beside the task, nor installed"
     )
     raise BundleError(
-        f"{path}, the model that {layout.path} was trained on, {problem}. Give its folder with --model, or in Python"
-        " with TaskModel.load(path, model=...)."
+        f"{path}, the model that {layout.path} was trained on, {problem}. Give the folder of the original model"
+        " with --model, or in Python with TaskModel.load(path, model=...)."
     )
 
 
@@ -270,7 +270,7 @@ def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, 
     except (SafetensorError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:100]
         raise RunError(
-            f"{layout.linear} does not hold the models that task.json describes ({reason}). {_REMEDY}"
+            f"{layout.linear} does not contain the models that task.json describes ({reason}). {_REMEDY}"
         ) from None
 
 

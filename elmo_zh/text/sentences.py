@@ -69,7 +69,7 @@ def iter_pieces(
 def describe_cuts(name: str, num_cuts: int) -> str:
     """Return a message saying that sentences of a text were cut."""
     return (
-        f"{name} has sentences of more than {LONGEST_SENTENCE:,} characters. They are cut into pieces"
+        f"Sentences in {name} that are longer than {LONGEST_SENTENCE:,} characters are cut into pieces"
         f" ({counted(num_cuts, 'cut')})."
     )
 

@@ -127,7 +127,10 @@ class CheckpointFolder:
             ) from None
         if not isinstance(state, dict) or state.get("format") != CHECKPOINT_FORMAT:
             state = state if isinstance(state, dict) else {}
-            raise RunError(f"{path} has format {state.get('format')}; expected {CHECKPOINT_FORMAT}.")
+            raise RunError(
+                f"{path} has format {state.get('format')}; expected {CHECKPOINT_FORMAT}. Update elmo-zh, or start again"
+                " with --force."
+            )
         if missing := [name for name in _NEEDED if name not in state]:
             raise RunError(
                 f"{path} is damaged: {missing[0]} is missing. Remove its folder to use the previous checkpoint."

@@ -37,8 +37,8 @@ _SETTLING_SECONDS = 0.2
 _ended_groups: list[Any] = []
 
 _UNREACHABLE = (
-    "This process could not connect to the other training processes at {address} ({detail}). Start all of them, with an"
-    " address that every machine can reach."
+    "This process could not connect to the other training processes at {address} ({detail}). Start all processes, and"
+    " use an address that every machine can reach."
 )
 _LOST = (
     "Lost the connection to the other training processes ({detail}). If one of them reports a cause, fix that cause"

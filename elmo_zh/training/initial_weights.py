@@ -212,12 +212,12 @@ class Start:
         rows = info["rows"]
         reporter.note(
             f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
-            f" {rows['words_composed']:,} new words start from the known words in them, and {rows['words_drawn']:,}"
-            " start at random."
+            f" {rows['words_composed']:,} get rows computed from the known words they contain, and"
+            f" {rows['words_drawn']:,} get random rows."
         )
         if not info["has_softmax"]:
             remedy = "shares the token table" if info["model"]["tie_softmax"] else "starts at random"
-            reporter.note(f"{info['bundle']} has no softmax, so the softmax {remedy}.")
+            reporter.note(f"{info['bundle']} has no softmax, so the new softmax {remedy}.")
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
         """Score all held-out text with the initial weights, before the first step, unless that is already done."""
@@ -239,9 +239,9 @@ class Start:
         """Report the perplexity on all held-out text before and after training."""
         before = self.info["heldout"]
         reporter.note(
-            f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact,"
-            f" on all {after['num_predictions']:,} predictions);"
-            f" {before['bits_per_character']:.3f} bits per character before, {after['bits_per_character']:.3f} after."
+            f"Training changed the held-out perplexity from {before['perplexity']:,.1f} to {after['perplexity']:,.1f}"
+            f" (on all {after['num_predictions']:,} predictions), and the bits per character from"
+            f" {before['bits_per_character']:.3f} to {after['bits_per_character']:.3f}."
         )
         if after["perplexity"] > before["perplexity"]:
             reporter.warn(
@@ -277,7 +277,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         return known
     if run.holds(path):
         raise RunError(
-            f"{path} belongs to the run {run.path} itself. Give --init another model, or choose another --run."
+            f"{path} belongs to the run {run.path} itself. Choose another model for --init, or another --run."
         )
     bundle = load_bundle(path)
     reporter.note(model_line(bundle))
@@ -291,7 +291,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         )
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        raise RunError(f"{path} knows no word of {run.vocab}. Do both use the same language, script and segmenter?")
+        raise RunError(f"{path} knows no word in {run.vocab}. Do both use the same language, script and segmenter?")
     counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
     is_new = torch.ones(len(vocabulary), dtype=torch.bool)
     is_new[list(moves.kept)] = False

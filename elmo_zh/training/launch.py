@@ -40,7 +40,9 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
         **{name: int(values[key]) for name, key in zip(("rank", "size", "local_rank"), _RANK_VARIABLES, strict=True)}
     )
     if not launch.local_rank <= launch.rank < launch.size:
-        raise RunError(f"The environment has {listed}, but RANK should be below WORLD_SIZE. Start with torchrun.")
+        raise RunError(
+            f"The environment has {listed}, but LOCAL_RANK <= RANK < WORLD_SIZE must hold. Start with torchrun."
+        )
     return launch
 
 

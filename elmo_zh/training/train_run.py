@@ -174,8 +174,8 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     computation = choose_computation(config.train, config.model, device, known)
     for difference in computation.differences(previous):
         context.reporter.warn(
-            f"{difference[0].upper()}{difference[1:]}: from here on, results are not bit-identical to an"
-            " uninterrupted run."
+            f"{difference[0].upper()}{difference[1:]}: from here on, results may differ slightly from an"
+            " uninterrupted run's."
         )
     return computation
 

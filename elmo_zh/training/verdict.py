@@ -101,8 +101,8 @@ class TrainingFigures:
             )
         if self.near_copies_heldout:
             return (
-                f"Near copies of {counted(self.near_copies_heldout, 'paragraph')} of the held-out text are in the"
-                " training text, so this perplexity flatters the model: on other text, the perplexity will be higher."
+                f"The training text contains near copies of {counted(self.near_copies_heldout, 'paragraph')} in the"
+                " held-out text, so this perplexity flatters the model: on other text, the perplexity will be higher."
             )
         if self.perplexity is not None and self.perplexity < _PATTERN_PERPLEXITY:
             return (
@@ -153,7 +153,7 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
     if trend is Trend.FALLING:
         yield f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
     elif trend is Trend.RISING:
-        yield f"The held-out perplexity has risen since {value:,.0f} tokens: the model is learning its text by heart."
+        yield f"Held-out perplexity was lowest after {value:,.0f} tokens, then rose: the model is memorising its text."
     elif trend is Trend.FLAT:
         yield "The held-out perplexity has stopped falling."
     if figures.has_many_unknown and figures.is_vocabulary_full:
@@ -183,12 +183,12 @@ def _compare_heldout(figures: TrainingFigures, perplexity: float) -> Iterator[st
 def _compare(perplexity: float, baselines: Mapping[str, float]) -> str:
     unigram, bigram = baselines["unigram"], baselines["bigram"]
     if perplexity < bigram:
-        return f"Below the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}"
+        return f"The held-out perplexity, {perplexity:,.1f}, is below the bigram model's {bigram:,.1f}"
     if perplexity < unigram:
-        return f"Worse than the bigram model: held-out perplexity {perplexity:,.1f} against {bigram:,.1f}, not good yet"
+        return f"The held-out perplexity, {perplexity:,.1f}, is not yet below the bigram model's {bigram:,.1f}"
     return (
-        f"No better than word frequencies: held-out perplexity {perplexity:,.1f} against {unigram:,.1f}, so the model"
-        " has learned next to nothing"
+        f"The held-out perplexity, {perplexity:,.1f}, is no better than word frequencies alone"
+        f" ({unigram:,.1f}), so the model has learned next to nothing"
     )
 
 
@@ -232,7 +232,7 @@ def _train_longer(figures: TrainingFigures) -> tuple[str, str]:
         changes.append(f"--set train.max_tokens={2 * train.max_tokens}")
     if 0 < train.epochs * figures.train_tokens < 2 * min(limits):
         changes.append(f"--set train.epochs={2 * train.epochs:.12g}")
-    advice = "Training longer would help most; export the model again afterwards"
+    advice = "Training longer would help most (export the model again afterwards)"
     return advice, f"{{program}} train --run {{run}} {' '.join(changes)}"
 
 
@@ -265,7 +265,7 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
         f"{translate(name)} {figures['perplexity']:,.1f} ({figures['bits_per_character']:.3f} bits per character)"
         for name, figures in baselines.items()
     )
-    reporter.note(f"Held-out perplexity of n-gram baselines, on the same predictions: {listed}.")
+    reporter.note(f"Held-out perplexity of n-gram baselines, for comparison with the model: {listed}.")
     return baselines
 
 

@@ -48,7 +48,7 @@ def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, report
     """Count the words in segmented files, as runs in `parts`; runs that an interrupted command left are reused."""
     tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
     if num_counted := parts.num_finished(tasks):
-        reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are counted.")
+        reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are already counted.")
     num_sentences = num_tokens = 0
     characters: Counter[str] = Counter()
     runs: dict[str, list[str]] = {}

@@ -110,19 +110,19 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
     """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
-            f"No word occurs at least {config.min_count} times in {text}, so the vocabulary would be empty."
-            " Give more text, or --set vocab.min_count=1"
+            f"No word in {text} reaches vocab.min_count = {config.min_count}, so the vocabulary would be empty."
+            " Give more text, or lower the limit: --set vocab.min_count=1"
         )
     if source is None and len(selected.vocabulary) == len(SPECIALS) + 1:
         word = selected.vocabulary.tokens[-1]
         raise RunError(
-            f"The vocabulary of {text} would be a single word ({word}), and a model needs several words to predict."
+            f"The vocabulary of {text} would contain only one word ({word}), but training needs several words."
             " Give more text, lower vocab.min_count, or check how the text is segmented."
         )
     if not selected.coverage:
         raise RunError(
-            f"No word of {source} occurs in {text}. Does the file have one word per line, in the same language, script"
-            " and segmentation?"
+            f"No word in {source} occurs in {text}. Does the word list have one word per line, in the language, script"
+            " and segmentation of the text?"
         )
 
 
@@ -134,13 +134,13 @@ def report_given_words(
     num_added = rows - len(SPECIALS) - num_given
     added = "no other words are added" if config.words else f"{num_added:,} words of the text are added"
     reporter.note(
-        f"vocab: of the {num_given:,} words of {source}, {selected.num_absent:,} do not occur in the text; {added}."
+        f"vocab: {num_given:,} words in {source} ({selected.num_absent:,} of them not found in the text); {added}."
     )
     if rows == len(SPECIALS) + 1:
-        reporter.warn(f"{source} gives a vocabulary of a single word, so there is little to predict.")
+        reporter.warn(f"{source} contains only one word, so the model will have little to predict.")
     if config.init and selected.num_left_out and not num_added:
         reporter.warn(
-            f"vocab.size = {config.size} leaves no room besides the {rows} rows of {source}, so"
-            f" {selected.num_left_out:,} words of the text get no row. To give those words rows:"
+            f"vocab.size = {config.size} leaves room only for the {rows} rows from {source}, so"
+            f" {selected.num_left_out:,} words in the text get no row. To add rows for those words:"
             f" --set vocab.size={rows + selected.num_left_out}"
         )

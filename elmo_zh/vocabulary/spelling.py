@@ -69,8 +69,8 @@ def load_spelling_model(path: Path) -> SpellingModel:
         symbol, _, count = line.partition("\t")
         symbol = _UNESCAPES.get(symbol, symbol)
         if not is_count(count) or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError(f"{path}: line {number} ({line!r:.60}) is not a character, a tab and a count.")
+            raise BundleError(f"{path}: line {number} ({line!r:.60}) should be a character, a tab and a count.")
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
-        raise BundleError(f"{path}: the line for {END_OF_WORD} (end of word) is missing. The file is incomplete.")
+        raise BundleError(f"{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or make the file again.")
     return SpellingModel(counts)

@@ -108,11 +108,11 @@ def is_count(text: str) -> bool:
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """Read vocab.counts; raise RunError unless its lines match the vocabulary and its counts descend."""
     counts: list[int] = []
-    remedy = f"Make both files again with: {command('vocab', '--run', path.parent, '--force')}"
+    remedy = f"Make {path.name} and vocab.data again with: {command('vocab', '--run', path.parent, '--force')}"
     for row, line in enumerate(iter_lines(path, drop_mark=False)):
         token, _, number = line.rpartition("\t")
         if row >= len(vocabulary) or token != vocabulary.tokens[row] or not is_count(number):
-            raise RunError(f"{path}: line {row + 1} ({line!r:.60}) does not belong to the vocabulary. {remedy}")
+            raise RunError(f"{path}: line {row + 1} ({line!r:.60}) does not match the vocabulary. {remedy}")
         counts.append(int(number))
         if row > len(SPECIALS) and counts[row] > counts[row - 1]:
             raise RunError(

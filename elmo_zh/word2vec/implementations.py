@@ -85,8 +85,8 @@ def chosen_implementation(config: Word2vecConfig) -> str:
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
         raise RunError(
-            "word2vec.implementation is gensim, which is not installed here; gensim has wheels for Python 3.11 to 3.13."
-            " Use --set word2vec.implementation=torch"
+            "word2vec.implementation = gensim needs the package gensim, which is not installed. Install gensim (for"
+            " Python 3.11 to 3.13), or use --set word2vec.implementation=torch"
         )
     if config.implementation == "auto":
         return "gensim" if has_gensim else "torch"

@@ -79,7 +79,5 @@ def _parse_vector(numbers: Sequence[str], path: Path, line: int) -> NDArray[np.f
     except ValueError:
         vector = np.full(1, np.nan, np.float32)
     if not np.isfinite(vector).all():
-        raise RunError(
-            f"{path}: line {line} contains something that is not a finite number. Correct or remove the line."
-        )
+        raise RunError(f"{path}: line {line} contains a value that is not a finite number. Correct or remove the line.")
     return vector

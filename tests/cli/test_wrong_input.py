@@ -89,8 +89,8 @@ def test_a_text_in_which_no_word_is_frequent_enough() -> None:
     Path("short.txt").write_text("山水。", encoding="utf-8")
     assert elmo_zh("segment", "short.txt", "--run", "run", "--set", "text.segmenter=character").status == 0
     assert elmo_zh("vocab", "--run", "run").only_error() == (
-        "No word occurs at least 2 times in run/segmented, so the vocabulary would be empty."
-        " Give more text, or --set vocab.min_count=1"
+        "No word in run/segmented reaches vocab.min_count = 2, so the vocabulary would be empty."
+        " Give more text, or lower the limit: --set vocab.min_count=1"
     )
 
 
@@ -101,8 +101,8 @@ def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refuse
     assert warning in answer.stderr.splitlines()
     assert elmo_zh("vocab", "--run", "run").status == 0
     assert elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error() == (
-        "The vocabulary of run/segmented would be a single word (。), and a model needs several words to predict. Give"
-        " more text, lower vocab.min_count, or check how the text is segmented."
+        "The vocabulary of run/segmented would contain only one word (。), but training needs several words. Give more"
+        " text, lower vocab.min_count, or check how the text is segmented."
     )
 
 
@@ -431,7 +431,7 @@ def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path)
     saved.write_text(saved.read_text("utf-8").replace('segmenter = "jieba"', 'segmenter = "character"'), "utf-8")
     told = elmo_zh("export", "--run", run).only_error()
     assert told.startswith(
-        f"{run}: the settings have changed since the training text was segmented: text.segmenter jieba -> character."
+        f"{run}: text settings have changed since the training text was segmented (text.segmenter jieba -> character)."
     )
 
 
@@ -447,9 +447,7 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     vectors = tmp_path / "latin.txt"
     vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
-    assert told.endswith(
-        f"has no vector for any word of {untrained_run}/vocab.data. Are both in the same language and script?"
-    )
+    assert told.endswith(f"has no vectors for the words in {untrained_run}/vocab.data. Do language and script match?")
     assert (untrained_run / "word2vec.txt").read_bytes() == before
     assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
 

@@ -39,7 +39,7 @@ def test_an_index_cuts_long_sentences(
     line = "说 很 好 很 好 我们 好" if segmented else "说很好很好。好很好很说好很说"
     path = tmp_path / "a.txt"
     path.write_text(f"好\n{line}\n", encoding="utf-8")
-    with pytest.warns(UserWarning, match=r"a\.txt has sentences of more than 7 characters"):
+    with pytest.warns(UserWarning, match=r"Sentences in .*a\.txt that are longer than 7 characters"):
         index = ContextIndex.build(
             ElmoEmbedder.load(model, "cpu"), path, tmp_path / "index", segmented=segmented, min_count=1
         )
@@ -114,7 +114,7 @@ def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: p
     messages = Heard()
     preparation = load_bundle(model).build_preparation(None)
     table = TokenTable.of_texts([input_text(source, TextConfig())], preparation, reporter=messages)
-    assert messages.warnings == [f"{path} has sentences of more than 7 characters. They are cut into pieces (2 cuts)."]
+    assert messages.warnings == [f"Sentences in {path} that are longer than 7 characters are cut into pieces (2 cuts)."]
     found = list(Concordance.of_matches(table, find_matches(table, compile_query("说"))))
     assert [(each.line.number, each.start) for each in found] == [(1, 0), (1, 9), (1, 12)]
     assert [each.parts for each in found] == [("", "说", "很好很。"), ("好好很很", "说", "好很"), ("", "说", "")]
@@ -125,7 +125,7 @@ def test_substitutes_in_a_file_cut_long_lines(model: Path, tmp_path: Path) -> No
     line = "很好。" * 700 + "我们说好。"
     path.write_text(f"{line}\n", encoding="utf-8")
     answer = elmo_zh("substitutes", "--file", path, "--word", "说", "--model", model, "--json")
-    assert f"{path} has sentences of more than 2,000 characters. They are cut into pieces (1 cut)." in answer.stderr
+    assert f"Sentences in {path} that are longer than 2,000 characters are cut into pieces (1 cut)." in answer.stderr
     [occurrence] = answer.result()["occurrences"]
     assert occurrence["text"].endswith("我们说好。")
     assert len(occurrence["text"]) == 107

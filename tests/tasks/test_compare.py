@@ -220,15 +220,15 @@ def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) ->
         own, others = ([run.score for run in comparison.of_setting(model, share)] for model in (BOTH, ANCESTOR))
         assert own == others
     assert comparison.differences[ANCESTOR] == comparison.differences[BOTH]
-    assert "| [word2vec; its ancestor] | " in "\n".join(comparison.lines())
+    assert "| [word2vec; ancestor ELMo] | " in "\n".join(comparison.lines())
 
 
 def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_tags(tmp_path, lambda text, place: text[place])
     wrong = job_of(path, "tag", ancestor=embedder.bundle.path)
     told = message_of(OptionError, lambda: compare_task(wrong, embedder, tmp_path / "found"))
-    assert told.startswith(f"--ancestor {embedder.bundle.path}: ")
-    assert told.endswith(" was started from no other model. Leave out --ancestor.")
+    assert told.startswith(f"--ancestor {embedder.bundle.path} is model {embedder.bundle.digest}, but ")
+    assert told.endswith(" was not adapted from another model. Leave out --ancestor.")
 
     installed = install_model(tmp_path, "toy", monkeypatch)
     toy = ElmoEmbedder.load(installed, "cpu")
@@ -240,14 +240,13 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     told = message_of(BundleError, lambda: compare_task(job_of(path, "tag"), child, tmp_path / "x", reporter=reporter))
     assert "has no word2vec vectors" in told
     [note] = reporter.notes
-    assert note.endswith("To compare it too, give its folder: --ancestor BUNDLE")
+    assert note.endswith("To compare that model too, give its folder: --ancestor BUNDLE")
     backoff = ElmoEmbedder(child.bundle, "cpu", "bfloat16", unknown="backoff")
     found = _find_ancestor(wrong, backoff, reporter)
     assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
-    assert told.endswith(
-        f"was started from model {embedder.bundle.digest}, but this is model {toy.bundle.digest}. Leave out --ancestor."
-    )
+    assert told.startswith(f"--ancestor {installed} is model {toy.bundle.digest}, but ")
+    assert told.endswith(f" was adapted from model {embedder.bundle.digest}. Leave out --ancestor.")
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -293,7 +292,7 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
     assert told[-1] == "Recommended with 90 training examples: word2vec (1.0000, 1.0 minutes)."
     trainings = list(comparison.trainings())
     assert "| word2vec | 90 | 1 | 1 | 1.0000 | 1.00 |" in trainings[0].splitlines()
-    assert trainings[-1] == "Computing ELMo's vectors took 1.50 minutes, once for all training runs."
+    assert trainings[-1] == "ELMo's vectors were computed once for all training runs, in 1.50 minutes."
     assert Run.from_json(json.loads(json.dumps(runs[1].to_json()))).rows.tolist() == runs[1].rows.tolist()
 
 
@@ -301,8 +300,8 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
     comparison = comparison_of(*runs)
     hint = (
-        "No more accurate than always predicting the most frequent label: word2vec. For labels of very different"
-        " frequency, add: --metric macro_f1"
+        "No more accurate than always predicting the most frequent label: word2vec. If some labels are much"
+        " more frequent than others, add: --metric macro_f1"
     )
     assert comparison.lines()[-4] == hint
     few = "3 test examples can only show large differences. Use 300 or more."
@@ -342,7 +341,7 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     runs += [run_of(BOTH, [1, 0, 1, 0], **network), run_of(ANCESTOR, [0, 1, 0, 1], **network)]
     assert list(comparison_of(*runs).hints()) == [
         "It is not certain that the adaptation helps: The score of [word2vec; ELMo] is 0.0 points of accuracy above"
-        " [word2vec; its ancestor] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
+        " [word2vec; ancestor ELMo] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
         "1 of 4 training runs ended at the limit of 30 epochs while still improving. Raise the limit: --epochs 60",
         "4 test examples can only show large differences. Use 300 or more.",
     ]
@@ -368,7 +367,9 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     assert comparison.options_of_fit() == ()
     alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
     assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
-    assert alike.remark_on_fit() == "task fit tries TF-IDF in a mixture, and keeps what helps on held-out labels."
+    assert alike.remark_on_fit() == (
+        "task fit tries mixtures with TF-IDF, and keeps the models that help on held-out labels."
+    )
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)
@@ -404,7 +405,7 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
     reporter = Recorder()
     comparison = compare_task(job, embedder, tmp_path / "found", reporter=reporter)
     total = len(path.read_text(encoding="utf-8").splitlines())
-    assert any(f"Cross-validation in 3 folds tests all {total} examples; --folds 1 would" in x for x in reporter.notes)
+    assert any(f"3-fold cross-validation tests all {total} examples; --folds 1 would" in x for x in reporter.notes)
     assert trained == [1, 2, 1] * 3
     for model in comparison.models:
         runs = comparison.of_setting(model, 1.0)

@@ -62,7 +62,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert read_labelled(whole, CLASSIFY).notes[1:] == ("the file is sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
-    assert "has only one label, '东': at least two labels are needed. Give examples of other labels too." in told
+    assert "has only one label, '东', but at least two are needed. Add examples with other labels." in told
     two = written(tmp_path, "two.csv", "text,label\n" + "".join(rows[:60]))
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()
@@ -80,5 +80,5 @@ def test_texts_without_chinese_are_told(tmp_path: Path) -> None:
     heard = Heard()
     load(DataFiles(data=path), CLASSIFY, heard)
     assert heard.warnings == [
-        "The texts contain no Chinese ('room 0 was cold'), but the models learned from Chinese text."
+        "Hardly any text contains Chinese (the first is 'room 0 was cold'), but the models learned from Chinese."
     ]

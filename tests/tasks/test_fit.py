@@ -272,7 +272,7 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
     ("settings", "bilm_rate", "problem"),
     [
         ({"head": "linear", "elmo_at": "both"}, None, "linear head"),
-        ({"inputs": ("elmo",), "elmo_at": "output"}, None, "needs another input"),
+        ({"inputs": ("elmo",), "elmo_at": "output"}, None, "needs an input besides ELMo"),
         ({"inputs": ("characters",)}, 0.01, "so ELMo has to be an input: add elmo to --inputs."),
         (
             {"kind": "tag", "head": "linear", "inputs": ("elmo",)},
@@ -296,7 +296,7 @@ def test_a_tuned_bilm_reads_unknown_words_as_unk(embedder: ElmoEmbedder, tmp_pat
     job = job_of(write_data(tmp_path, "classify"), "classify", training=training)
     backoff = ElmoEmbedder.load(embedder.bundle.path, "cpu", unknown="backoff")
     told = message_of(OptionError, lambda: fit_task(job, backoff, tmp_path / "task"))
-    assert told.endswith("not by backoff. Leave out --fine-tune, or set embed.unknown=unk.")
+    assert told.endswith("not backoff. Leave out --fine-tune, or add --set embed.unknown=unk")
 
 
 def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Path) -> None:
@@ -314,10 +314,14 @@ def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Pa
 
 
 DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
-    (lambda path: (path / "task.json").unlink(), RunError, "holds no trained task"),
+    (lambda path: (path / "task.json").unlink(), RunError, "has no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda found: found.update(format=99)), RunError, "format 99; expected 1 or 3"),
+    (
+        lambda path: changed(path, lambda found: found.update(format=99)),
+        RunError,
+        "format 99, but this version of elmo-zh reads only 1 and 3.",
+    ),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
@@ -357,7 +361,7 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     # Another model of that name is not taken, and the right one beside the task is found.
     moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
     write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
-    assert "is missing, and is neither beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    assert "is neither there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
     assert TaskModel.load(moved, model=model).predict(["我"])
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
@@ -424,7 +428,7 @@ def test_a_task_with_a_model_of_its_own(embedder: ElmoEmbedder, tmp_path: Path) 
     model.save(tmp_path / "copy")
     shutil.rmtree(tmp_path / "task" / "model")
     told = message_of(BundleError, lambda: TaskModel.load(tmp_path / "task"))
-    assert told.endswith("which was trained with the task, is missing. Copy the folder again.")
+    assert told.endswith(f"which was trained with the task, is missing. Copy {tmp_path / 'task'} again.")
     again: list[Any] = TaskModel.load(tmp_path / "copy", device="cpu").predict(["他吃我苹果"], probabilities=True)
     assert (again[0].tags, again[0].probabilities) == (found[0].tags, found[0].probabilities)
     told = message_of(BundleError, lambda: TaskModel.load(tmp_path / "copy", model=embedder.bundle.path))

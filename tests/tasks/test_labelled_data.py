@@ -319,7 +319,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
     assert messages.notes[0].endswith("parts (train, dev, test) in 3 (Split)" if form == "csv" else " in Split")
-    assert messages.notes[1:] == ["Split by its own column: 4 train, 2 dev, 2 test examples."]
+    assert messages.notes[1:] == ["Split by the column that names the parts: 4 train, 2 dev and 2 test examples."]
 
 
 def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
     assert dataset.dev
     assert {example.part for example in (*dataset.train, *dataset.dev)} == {"train"}
     assert len(dataset.train) + len(dataset.dev) == 60
-    assert messages.notes[2].startswith("Split by text with seed 1: ")
+    assert messages.notes[2].startswith("Split at random with seed 1: ")
 
 
 def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     assert messages.warnings == [
         "Never seen in training, so counted as wrong: 2 dev labels (2).",
         "1 of 3 dev texts also occur in training, so the scores are too optimistic.",
-        "Labelled in more than one way: 1 training text.",
+        "Training texts that occur with different labels: 1.",
     ]
 
 

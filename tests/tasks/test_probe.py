@@ -108,18 +108,24 @@ WRONG_OBJECTS: list[tuple[dict[str, Any], str]] = [
 def test_wrong_objects_are_one_line(change: dict[str, Any], problem: str) -> None:
     path = write_objects({}, change)
     told = message_of(CorpusError, lambda: read_senses(path, None))
-    assert told.startswith(f"{path}: line 2 is not a marked word")
+    assert told.startswith(f"{path}: line 2 has no marked word")
     assert problem in told
 
 
 TABLE = "file\tline\tstart\tend\tword\tsense\n"
 WRONG_TABLES = [
-    ("word\tsense\n花\tflower\n", "the columns are 'word, sense'; they should be file, line, start, end, word, sense"),
+    (
+        "word\tsense\n花\tflower\n",
+        "the columns are 'word, sense'; the first ones should be file, line, start, end, word, sense",
+    ),
     (TABLE, "has no marked words."),
-    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 does not have the cells file, line"),
-    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not have the cells file, line"),
-    (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at 0 to 1; expected '花'"),
-    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt has '' at 1 to 2; expected '花'"),
+    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has a missing or invalid value in file, line"),
+    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value in file, line"),
+    (
+        TABLE + "a.txt\t0\t0\t1\t花\tf\n",
+        "line 0 of a.txt, counted from 0, has '我' at characters 0 to 1; expected '花'",
+    ),
+    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt, counted from 0, has '' at characters 1 to 2; expected '花'"),
     (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Name its folder with --text."),
 ]
 
@@ -161,7 +167,7 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     arguments = ("task", "probe", "tags", "bank.conllu", "--model", sample_run.model)
     answer = elmo_zh(*arguments, "--output", "found", "--json")
     result = answer.result()
-    assert result["what"] == "tag of a word, 5 tags"
+    assert result["what"] == "tag of each word (5 tags)"
     names = [row["name"] for row in result["rows"]]
     assert names == ["most frequent tag of the word", "word2vec", "layer 0", "layer 1", "layer 2"]
     # The numbers that training does not have get the most frequent tag of all, here the first of five as frequent.

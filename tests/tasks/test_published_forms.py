@@ -213,7 +213,7 @@ def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
     notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
-    assert notes.notes[0].startswith(f"Files not read in {tmp_path}: ")
+    assert notes.notes[0].startswith(f"Files in {tmp_path} that are not used: ")
     assert "labels.txt" in notes.notes[0]
 
 
@@ -235,7 +235,7 @@ def test_which_of_several_files(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     for held in ("no data", "neg"):
         told = message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path / "none"), Heard()))
-        assert f"has no file with train in its name. It holds {held}." in told
+        assert f"has no file with train in its name. It contains {held}." in told
         written(tmp_path, "none/neg/1.txt", "坏\n")
     written(tmp_path, "many/train.csv", table(range(60)))
     for name in ("a.test.csv", "b.test.csv"):

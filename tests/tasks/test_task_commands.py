@@ -37,7 +37,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     answer = fit(sample_run, "tag")
     assert answer.status == 0, answer.stderr
     assert "Reading names.conll: 60 examples; conll format, BIO spans of characters" in answer.stderr
-    assert "Split by text with seed 1: " in answer.stderr
+    assert "Split at random with seed 1: " in answer.stderr
     network, crf, *_, written_line, _ = answer.stdout.splitlines()
     assert network.startswith("BiLSTM: f1 0.0000 on ")
     assert re.fullmatch(
@@ -174,7 +174,7 @@ def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
     for answer, problem in (
         (fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
         (fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
-        (elmo_zh("task", "score", "classify.csv", "--task", "."), ". holds no trained task"),
+        (elmo_zh("task", "score", "classify.csv", "--task", "."), ". has no trained task"),
         (
             fit(sample_run, "classify", "--output", "full", "--force"),
             "full is a folder with content that this command did not make. Choose an",
@@ -234,7 +234,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     )
     assert elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.conll").status == 2
     told = elmo_zh("task", "predict", bare, "--task", bare).only_error()
-    assert told == "bare.csv holds no trained task (task.json is missing). Train one with: elmo-zh task fit"
+    assert told == "bare.csv has no trained task (task.json is missing). Train one with: elmo-zh task fit"
     told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位")
     assert told.status == 1
     assert "most labels are new to the task: 东, 西. The task knows 0, 1." in told.stderr

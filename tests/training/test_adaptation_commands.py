@@ -126,10 +126,11 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     told = answer.stderr.splitlines()
     assert f"Settings taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
-        f"vocab: of the {len(old)} words of {base / 'vocab.data'}, {counts.count(0)} do not occur in the text;"
+        f"vocab: {len(old)} words in {base / 'vocab.data'} ({counts.count(0)} of them not found in the text);"
         f" {len(added)} words of the text are added." in told
     )
-    assert told[-1] == f"To start from the weights of the same model: elmo-zh train --run {run} --init {base}"
+    typed = f"elmo-zh train --run {run} --init {base}"
+    assert told[-1] == f"To start training from the weights of the model that the words come from: {typed}"
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
@@ -140,10 +141,10 @@ def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_
     rows = answer.result()["rows"]
     assert set(words_of(segmented_run)) == set(words_of(base))
     (warning,) = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    head = f"Warning: vocab.size = 101 leaves no room besides the {rows} rows of {base / 'vocab.data'}, so "
+    head = f"Warning: vocab.size = 101 leaves room only for the {rows} rows from {base / 'vocab.data'}, so "
     assert warning.startswith(head)
     num_left_out = int(warning.removeprefix(head).split(" ")[0])
-    assert warning.endswith(f" get no row. To give those words rows: --set vocab.size={rows + num_left_out}")
+    assert warning.endswith(f" get no row. To add rows for those words: --set vocab.size={rows + num_left_out}")
     answer = elmo_zh("vocab", "--run", segmented_run, *settings(f"vocab.size={rows + num_left_out}"), "--json")
     assert answer.result()["rows"] == rows + num_left_out
     assert "Warning" not in answer.stderr
@@ -202,7 +203,7 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     assert sorted(words_of(segmented_run)) == ["下雨", "不在文中", "妈妈"]
     assert words_of(segmented_run)[-1] == "不在文中"
     assert counts_of(segmented_run)[-1] == 0 < counts_of(segmented_run)[1]
-    told = f"vocab: of the 3 words of {path}, 1 do not occur in the text; no other words are added."
+    told = f"vocab: 3 words in {path} (1 of them not found in the text); no other words are added."
     assert told in answer.stderr.splitlines()
     # The stages after it live with a word that never comes.
     changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")
@@ -211,7 +212,7 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     path.write_text("妈妈\n", encoding="utf-8")
     answer = elmo_zh("vocab", "--run", segmented_run, "--force", "--json")
     assert answer.result()["rows"] == 4
-    assert f"Warning: {path} gives a vocabulary of a single word, so there is little to predict." in answer.stderr
+    assert f"Warning: {path} contains only one word, so the model will have little to predict." in answer.stderr
 
 
 def test_a_file_none_of_whose_words_occurs(segmented_run: Path, tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_a_file_none_of_whose_words_occurs(segmented_run: Path, tmp_path: Path) 
     path.write_text("不在文中\n也不在\n", encoding="utf-8")
     told = elmo_zh("vocab", "--run", segmented_run, "--from", path).only_error()
     assert told.startswith(
-        f"No word of {path} occurs in {segmented_run}/segmented. Does the file have one word per line, in the"
+        f"No word in {path} occurs in {segmented_run}/segmented. Does the word list have one word per line,"
     )
 
 
@@ -279,16 +280,16 @@ def test_training_goes_on_from_the_model(
     assert start["words_kept"] + start["words_composed"] + start["words_drawn"] == len(new)
     told = answer.stderr.splitlines()
     assert (
-        f"Started from {model}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} new words"
-        f" start from the known words in them, and {start['words_drawn']} start at random." in told
+        f"Started from {model}: {len(old)} of {len(new)} words keep their rows, {start['words_composed']} get rows"
+        f" computed from the known words they contain, and {start['words_drawn']} get random rows." in told
     )
     before, after = result["heldout_before"], result["heldout"]
     assert before["num_predictions"] == after["num_predictions"]
     assert record_of(run, "train")["counts"]["heldout_before"] == before
     assert (
-        f"Adapted: held-out perplexity {before['perplexity']:,.1f} before, {after['perplexity']:,.1f} after (exact, on"
-        f" all {after['num_predictions']:,} predictions); {before['bits_per_character']:.3f} bits per"
-        f" character before, {after['bits_per_character']:.3f} after." in told
+        f"Training changed the held-out perplexity from {before['perplexity']:,.1f} to {after['perplexity']:,.1f} (on"
+        f" all {after['num_predictions']:,} predictions), and the bits per character from"
+        f" {before['bits_per_character']:.3f} to {after['bits_per_character']:.3f}." in told
     )
     # The first figures are those of the start, on all text.
     first = metrics_lines(run)[0]
@@ -451,7 +452,7 @@ def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tm
     for stage in (("vocab", "--from", words), ("encode",)):
         assert elmo_zh(*stage, "--run", run).status == 0
     told = elmo_zh("train", "--run", run, "--init", base).only_error()
-    assert told == f"{base} knows no word of {run / 'vocab.data'}. Do both use the same language, script and segmenter?"
+    assert told == f"{base} knows no word in {run / 'vocab.data'}. Do both use the same language, script and segmenter?"
     assert not (run / "start").exists()
 
 

@@ -59,7 +59,7 @@ def test_runs_do_not_cross_sentences_and_without_long_ones_nothing_is_known() ->
 def test_no_praise_for_text_that_is_not_new(changes: dict[str, float], flattered: str) -> None:
     verdict = judge(replace(GOOD, **changes))
     assert verdict.findings[1:] == (flattered, STOPPED)
-    assert verdict.findings[0].endswith(" against 200.0.")
+    assert verdict.findings[0].endswith(" the bigram model's 200.0.")
     assert verdict.advice == "Measure the model on text that it has not seen"
     assert verdict.command == "{program} evaluate other.txt --model {run}/model"
 
@@ -76,7 +76,7 @@ def test_the_verdict_counts_near_copies() -> None:
     assert kept_apart.command == judge(GOOD).command
     flattered = judge(replace(GOOD, near_copies_trained=7, near_copies_heldout=5))
     assert flattered.findings[1:] == (
-        "Near copies of 5 paragraphs of the held-out text are in the training text, so this perplexity flatters the"
+        "The training text contains near copies of 5 paragraphs in the held-out text, so this perplexity flatters the"
         " model: on other text, the perplexity will be higher.",
         STOPPED,
     )

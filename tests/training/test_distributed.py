@@ -270,8 +270,8 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(more_together: dict[st
 def test_streams_that_cannot_be_dealt_evenly(more_together: dict[str, tuple[Path, Ended]]) -> None:
     run, ended = more_together["uneven"]
     told = (
-        "Error: train.batch_size = 7 is not divisible by the number of processes, 2. Start a different number of"
-        " processes, or a new run with --set train.batch_size=8\n"
+        "Error: train.batch_size = 7 is not divisible by the number of processes (2). Start a different number of"
+        " processes, or start a new run with --set train.batch_size=8\n"
     )
     assert ended == [(1, told), (1, "")]
     assert not (run / "stages" / "train.json").exists()
@@ -340,8 +340,8 @@ def test_a_place_in_the_environment() -> None:
         ),
         (
             {"RANK": "7"},
-            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500, but RANK should be below"
-            " WORLD_SIZE. Start with torchrun.",
+            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500, but LOCAL_RANK <= RANK <"
+            " WORLD_SIZE must hold. Start with torchrun.",
         ),
         (
             {"LOCAL_RANK": "two"},

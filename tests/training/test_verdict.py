@@ -28,12 +28,12 @@ GOOD = TrainingFigures(
     started_from_model=False,
     config=CONFIG,
 )
-BELOW = "Below the bigram model: held-out perplexity 100.0 against 200.0, as it should be."
-ABOVE = "Worse than the bigram model: held-out perplexity 100.0 against 90.0, not good yet."
+BELOW = "The held-out perplexity, 100.0, is below the bigram model's 200.0, as it should be."
+ABOVE = "The held-out perplexity, 100.0, is not yet below the bigram model's 90.0."
 STOPPED = "The held-out perplexity has stopped falling."
 STILL = "The held-out perplexity was still falling at the end (by 23.1% in the second half of training)."
 LONGER = (
-    "Training longer would help most; export the model again afterwards",
+    "Training longer would help most (export the model again afterwards)",
     "{program} train --run {run} --set train.max_tokens=6000000",
 )
 MORE_TEXT = (
@@ -67,8 +67,8 @@ CHARACTERS = replace(CONFIG, model=ModelConfig(mode="character"))
         (
             {"perplexity": 900.0, "curve": FALLING[:2]},
             [
-                "No better than word frequencies: held-out perplexity 900.0 against 800.0, so the model has learned"
-                " next to nothing."
+                "The held-out perplexity, 900.0, is no better than word frequencies alone (800.0), so the model has"
+                " learned next to nothing."
             ],
             LONGER,
         ),
@@ -122,7 +122,7 @@ def test_a_training_that_has_diverged() -> None:
 def test_a_model_that_learns_its_text_by_heart() -> None:
     figures = replace(GOOD, curve=RISING)
     assert judge(figures).findings[1] == (
-        "The held-out perplexity has risen since 1,000,000 tokens: the model is learning its text by heart."
+        "Held-out perplexity was lowest after 1,000,000 tokens, then rose: the model is memorising its text."
     )
     smaller = new_run("model.cell_dim=511 model.projection_dim=127")
     assert advice_on(figures) == ("A smaller model would help most", smaller)

@@ -80,12 +80,12 @@ def test_the_file_byte_by_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("果\t3\n", "the line for </W> (end of word) is missing. The file is incomplete."),
-        ("", "the line for </W> (end of word) is missing. The file is incomplete."),
-        ("</W>\t3\n苹果\t2\n", "line 2 ('苹果\\t2') is not a character, a tab and a count."),
-        ("</W>\t3\n果 2\n", "line 2 ('果 2') is not a character, a tab and a count."),
-        ("</W>\t3\n果\t-2\n", "line 2 ('果\\t-2') is not a character, a tab and a count."),
-        ("</W>\t3\n果\t", "line 2 ('果\\t') is not a character, a tab and a count."),
+        ("果\t3\n", "the line for </W> (end of word) is missing. Copy or make the file again."),
+        ("", "the line for </W> (end of word) is missing. Copy or make the file again."),
+        ("</W>\t3\n苹果\t2\n", "line 2 ('苹果\\t2') should be a character, a tab and a count."),
+        ("</W>\t3\n果 2\n", "line 2 ('果 2') should be a character, a tab and a count."),
+        ("</W>\t3\n果\t-2\n", "line 2 ('果\\t-2') should be a character, a tab and a count."),
+        ("</W>\t3\n果\t", "line 2 ('果\\t') should be a character, a tab and a count."),
     ],
 )
 def test_files_that_are_no_spelling_model(tmp_path: Path, content: str, problem: str) -> None:

@@ -119,14 +119,14 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", ": line 4 ('花\\t5') does not belong to the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", ": line 4 ('好 5') does not belong to the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", ": line 3 ('<UNK>\\t-3') does not belong to the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", ": line 4 ('花\\t5') does not match the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", ": line 4 ('好 5') does not match the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", ": line 3 ('<UNK>\\t-3') does not match the vocabulary."),
         (
             "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
             ": line 5: counts are not in descending order, which negative sampling requires.",
         ),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n", ": line 6 ('草\\t2') does not belong to the vocabulary."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n", ": line 6 ('草\\t2') does not match the vocabulary."),
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", " has 4 lines, but the vocabulary has 5."),
     ],
 )
@@ -134,7 +134,10 @@ def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str
     path = tmp_path / "vocab.counts"
     path.write_text(content, encoding="utf-8")
     message = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
-    assert message == f"{path}{problem} Make both files again with: elmo-zh vocab --run {tmp_path} --force"
+    assert (
+        message
+        == f"{path}{problem} Make vocab.counts and vocab.data again with: elmo-zh vocab --run {tmp_path} --force"
+    )
 
 
 # Given words: those of a bundle or of a file

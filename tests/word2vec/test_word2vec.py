@@ -171,8 +171,8 @@ def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch
         assert chosen_implementation(Word2vecConfig()) == expected
         assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
-        "word2vec.implementation is gensim, which is not installed here; gensim has wheels for Python 3.11 to 3.13."
-        " Use --set word2vec.implementation=torch"
+        "word2vec.implementation = gensim needs the package gensim, which is not installed. Install gensim (for"
+        " Python 3.11 to 3.13), or use --set word2vec.implementation=torch"
     )
 
 
@@ -224,6 +224,5 @@ def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: i
 @pytest.mark.parametrize("number", ["nan", "-inf", "1e39", "1,5"])
 def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
     assert message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
-        f"{tmp_path / 'vectors.txt'}: line 2 contains something that is not a finite number. Correct or remove the"
-        " line."
+        f"{tmp_path / 'vectors.txt'}: line 2 contains a value that is not a finite number. Correct or remove the line."
     )

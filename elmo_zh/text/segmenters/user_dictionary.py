@@ -22,8 +22,8 @@ def load_user_dictionary(path: Path, add_word: AddWord) -> None:
         others = [word for word, _, _ in entries if len(word) > _LONGEST_WORD or _COMMAS & {*word}]
         if 2 * len(others) > len(entries):
             raise CorpusError(
-                f"{path} is not a user dictionary: {len(others):,} of {len(entries):,} lines hold a comma or more than"
-                f" {_LONGEST_WORD} characters. Give a file with one word on each line."
+                f"{path} is not a user dictionary: {len(others):,} of {len(entries):,} lines contain a comma or a"
+                f" word of more than {_LONGEST_WORD} characters. Give a file with one word per line."
             )
         for word, count, tag in entries:
             add_word(word, count, tag)

@@ -183,7 +183,7 @@ def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
     assert told.startswith(f"{path} is not a jieba user dictionary (")
     path.write_text("年份,正文\n2021,今天天气很好\n苹果\n", encoding="utf-8")
     told = message_of(CorpusError, lambda: segment_with(segmenter, path))
-    assert told.startswith(f"{path} is not a user dictionary: 2 of 3 lines hold a comma or more than 20 characters.")
+    assert told.startswith(f"{path} is not a user dictionary: 2 of 3 lines contain a comma or a word of more than 20")
     gc.collect()  # a file left open would warn here and not in the next test
 
 
