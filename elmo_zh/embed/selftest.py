@@ -130,7 +130,7 @@ def _check_independence(
     alone = [embedder.compute_vectors([tokens])[0] for tokens in sentences]
     backwards = embedder.compute_vectors(sentences[::-1])[::-1]
     difference = max(_difference(together, alone), _difference(together, backwards))
-    return _check("vectors do not depend on the batch or the order", difference, _TOLERANCE)
+    return _check("vectors do not depend on the batch or the sentence order", difference, _TOLERANCE)
 
 
 def _check_tables(bundle: Bundle) -> Check:

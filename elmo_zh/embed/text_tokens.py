@@ -242,7 +242,7 @@ def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> No
     if counts.long_lines:
         hints.give(
             "long lines",
-            f"Some lines of {text.name} contain several sentences ({counts.long_lines:,} of {counts.lines:,}), but the"
-            " model was trained on single sentences, so the vectors of these lines are worse than they could be. To"
-            " split the lines as in training, add: --split-sentences",
+            f"Some lines of {text.name} are long and contain several sentences ({counts.long_lines:,} of"
+            f" {counts.lines:,}), but the model was trained on single sentences, so the vectors of these lines are"
+            " worse than they could be. To split the lines as in training, add: --split-sentences",
         )

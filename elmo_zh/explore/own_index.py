@@ -227,5 +227,5 @@ def _explain_no_text(subject: Subject) -> str:
     index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
     return (
         f"{subject.model.parent} no longer has its segmented text, so explore has no text to show."
-        f" Index a text of your own first: {index}, then {command('explore', 'my.index')}"
+        f" Index a text of your own with: {index} - then run: {command('explore', 'my.index')}"
     )

@@ -133,7 +133,7 @@ def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> Non
     write_lines(Path("other.txt"), PARAGRAPHS)
     answer = embed(sample_run, paragraphs, "other.txt", "--output", "out")
     assert answer.stderr.count("--split-sentences") == 1
-    hint = f"Warning: Some lines of {paragraphs} contain several sentences (1 of 5)"
+    hint = f"Warning: Some lines of {paragraphs} are long and contain several sentences (1 of 5)"
     assert hint in answer.stderr
     assert elmo_zh("embed", paragraphs, "--segmented", "--split-sentences", "--model", sample_run.model).status == 2
 

@@ -35,7 +35,7 @@ TOKENS = "raw text gives the recorded tokens"
 STORED = "the stored vectors of 3 sentences are reproduced"
 FUTURE = "the forward LM cannot see the future"
 PAST = "the backward LM cannot see the past"
-COMPANY = "vectors do not depend on the batch or the order"
+COMPANY = "vectors do not depend on the batch or the sentence order"
 TABLES = "vocabulary, embedding and softmax match"
 ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
 

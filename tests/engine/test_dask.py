@@ -220,8 +220,8 @@ def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> No
     other.wait()
     two_workers.workers.remove(other)
     assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
-        f"The Dask worker ADDRESS has elmo-zh 0.0.7; expected {__version__}. Install the expected version there, and"
-        " restart Dask."
+        f"The Dask worker ADDRESS has elmo-zh 0.0.7; expected elmo-zh {__version__}. Install this version there,"
+        " and restart Dask."
     )
 
 
@@ -229,7 +229,7 @@ def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS_TO_CONNECT", 0.5)
     told = message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__())
     assert told.startswith("No Dask scheduler answers at tcp://127.0.0.1:9 (")
-    assert told.endswith("). Start one with `dask scheduler`, and give --scheduler the address that it prints.")
+    assert told.endswith("). Start one with `dask scheduler`, and pass the address that it prints with --scheduler.")
     assert message_of(ClusterError, lambda: dask_workers("").__enter__()) == (
         "--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"
     )
