@@ -27,9 +27,9 @@ _TYPES = {bool: "true or false", int: "whole number", float: "number", str: "tex
 _ALLOWED = (
     (r"is not one of (.+)\. If another package .+", r"\1, or the name of a plug-in ([adding.md](adding.md))"),
     (r"is not one of (.+)", r"\1"),
-    (r"is below (\S+)", r"at least \1"),
-    (r"is not between (\S+) and (\S+)", r"\1 to \2"),
-    (r"is not (above \S+)", r"\1"),
+    (r"must be (at least \S+)", r"\1"),
+    (r"must be between (\S+) and (\S+)", r"\1 to \2"),
+    (r"must be (above \S+)", r"\1"),
 )
 # What the tables of the page on settings say, in Chinese.
 _IN_CHINESE = (

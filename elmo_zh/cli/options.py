@@ -36,7 +36,7 @@ DEFAULT = f"$ELMO_ZH_MODEL, otherwise {DEFAULT_MODEL}, otherwise {STARTER}"
 
 def model_help(default: str) -> str:
     """Return the help text of --model, which names the default."""
-    return f"Folder of the model, or name of an installed one. Default: {default}."
+    return f"Folder of the model, or the name of an installed model. Default: {default}."
 
 
 class RegisteredName(click.Choice[str]):
@@ -57,8 +57,8 @@ class Common:
     """The values of the options that commands share; each command has only the ones it needs."""
 
     config_path: Path | None = option(None, names=("--config",), metavar="FILE")
-    """TOML file of settings, or the name of a shipped one, such as small. Default: the run's own settings, or the
-    built-in ones."""
+    """TOML file of settings, or the name of a shipped file, such as small. Default: the run's own settings, otherwise
+    the built-in defaults."""
     assignments: tuple[str, ...] = option((), names=("--set",), metavar="SECTION.KEY=VALUE")
     """Change one setting, such as train.epochs=5; overrides --config and may be repeated."""
     force: bool = option(False)
@@ -80,11 +80,11 @@ class Common:
     """Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask."""
     model: Path | None = option(None, help=model_help(DEFAULT), metavar="BUNDLE")
     device: str | None = option(None, choices=DEVICES)
-    """Device to compute on; auto uses a GPU if there is one (experimental). Default auto."""
+    """Device to compute on; auto uses a GPU (experimental) if there is one. Default: auto."""
     segmented: bool = option(False)
-    """The text has one sentence per line, its tokens separated by single spaces."""
+    """The text is already segmented: one sentence per line, with a single space between tokens."""
     stateful: bool = option(False)
-    """Carry the LSTM state from sentence to sentence, as the original programs do; slower, one sentence at a time."""
+    """Carry the LSTM state across sentences, like the original programs; slower, as sentences cannot be batched."""
     chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
 
     @classmethod
@@ -282,7 +282,7 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
         for name in ("output", "picture"):
             # click turns "" into the current folder.
             if context.params.get(name) in (Path(), Path("/")):
-                raise click.UsageError(f"--{name} is empty. Give the name of a file or folder to write.")
+                raise click.UsageError(f"--{name} is empty, . or /. Give the name of a file or folder to write.")
         with inputs_noted(_given_paths(context)):
             return function(Common.taken_from(values), **values)
 

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 @shared_options("stateful", "device")
 @common_options_of_readers
 def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
-    """Measure exact perplexity and bits per character of text.
+    """Measure a text's exact perplexity and bits per character.
 
-    Use it to compare models on the same text; bits per character can be compared across vocabularies. FILE is a text in
-    any format that segment reads, a folder, or - for standard input. Raw text is split into sentences and words as in
-    training. No line is skipped: a line that cannot be read is an error.
+    Use it to compare models on the same text. If their vocabularies differ, compare bits per character, not perplexity.
+    FILE is a text in any format that segment reads, a folder, or - for standard input. Raw text is split into sentences
+    and words as in training. No line is skipped: a line that cannot be read is an error.
 
     \b
     Example:
@@ -62,7 +62,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
         reading = LineReading(segmented=common.segmented, split_sentences=splits)
         scorer = LineScorer(bundle, common.device or "auto", reading)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
-    _report_words(common, scorer, counts, " Unknown words make perplexity lower, so compare bits per character.")
+    _report_words(common, scorer, counts, " Unknown words lower the perplexity, so compare bits per character instead.")
     figures = counts.figures()
     assert figures is not None, "evaluate_texts raises an error for text without a sentence"
     common.finish(
@@ -77,7 +77,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 @click.command()
 @input_argument
 @shared_options("model")
-@output_option("FILE", "File to write; an interrupted command resumes. Default: standard output.")
+@output_option("FILE", "File to write; repeat an interrupted command to resume it. Default: standard output.")
 @shared_options("segmented")
 @input_options
 @takes(ScoreOptions, "options")
@@ -87,11 +87,11 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.
 
-    Use it to find odd lines, to clean a corpus, or to select text from a particular domain. Scores are exact costs
+    Use it to find unusual lines, to clean a corpus, or to select text from a particular domain. Scores are exact costs
     under the forward and the backward LM, in nats and in bits per character: the lower the score, the more probable the
-    line. --against compares a model of the domain with a general one (Moore and Lewis 2010). FILE is a text in any
-    format that segment reads, a folder, or - for standard input. A line is one sentence unless --split-sentences is
-    given; no line is skipped. docs/contexts.md describes the columns.
+    line. To find text from a domain, compare a model of the domain (--model) with a general model (--against; Moore and
+    Lewis 2010). FILE is a text in any format that segment reads, a folder, or - for standard input. A line is one
+    sentence unless --split-sentences is given; no line is skipped. docs/contexts.md describes the columns.
 
     \b
     Example:
@@ -176,18 +176,21 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     limits = {"--keep-below": options.keep_below, "--keep-share": options.keep_share}
     if options.pairs is not None:
         if _keeps(options) or options.kind or options.by == "token" or options.against or options.split_sentences:
-            raise click.UsageError("--pairs compares whole sentences with one model. Leave out the options for lines.")
+            raise click.UsageError(
+                "--pairs cannot be combined with --against, --by token, --format, --keep-below, --keep-share or"
+                " --split-sentences. Use --pairs without these options."
+            )
         return
     if common.as_json and output is None:
-        raise click.UsageError("With --json, stdout holds the result. Write the scores to a file: --output FILE")
+        raise click.UsageError("With --json, stdout is for the result. Write the scores to a file: --output FILE")
     if common.engine != "local" and output is None:
-        raise click.UsageError("--engine dask needs a file on the disk that the workers share: --output FILE")
+        raise click.UsageError("--engine dask needs an output file on a disk that all workers share: --output FILE")
     if None not in limits.values():
-        raise click.UsageError("--keep-below and --keep-share exclude each other. Give one of them.")
+        raise click.UsageError("--keep-below and --keep-share cannot be combined. Give only one of them.")
     if not math.isfinite(options.keep_below or 0):
         raise click.UsageError("--keep-below must be a finite number.")
     if _keeps(options) and (options.kind or options.by == "token"):
-        raise click.UsageError("--keep-below and --keep-share write lines, not scores. Leave out --format and --by.")
+        raise click.UsageError("--keep-below and --keep-share write whole lines. Leave out --format and --by token.")
     if options.against and options.by == "token":
         raise click.UsageError(
             "--against compares lines, since two models may have different tokens. Leave out --by token."
@@ -206,7 +209,7 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
     if report.kept is None and counts.tokens:
         lines.append(f"Next, keep the most probable lines: {program()} score FILE --keep-share 0.8 --output kept.txt")
     elif report.kept:
-        lines.append(f"Next, train a model on them: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME")
+        lines.append(f"Next, train on the kept lines: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME")
     figures = counts.figures()
     kept = {} if report.kept is None else {"kept": report.kept}
     common.finish(

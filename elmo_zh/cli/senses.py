@@ -41,9 +41,9 @@ _NUM_LINES = 5
 def senses(common: Common, /, word: str, index_path: Path | None, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
 
-    Use it to see whether a model tells the senses of a word apart. For each usage it shows the share of the
-    occurrences, words used in a similar way, substitutes, and the five occurrences nearest to its centre with their
-    cosines. docs/contexts.md says how the number of usages is chosen.
+    Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
+    occurrences, words used in a similar way, substitutes, and the five occurrences nearest to the centre of the usage,
+    with their cosines. docs/contexts.md explains how the number of usages is chosen.
 
     \b
     Example:
@@ -54,7 +54,7 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     resolve_for_model(common, also="embed")
     if options.no_substitutes and (common.model or common.device):
         raise click.UsageError(
-            "--no-substitutes needs no model. Leave out either --model and --device or --no-substitutes."
+            "--no-substitutes needs no model. Leave out --model and --device, or leave out --no-substitutes."
         )
     require_picture(options.picture)
     from elmo_zh.contexts.index import ContextIndex
@@ -75,8 +75,8 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
         _write(index, found, options)
     if found.layer == 0:
         common.console.note(
-            "In layer 0 a word has the same vector in every sentence, so only the words around it tell usages apart."
-            " Higher layers also read the rest of the sentence: --layer 1"
+            "In layer 0, a word has the same vector in every sentence, so only the words around it tell its usages"
+            " apart. To compare vectors that depend on the whole sentence, choose a higher layer: --layer 1"
         )
     counts = usage_counts(index, found, column) if column else {}
     _finish(common, index, found, substitutes, embedder, counts, options)
@@ -153,7 +153,7 @@ def _finish(
         "",
         *_share_lines(options.by, counts),
         *(f"Wrote {path}" for path in written.values() if path),
-        "Next, see them on a map in the browser:"
+        "Next, see the occurrences on a map in the browser:"
         f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
         bundle=embedder.bundle if embedder else None,
     )

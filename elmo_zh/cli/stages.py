@@ -76,12 +76,12 @@ start_option = _init_option("Start from the weights of this model, trained on ot
 def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
 
-    Use it as the first stage of a run. CORPUS is files, folders, globs, addresses (https://...) or - for standard
-    input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps, wikiextractor,
-    HTML, Markdown; packed as .gz, .bz2, .xz, .zst, .zip or .tar. The format and encoding of each file are detected
-    (docs/corpora.md).
+    Use it as the first stage of a run. CORPUS is one or more files, folders, globs or URLs (https://...), or - for
+    standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
+    wikiextractor, HTML, Markdown. Files may be packed as .gz, .bz2, .xz, .zst, .zip or .tar. The format and encoding of
+    each file are detected (docs/corpora.md).
 
-    Remnants of markup and invisible characters are removed. RUN/corpus_report.md shows what was changed and dropped.
+    Invisible characters and remnants of markup are removed. RUN/corpus_report.md shows what was changed and dropped.
 
     \b
     Example:
@@ -98,7 +98,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 
 @click.command()
 @_run_option
-@_init_option("Keep all words of this model, and use its settings in section model. Default: no model.")
+@_init_option("Keep all words of this model, and use its model settings (section model). Default: no model.")
 @_from_option(
     "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )
@@ -127,7 +127,7 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
 
 @click.command()
 @_run_option
-@_from_option("vectors", "Use the vectors of this file, in word2vec's text format. Default: train them.")
+@_from_option("vectors", "Use the vectors of this file, in word2vec's text format. Default: train new vectors.")
 @common_options
 def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
     """Pretrain the initial token embeddings.
@@ -169,11 +169,11 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
-    from the weights of another model: each word keeps its row, and the row of a new word is computed from the known
-    words in it. Once training has begun, that model is no longer needed.
+    from the weights of another model: the words of that model keep their rows, and the row of a new word is computed
+    from the known words in it. Once training has begun, that model is no longer needed.
 
-    When started by torchrun, several processes on one or more machines share each step's train.batch_size streams (--
-    in the example keeps torchrun from reading --run); see docs/distributed.md.
+    With torchrun, several processes on one or more machines train together and share the train.batch_size streams of
+    each step (docs/distributed.md). In the example, -- keeps torchrun from reading --run.
 
     \b
     Example:
@@ -216,7 +216,7 @@ def _train_together(common: Common, run_path: Path, changes: Changes, launch: La
 @click.option(
     "--no-word2vec",
     is_flag=True,
-    help="Leave out the run's word2vec vectors, which a bundle otherwise holds in float16 for task models.",
+    help="Leave out the run's word2vec vectors, which bundles otherwise contain (as float16) for use in task models.",
 )
 @common_options
 def export(
@@ -224,10 +224,10 @@ def export(
 ) -> None:
     """Export a checkpoint as a model bundle.
 
-    Use it after train, or after interrupting train, to try the model. A bundle is a folder of weights.hdf5,
-    options.json, vocab.data and more, which embed reads. Other layouts are for other programs: simple_elmo
-    (options.json, model.hdf5, vocab.txt) and safetensors (options.json, model.safetensors with the published names,
-    vocab.txt).
+    Use it after train, or after interrupting train, to try the model. A bundle is a folder with weights.hdf5,
+    options.json, vocab.data and other files; embed reads it. The other layouts are for other programs: simple_elmo
+    (options.json, model.hdf5, vocab.txt) and safetensors (options.json, vocab.txt, and model.safetensors with the
+    published names of the weights).
 
     \b
     Example:
@@ -240,7 +240,7 @@ def export(
     given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
     given += ["--no-word2vec"] if no_word2vec else []
     if output is None and given:
-        raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the float32 bundle.")
+        raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the full float32 bundle.")
     form = replace(form, with_word2vec=not no_word2vec)
     _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output, form=form)
 
@@ -255,9 +255,9 @@ def export(
 def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Run all stages, from raw text to a model bundle.
 
-    Use it to make a model with one command, and again to resume after an interruption. CORPUS is text in any format
-    that the segment command reads. With --init, training starts from another model, whose words and settings in section
-    model are kept; a new run also prepares its text as that model's text was prepared.
+    Use it to create a model with one command, and again to resume after an interruption. CORPUS is text in any format
+    that the segment command reads. With --init, training starts from another model and keeps that model's words and
+    its settings in section model; a new run also adopts that model's settings for preparing text.
 
     \b
     Example:
@@ -284,9 +284,9 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     pipeline_stage.link_latest(run, common.console)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, look at words in their sentences, in the browser:",
+        f"The model is in {run.model}. Next, explore words in context in the browser:",
         f"  {command('explore', run.path)}",
-        "Or write the vectors of a text file:",
+        "To compute the vectors of a text file:",
         f"  {command('embed', 'file.txt', '--model', run.model)}",
     )
 

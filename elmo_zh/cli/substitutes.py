@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 @shared_options("device")
 @common_options_of_readers
 def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
-    """Show words of similar meaning for a word in a sentence.
+    """Show words similar in meaning to a word in a sentence.
 
-    Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, with its full stop. Words
-    are ranked by both LMs' predictions of what could be coordinated with the word, as in 苹果 和 _. With --ranking slot
-    they are ranked by how well they fit in its place, and the word itself is shown with its rank. docs/contexts.md
-    has the formulas.
+    Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, including its full stop.
+    Substitutes are ranked by how well both LMs predict them in coordination with the word, as in 苹果 和 _. With
+    --ranking slot, they are ranked by how well they fit in place of the word, which is listed with its own rank.
+    docs/contexts.md has the formulas.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     common.finish(
         {"ranking": options.ranking, "occurrences": results},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
-        f"{word}: {counted(len(results), 'occurrence')}. Next, see its occurrences in a text:"
+        f"{word}: {counted(len(results), 'occurrence')}. Next, find its substitutes throughout a text:"
         f" {program()} substitutes --file FILE --word {typed_word(word)}",
         bundle=bundle,
     )
@@ -84,7 +84,7 @@ def _check_usage(text: str | None, options: SubstituteOptions) -> None:
     if options.file is not None and options.word is None:
         raise click.UsageError("--position is a place in one sentence. With --file, give --word WORD.")
     if options.word is not None and not options.word.strip():
-        raise click.UsageError("--word is empty. Give a word of the sentence.")
+        raise click.UsageError("--word is empty. Give a word that occurs in the text.")
 
 
 def _occurrences_in_text(
@@ -118,7 +118,7 @@ def _occurrences_in_file(
                         is_empty = is_empty and not found
                         yield from found
     if is_empty:
-        raise CorpusError(f"{options.file}: no line contains the word {word}. Give a word of the text.")
+        raise CorpusError(f"{options.file}: no line contains the word {word}. Give a word that occurs in the text.")
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
         shares = ()
     if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
         raise click.BadParameter(
-            f"{value!r}: each fraction must be above 0 and at most 1, and be given only once, such as 1,0.3,0.1"
+            f"{value!r}: give one or more different fractions, each above 0 and at most 1, such as 1,0.3,0.1"
         )
     return tuple(sorted(shares, reverse=True))
 
@@ -32,14 +32,14 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @shared_options("model")
 @output_option("COMPARISON", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
-    "Model or run whose word2vec vectors are compared with ELMo. Default: the vectors of the model, or of its ancestor."
+    "Model or run whose word2vec vectors are compared with ELMo. Default: the model's own, otherwise its ancestor's."
 )
 @click.option(
     "--ancestor",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Model that the compared model was started from (--init): a folder, or the name of an installed model."
-    " Default: searched for among the installed models.",
+    help="Model from which the compared model was trained (--init), to be compared too: a folder, or the name of an"
+    " installed model. Default: found among the installed models, if it is there.",
 )
 @click.option(
     "--shares",
@@ -53,11 +53,10 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     "--folds",
     type=click.IntRange(1, 100),
     metavar="N",
-    help="Test all examples of one file by cross-validation: each fold is tested once, and the folds take the seeds in"
-    " turn. With 1, only a tenth of the examples is tested. Default: 3 if a tenth is fewer than 300 examples,"
-    " otherwise 1.",
+    help="Divide the examples of a single file into N folds, and test each fold once (cross-validation). With 1, only a"
+    " tenth of the examples is tested. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
 )
-@training_options(3, "Train each setting N times, from consecutive seeds, each with its own sample of the labels.")
+@training_options(3, "Use N consecutive seeds, each with its own sample of the labels; folds use the seeds in turn.")
 @shared_options("device")
 @common_options
 def compare(
@@ -73,12 +72,12 @@ def compare(
     """Compare ELMo with word2vec on your labels.
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
-    [word2vec; ELMo], with all labels and with some of them. It compares them with the most frequent label and, for
-    classes, with linear models: on characters (TF-IDF), on pooled vectors, and on both. The last line
+    [word2vec; ELMo]. It compares the networks with always predicting the most frequent label; for tags, also with a
+    CRF; and for classes, also with linear models on characters (TF-IDF), on pooled vectors, and on both. Models are
+    trained on all labels and on some of them, except that networks for classes are trained only on all. The command
     recommends the cheapest model that is not clearly worse than the best. The 95% intervals of the differences are
     bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, a
-    picture of the learning curves, and the figures in JSON. An interrupted command resumes and repeats no finished
-    training run.
+    picture of the learning curves, and the figures in JSON. Repeat an interrupted command to resume it.
 
     \b
     Example:

@@ -28,7 +28,7 @@ _MEMBERS = {
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
-        raise click.UsageError(f"--inputs {value}: give one or more of {','.join(INPUTS)}, each once.")
+        raise click.UsageError(f"--inputs {value}: give one or more of {','.join(INPUTS)}, each only once.")
     return tuple(name for name in INPUTS if name in names)
 
 
@@ -36,20 +36,20 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
 @shared_options("model")
 @output_option("TASK", "Folder to write.", is_folder=True, required=True)
 @training_options(
-    1, "Train N times, from consecutive seeds, and keep the model that scores best on the development examples."
+    1, "Train N times, with consecutive seeds, and keep the model that scores best on the development examples."
 )
 @click.option(
     "--inputs",
     callback=_inputs,
     metavar="NAME,...",
-    help=f"Inputs of the network, one or more of {','.join(INPUTS)}. Default: word2vec,elmo; if characters are"
-    " tagged, also characters.",
+    help=f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
+    " all three if the tags are on characters rather than words.",
 )
 @click.option(
     "--fine-tune",
     is_flag=True,
     help="Train the biLM too, on the CPU: the first epoch trains only the network, and each later epoch adds one"
-    " layer of the biLM, from the top down. TASK then also holds the trained biLM.",
+    " layer of the biLM, from the top down. TASK then also contains the trained biLM.",
 )
 @click.option(
     "--fine-tune-rate",
@@ -71,9 +71,9 @@ def fit(
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev and
     test in their names: CSV, TSV or JSON for classify and pairs; CoNLL (BIO, BMES, BIOES, or a tag for each unit) or
-    JSON with spans of characters for tag. The vectors of the model are computed once. Linear models are combined with
-    the network where they help (--head). TASK is a folder with the model, its scores, metrics.jsonl and pictures. An
-    interrupted command resumes. docs/tasks.md describes data, networks and files.
+    JSON with spans of characters for tag. Linear models are combined with the network where they help (--head). TASK is
+    a folder with the trained task, its scores, metrics.jsonl and pictures. Repeat an interrupted command to resume it.
+    docs/tasks.md describes the data formats, the networks and the output.
 
     \b
     Example:
@@ -134,7 +134,7 @@ def _judged(member: Mapping[str, Any], metric: str) -> str:
     labels = counted(member["num_labels"], "held-out label")
     if member["without"] is None:
         return f"{name}: {reached} on {labels}; weight {member['weight']:.2f}"
-    change = f"{metric} {member['without']:.4f} without it, {member['together']:.4f} with it"
+    change = f"{metric} {member['without']:.4f} without this model, {member['together']:.4f} with it"
     if not member["weight"]:
         return f"{name}: {reached} on {labels}; left out, because it does not clearly help ({change})"
     return f"{name}: {reached} on {labels}; weight {member['weight']:.2f} ({change})"

@@ -48,9 +48,9 @@ def predict(
 ) -> None:
     """Label texts with a trained task.
 
-    Use it on text of any size: it is read and labelled piece by piece. FILE is a text in any format that segment reads,
-    a folder, or - for standard input; a line is one text. For pairs it is a table or JSON lines with two texts per
-    record.
+    Files of any size work, because they are read and labelled piece by piece. FILE is a text in any format that segment
+    reads, a folder, or - for standard input; each line is one text. For pairs, FILE is a table or JSON lines with two
+    texts per record.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def predict(
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
     if common.as_json and output is None:
-        raise click.UsageError("With --json, stdout holds the result. Write the predictions to a file: --output FILE")
+        raise click.UsageError("With --json, stdout is for the result. Write the predictions to a file: --output FILE")
     task = load_task(common, task_path)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
@@ -79,7 +79,7 @@ def predict(
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     kind = task.description.settings.kind
     if form.format == "conll" and kind != "tag":
-        raise click.UsageError("--format conll is for tags, and this task has none. Give jsonl, tsv or csv.")
+        raise click.UsageError("The format conll is for tags, and this task has none. Give --format jsonl, tsv or csv.")
     if form.scheme and (form.format != "conll" or not task.description.scheme):
         raise click.UsageError("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme.")
     if form.probabilities and kind != "tag":
@@ -92,12 +92,10 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     """Return the text columns named by --text-column or its synonym --field."""
     fields = tuple(filter(None, common.chosen.get("text.field", "").split(",")))
     if fields and form.text_columns:
-        raise click.UsageError("--text-column and --field mean the same. Give one of them.")
-    if num_texts == 2 and len(fields or form.text_columns) not in (0, 2):
-        raise click.UsageError(
-            f"Give --text-column for {counted(2, 'column')}, not {len(fields or form.text_columns)}."
-        )
-    return fields or form.text_columns
+        raise click.UsageError("--text-column and --field mean the same thing. Give only one of them.")
+    if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
+        raise click.UsageError(f"The task reads 2 columns, not {len(given)}. Give each as --text-column.")
+    return given
 
 
 def _write_predictions(
@@ -165,8 +163,8 @@ def _iter_texts(
         if columns:
             common.console.warn(
                 f"{source.name} has columns ({columns[:40]!r}), but each whole line is read as one text. If one"
-                " column holds the text, name that column: --input-format tsv --field 1. For labelled examples use"
-                " task score."
+                " column contains the text, name that column: --input-format tsv --field 1. To score labelled examples,"
+                " use task score."
             )
         yield from ((line,) for line in chain(first, lines))
 
@@ -181,8 +179,8 @@ def _iter_texts(
 def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 
-    Use it on texts that the task was not trained on. DATA is one file, read as by task fit. The command prints accuracy
-    and F1 for classes and tags, F1 for whole spans, and correlation and error for numbers.
+    Use it on texts that the task was not trained on. DATA is one file, in any format of task fit. The command prints
+    accuracy and F1 for classes and tags; F1, precision and recall for spans; correlations and error for numbers.
 
     \b
     Example:
@@ -200,7 +198,7 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
     for label, each in scores.get("by_label", {}).items():
         lines.append(
             f"  {label}: F1 {each['f1']:.4f}, precision {each['precision']:.4f}, recall {each['recall']:.4f}"
-            f" ({each['count']:,})"
+            f" ({each['count']:,} in the data)"
         )
     lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', task_path)}")
     common.finish({"data": str(data), "task": str(task_path), "examples": count, "metric": metric, **scores}, *lines)

@@ -32,7 +32,7 @@ from elmo_zh.invocation import command
     "texts",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="Folder of the texts that DATA names; only for senses. Default: the folder of DATA.",
+    help="Folder that contains the texts named in DATA; only for senses. Default: the folder of DATA.",
 )
 @takes(DataFiles, "files")
 @labelled_options(without=("skips_unlabelled",))
@@ -49,15 +49,15 @@ def probe(
     texts: Path | None,
     word2vec: Path | None,
 ) -> None:
-    """Show what each layer of a model holds, and which one to use.
+    """Show what each layer has learned, and which layer to use.
 
     Use it to choose a layer for --layers. With tags, a linear model predicts the part of speech of each word from one
-    layer; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files, named train.*,
-    dev.* and test.*. With senses, each occurrence of a word gets the sense of the most similar other occurrence; DATA
-    is a table like data/senses.tsv, or JSON lines with context, target_word, target_position and sense. For
-    comparison, the table also has rows for word2vec and the most frequent tag or sense. PROBE is a folder with the
-    table and the figures in JSON. --dev, --test, --limit, --text-column and --label-column are for tags; --text is
-    for senses.
+    layer at a time; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files, named
+    train.*, dev.* and test.*. With senses, each occurrence of a word gets the sense of the most similar other
+    occurrence; DATA is a table like data/senses.tsv, or JSON lines with context, target_word, target_position and
+    sense. For comparison, the resulting table also has rows for word2vec and the most frequent tag or sense. PROBE is a
+    folder with the table and the figures in JSON. --dev, --test, --limit, --text-column and --label-column apply only
+    to tags; --text applies only to senses.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def probe(
     if wrong := _without_effect(kind, files, reading, texts):
         raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave out this option.")
     if kind == "senses" and data.is_dir():
-        raise click.UsageError(f"{data} is a folder. Give a file of marked words.")
+        raise click.UsageError(f"{data} is a folder. Give a file of words and senses, such as data/senses.tsv.")
     reading = checked_reading(common, reading, "tag")
     embedder = load_model(common)
     others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}

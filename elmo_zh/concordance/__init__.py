@@ -14,14 +14,14 @@ class TextChoice:
     """Options that select texts, and lines within them."""
 
     index: Path | None = option(None, metavar="INDEX")
-    """Read this index instead of files; the lines of an index are already segmented. Default if no files are given:
-    the index that explore made."""
+    """Read this index, whose lines are already segmented, instead of files. Default if no files are given: the index
+    that explore created."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Take columns from the names of files, such as '{year}_{author}.txt'. An index already has its columns."""
+    """Read columns from file names that have this form, such as '{year}_{author}.txt'. An index already has columns."""
     where: str | None = option(None, metavar="CONDITION")
-    """Keep only lines whose columns meet a condition, such as 'year >= 2020 and source ~ news'."""
+    """Keep only lines whose columns meet this condition, such as 'year >= 2020 and source ~ news'."""
     fold_script: bool = option(False)
-    """Find the words in the other script too: simplified or traditional characters."""
+    """Also find words written in the other script: traditional or simplified characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,26 +29,26 @@ class ConcordanceOptions:
     """The options of `concordance` that select, sort and write its lines."""
 
     containing: str | None = option(None, metavar="REGEX")
-    """Keep only lines in which this regular expression is found."""
+    """Keep only lines with a match for this regular expression."""
     usage: int | None = option(None, least=1, metavar="N")
-    """Keep only this usage of the word, given by its number in the output of senses. Needs --index."""
+    """Keep only this usage of the word, given by its number in the output of senses. Needs an index."""
     sort: str | None = option(None, metavar="KEY,...")
-    """Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node, source
-    or another column, surprisal (highest first), meaning (needs --like). A - before a key reverses its order.
-    Default: the order of the texts."""
+    """Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node (the
+    match itself), source or another column, or surprisal (highest first; needs an index). A - before a key reverses
+    its order. Default: the order of the texts."""
     like: int | None = option(None, least=1, metavar="NUMBER")
     """Sort by meaning: the lines most similar to the line with this number come first."""
     layer: int | None = option(None, least=0)
-    """Layer that --like and --usage compare. Default: the lowest layer above 0 in the index."""
+    """Layer whose vectors --like and --usage compare. Default: the lowest layer above 0 in the index."""
     sample: int | None = option(None, least=1, metavar="N")
     """Show a random sample of this many lines."""
     seed: int = option(1, least=0, most=2**32 - 1)
-    """Seed of the sample and of --usage."""
+    """Random seed for --sample and --usage."""
     top: int = option(50, least=0)
     """Maximum number of lines to print; 0 prints all. --output always writes all lines."""
     output: Path | None = option(None, metavar="FILE", path={"dir_okay": False})
-    """Write all lines to this file: tab-separated (.tsv), for Excel (.csv), JSON lines (.jsonl), or the vertical format
-    of CWB and Sketch Engine (.vrt)."""
+    """Write all lines to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel), .jsonl (JSON
+    lines) or .vrt (the vertical format of CWB and Sketch Engine)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class CountOptions:
     top: int = option(20, least=0)
     """Maximum number of rows to print; 0 prints all. --output always writes all rows."""
     output: Path | None = option(None, metavar="FILE", path={"dir_okay": False})
-    """Write all rows to this file: tab-separated (.tsv), for Excel (.csv) or JSON lines (.jsonl)."""
+    """Write all rows to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel) or .jsonl."""
 
 
 @dataclass(frozen=True, kw_only=True)

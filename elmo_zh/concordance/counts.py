@@ -176,7 +176,7 @@ def compare_words(
 
     (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
     if not (own_size and other_size):
-        raise ElmoZhError("One of the two sets of lines holds no words, so there is nothing to compare.")
+        raise ElmoZhError("One of the two sets of lines contains no tokens to compare. Change the files or conditions.")
     words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
     counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
     total = float(own_size + other_size)

@@ -178,9 +178,9 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
             vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
         raise ElmoZhError(
-            f"--like {like}: the index has no vector of this match, since an index holds only some occurrences of a"
-            " frequent word and none of a rare word. Choose another line, or make the index again with"
-            " --max-per-word 0 and a lower --min-count."
+            f"--like {like}: the index has no vector for this match, because an index leaves out rare words and some"
+            " occurrences of frequent words. Choose another line, or rebuild the index with --max-per-word 0 and a"
+            " lower --min-count."
         )
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
@@ -198,8 +198,8 @@ def match_usages(
     found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
     if np.isnan(found_usages).all():
         raise ElmoZhError(
-            f"{index.path} has no vectors of {word} in these lines, since an index holds only some occurrences of a"
-            " frequent word. Choose other lines, or make the index again with --max-per-word 0."
+            f"{index.path} has no vectors of {word} in these lines, because an index leaves out some occurrences of"
+            " frequent words. Choose other lines, or rebuild the index with --max-per-word 0."
         )
     return found_usages
 

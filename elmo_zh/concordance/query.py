@@ -24,7 +24,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 # Advice for invalid regular expressions.
-ESCAPE_SIGNS = "Put \\ before signs that stand for themselves, such as \\( and \\["
+ESCAPE_SIGNS = "To search for a special character itself, put \\ before it, such as \\( or \\["
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _CONDITION = re.compile(
     r"\s*(?P<name>[^\s=!<>~]+)\s*(?P<sign>==|=|!=|<=|>=|<|>|~)\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)\s*"
@@ -113,8 +113,8 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
         match = _CONDITION.fullmatch(part)
         if match is None:
             raise ConfigError(
-                f"--where {condition!r}: cannot read {part!r}. Write each condition as NAME OPERATOR VALUE, and join"
-                " them with and, such as: year >= 2020 and source ~ news"
+                f"--where {condition!r}: cannot read {part!r}. Write conditions as NAME OPERATOR VALUE, joined by"
+                " and, such as: year >= 2020 and source ~ news"
             )
         column = require_column(columns, match["name"], "--where")
         holds = _comparison(match["name"], column, match["sign"], match["value"].strip("\"'"))
@@ -122,7 +122,7 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
         found &= np.array([*map(holds, column.values), False])[column.codes]
         if not found.any():
             values = first_ten([column.values[code] for code in before[np.argsort(column.ranks()[before])]])
-            raise ConfigError(f"No line meets the condition {condition!r}. The values of {match['name']} are: {values}")
+            raise ConfigError(f"No line meets the condition {condition!r}. Values of {match['name']}: {values}")
     return found
 
 
@@ -142,7 +142,7 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
                 raise ConfigError(f"--where: {value} is not a date. Write YEAR-MONTH-DAY, such as 1998-03-07") from None
         if sign in ("<", "<=", ">", ">=") and all(as_number(cell) is not None for cell in column.values if cell):
             raise ConfigError(
-                f"--where: {name} holds numbers, and {value!r} is not a number. Give a number, such as 2020"
+                f"--where: the values of {name} are numbers, but {value!r} is not. Give a number, such as 2020"
             )
         return lambda cell: compare(cell, value)
     return lambda cell: (number := as_number(cell)) is not None and compare(number, wanted)

@@ -91,7 +91,7 @@ def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:
         if above is not None and not above < value <= (math.inf if most is None else most):
             is_open = most is None
             yield (
-                f"{name} = {value} is not above {above}"
+                f"{name} = {value} must be above {above}"
                 if is_open
                 else (f"{name} = {value} must be above {above} and at most {most}")
             )
@@ -111,10 +111,10 @@ def is_encoding(name: str) -> bool:
 def at_least(name: str, value: float, least: float) -> Iterator[str]:
     """Yield a message if a value is below the minimum."""
     if not value >= least:
-        yield f"{name} = {value} is below {least}"
+        yield f"{name} = {value} must be at least {least}"
 
 
 def within(name: str, value: float, least: float, most: float) -> Iterator[str]:
     """Yield a message if a value is outside a range."""
     if not least <= value <= most:
-        yield f"{name} = {value} is not between {least} and {most}"
+        yield f"{name} = {value} must be between {least} and {most}"

@@ -41,7 +41,7 @@ def load_config(
         given = next((name for name in options if problem.startswith(f"{name} =")), "")
         option = given.partition(".")[2].replace("_", "-")
         problems.append(
-            f"{problem}. Change --{option}." if given else f"{problem}. Change it with --set or in the config file."
+            f"{problem}. Change --{option}." if given else f"{problem}. Change this with --set or in the config file."
         )
     if problems:
         raise kind(*problems)
@@ -65,13 +65,13 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         path = _SHIPPED_DIR / f"{path.stem}.toml"
     if not path.is_file():
         names = ", ".join(SHIPPED_NAMES)
-        raise ConfigError(f"{path} is missing. Give --config an existing TOML file, or one of: {names}.")
+        raise ConfigError(f"{path} is not a file. Give --config an existing TOML file, or one of: {names}.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply. Correct it or give another --config.") from None
+        raise ConfigError(f"{path} is nested too deeply. Correct it or give --config another file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give another --config.") from None
+        raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give --config another file.") from None
 
 
 def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> Changes:
@@ -129,7 +129,7 @@ def _checked_values(
         if type(value) is wanted and (wanted is not float or math.isfinite(value)):
             yield key, value
         else:
-            problems.append(f"{source}: {name}.{key} = {value!r} should be {_describe(wanted)}.")
+            problems.append(f"{source}: {name}.{key} = {value!r} must be {_describe(wanted)}.")
 
 
 def _is_list_of_pairs(value: Any) -> bool:
@@ -153,7 +153,7 @@ def _nearest(word: str, known: Sequence[str], section: str = "") -> str:
     match = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if match:
         return f"Did you mean {prefix}{match[0]}?"
-    return f"Known: {', '.join(prefix + name for name in known)}."
+    return f"Known names: {', '.join(prefix + name for name in known)}."
 
 
 def sections_with(key: str) -> list[str]:
@@ -193,7 +193,7 @@ def describe_setting(name: str) -> str:
     section, _, key = name.partition(".")
     owner = getattr(Config(), section)
     text, default = field_docs(type(owner))[key], getattr(owner, key)
-    return f"{text} Default {default}." if default else text.replace("Empty:", "Default:")
+    return f"{text} Default: {default}." if default else text.replace("Empty:", "Default:")
 
 
 def _plain(value: Any) -> Any:

@@ -31,14 +31,14 @@ PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 @dataclass(frozen=True, kw_only=True)
 class VocabConfig:
-    """Which words get a row in the vocabulary."""
+    """The words that get a row in the vocabulary."""
 
     size: int = 30_000
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = number(2, 1)
-    """Words less frequent than this in the training text become <UNK>; above 1, <UNK> is trained too."""
+    """Minimum count of a word in the training text; rarer words become <UNK>. At 1, <UNK> may stay untrained."""
     refuse: str = r"\d{7}|\S@\S+\.\S"
-    """Words in which this regular expression is found become <UNK>: long numbers, email addresses. Empty: none."""
+    """Words that match this regular expression become <UNK> (default: long numbers, email addresses). Empty: none."""
     init: str = ""
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
     words: str = ""
@@ -54,7 +54,7 @@ class VocabConfig:
         except re.error as error:
             yield f"vocab.refuse = {self.refuse!r} is not a regular expression ({error})"
         if self.init and self.words:
-            yield "vocab.init and vocab.words are both set, and each one defines the vocabulary; clear one of them"
+            yield "vocab.init and vocab.words cannot both be set: each determines the vocabulary; clear one of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,21 +64,21 @@ class Word2vecConfig:
     enabled: bool = True
     """Start the token embeddings from word2vec; false starts them at random."""
     vectors: str = ""
-    """A file of pretrained vectors in word2vec's text format, used instead of training them. Empty: none."""
+    """A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none."""
     implementation: str = choice("auto", ("auto", "gensim", "torch"))
-    """gensim (Python 3.11 to 3.13), torch (ours: all cores, reproducible) or auto: gensim if it is installed."""
+    """gensim (Python 3.11 to 3.13), torch (built in; all cores, reproducible) or auto (gensim if it is installed)."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
     """cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
     window: int = number(5, 1)
-    """Tokens on either side that count as context."""
+    """Number of tokens on each side of a token that count as its context."""
     negative: int = number(5, 1)
-    """Negative samples per token."""
+    """Number of negative samples per predicted token."""
     epochs: int = number(0, 0)
     """Passes over the training text; 0 sets the number by text length, from 15 (short texts) to 5 (long texts)."""
     seed: int = number(1, 0, 2**31 - 1)
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = number(1, 1)
-    """Threads of gensim. More than one is faster, but the vectors then depend on timing and are not reproducible."""
+    """Number of gensim threads. With more than one, training is faster, but its vectors are not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -96,7 +96,7 @@ class ModelConfig:
     projection_dim: int = number(256, 1)
     """Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers."""
     num_layers: int = number(2, 1)
-    """LSTM layers in each direction (L)."""
+    """Number of LSTM layers in each direction (L)."""
     cell_clip: float = number(3.0, 0)
     """Clip the cell state to plus or minus this value; 0 means no clipping."""
     projection_clip: float = number(3.0, 0)
@@ -106,7 +106,7 @@ class ModelConfig:
     tie_softmax: bool = True
     """Share the token embeddings with the softmax, so that each token trains both. No effect in character mode."""
     character_slots: int = number(50, 3, 1000)
-    """Character mode: number of bytes read from each word, including its two boundary marks; other programs read 50."""
+    """Character mode: maximum number of bytes per word, including two boundary marks; other programs read 50."""
     character_dim: int = number(16, 1)
     """Character mode: width of a byte embedding."""
     character_filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
@@ -132,12 +132,12 @@ class ModelConfig:
         if not self.character_filters:
             yield "model.character_filters is empty; give [[width, number], ...], such as [[1, 32], [2, 64]]"
         for width, count in self.character_filters:
-            yield from within("a width of model.character_filters", width, 1, max(1, self.character_slots))
-            yield from at_least("a number of model.character_filters", count, 1)
+            yield from within("model.character_filters: filter width", width, 1, max(1, self.character_slots))
+            yield from at_least("model.character_filters: number of filters", count, 1)
         if self.projection_dim > self.cell_dim:
             yield (
                 f"model.projection_dim = {self.projection_dim} is above model.cell_dim = {self.cell_dim}:"
-                " a projection makes the cell's output narrower"
+                " the projection cannot be wider than the cell"
             )
 
 
@@ -154,7 +154,7 @@ class TrainConfig:
     batch_size: int = number(64, 1)
     """Number of streams of packed sentences trained in parallel (B)."""
     unroll_steps: int = number(20, 1)
-    """Tokens of each stream in one step of truncated backpropagation (T)."""
+    """Number of tokens per stream in one step of truncated backpropagation (T)."""
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
     dropout: float = AUTOMATIC
@@ -162,27 +162,27 @@ class TrainConfig:
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
-    """Negative samples per step (S), shared by all predictions; at half the vocabulary or more, softmax is full."""
+    """Negative samples per step (S), shared by all predictions; from half the vocabulary up, softmax is full."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = number(0.45, 0)
-    """Centre the word2vec vectors and scale each one to this root mean square; 0 takes the vectors unchanged."""
+    """Centre the word2vec vectors and scale each one to this root mean square; 0 leaves the vectors unchanged."""
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
-    """adamw (AdamW for the LSTMs, Adagrad for token and softmax tables) or adagrad (for all: the published recipe)."""
+    """adamw (AdamW for the LSTMs, Adagrad for token and softmax tables) or adagrad (for all weights, as published)."""
     learning_rate: float = number(0.004, 0)
     """Peak learning rate of the LSTMs."""
     table_learning_rate: float = number(0.5, 0)
     """Peak learning rate of the token and softmax tables."""
     adagrad_accumulator: float = number(0.001, 0)
-    """Adagrad's initial sum of squares."""
+    """Initial value of Adagrad's sums of squared gradients."""
     weight_decay: float = number(0.01, 0)
     """AdamW's weight decay for the LSTM matrices."""
     schedule: str = choice("linear", ("constant", "linear", "cosine"))
     """Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget."""
     warmup_tokens: int = number(100_000, 0)
-    """Tokens over which the learning rate rises from zero (at most a tenth of the token budget)."""
+    """Number of warm-up tokens, while the learning rate rises from zero (at most a tenth of the token budget)."""
     final_learning_rate_share: float = number(0.1, 0.0, 1.0)
     """Final learning rate of the linear and cosine schedules, as a fraction of the peak."""
     max_grad_norm: float = number(10.0, above=0)
@@ -190,25 +190,25 @@ class TrainConfig:
     shuffle: str = choice("sentences", ("sentences", "documents"))
     """Unit that is reshuffled in each epoch: sentences, or whole documents, each read in order by one stream."""
     seed: int = number(1, 0, 2**31 - 1)
-    """Random seed of initial weights, sentence order, dropout and negative samples."""
+    """Random seed for initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
-    """Matrix products: float32, bfloat16 (states, weights, sums stay float32) or auto (the faster one, measured)."""
+    """Precision of matrix products: float32, bfloat16 (weights, states and sums stay float32) or auto (the faster)."""
     deterministic: bool = False
-    """Make GPU training reproducible, at some cost in speed; training on a CPU always is."""
+    """Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."""
     device: str = free("auto", DEVICES)
-    """auto (a GPU if there is one; experimental), cpu or cuda."""
+    """Device to train on: auto (a GPU if there is one), cpu or cuda; training on a GPU is experimental."""
     num_threads: int = free(0, least=0)
     """Number of CPU threads; 0 leaves the choice to PyTorch."""
     tensorboard: bool = free(False)
     """Also write TensorBoard event files to RUN/tensorboard; needs the extra tensorboard."""
     log_every_steps: int = free(20, least=1)
-    """Steps between two lines of metrics.jsonl."""
+    """Number of steps between two lines of metrics.jsonl."""
     evaluate_every_tokens: int = free(300_000, least=1)
-    """Trained tokens between measurements of held-out perplexity."""
+    """Number of training tokens between measurements of held-out perplexity."""
     evaluate_sample_tokens: int = free(20_000, least=1)
-    """Held-out tokens in each measurement during training; the final measurement uses all of them."""
+    """Number of held-out tokens in each measurement during training; the final measurement uses all of them."""
     checkpoint_every_tokens: int = free(150_000, least=1)
-    """Trained tokens between checkpoints."""
+    """Number of training tokens between checkpoints."""
     keep_checkpoints: int = free(2, least=1)
     """Number of latest checkpoints to keep, besides the one with the lowest held-out perplexity."""
 
@@ -218,15 +218,15 @@ class TrainConfig:
         if self.dropout != AUTOMATIC:
             yield from within("train.dropout", self.dropout, 0.0, 0.95)
         if self.max_tokens == 0 and self.epochs == 0:
-            yield "train.max_tokens = 0 and train.epochs = 0: training would never end; set one of them"
+            yield "train.max_tokens = 0 and train.epochs = 0: training would never end; set one of them above 0"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedConfig:
-    """How vectors are computed from text."""
+    """Computing vectors from text."""
 
     layers: str = "all"
-    """Layers to write: all, average (their mean), top (the last), mix (learned weights) or a layer's number, 0 up."""
+    """Layers to write: all, average (their mean), top (last), mix (learned weights) or a layer number (0, 1, ...)."""
     dtype: str = choice("float32", VECTOR_DTYPES)
     """Number type of the vectors: float32 or float16 (half the size)."""
     pool: str = choice("none", ("none", *POOL_METHODS))
@@ -238,16 +238,16 @@ class EmbedConfig:
     compression: str = choice("none", HDF5_COMPRESSIONS)
     """Compression of packed hdf5: none, gzip or lzf."""
     precision: str = choice("float32", EMBED_PRECISIONS)
-    """Matrix products: float32, bfloat16 or int8; the last two (CPU only) are less exact, but faster on newer CPUs."""
+    """Precision of matrix products: float32; or bfloat16 or int8 (CPU only), less exact but faster on newer CPUs."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
-    """Words outside the vocabulary: unk (as <UNK>), backoff (as the known words in them) or auto (backoff)."""
+    """How to read unknown words: unk (as <UNK>), backoff (as the known words in them) or auto (usually backoff)."""
     batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         if self.layers not in LAYERS and not self.layers.isdecimal():
-            yield f"embed.layers = {self.layers!r} is neither one of {', '.join(LAYERS)} nor a layer's number"
+            yield f"embed.layers = {self.layers!r} is neither one of {', '.join(LAYERS)} nor a layer number"
         yield from problems_of_fields(self, "embed")
 
 
@@ -271,5 +271,5 @@ class Config:
         if self.model.is_tied and not self.train.train_embeddings:
             yield (
                 "train.train_embeddings = false needs model.tie_softmax = false: the softmax has to be trained, and a"
-                " tied softmax is the token embeddings"
+                " tied softmax shares the token embeddings"
             )

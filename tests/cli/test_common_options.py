@@ -210,7 +210,7 @@ def test_all_problems_of_the_settings_are_told_at_once(tmp_path: Path) -> None:
     segmenter, cell, projection = answer.errors
     assert answer.stderr.splitlines() == answer.errors
     assert segmenter.startswith("Error: text.segmenter = 'pkuseg' is not one of jieba, rjieba, whitespace, character.")
-    assert cell.startswith("Error: model.cell_dim = 0 is below 1.")
+    assert cell.startswith("Error: model.cell_dim = 0 must be at least 1.")
     assert projection.startswith("Error: model.projection_dim = 256 is above model.cell_dim = 0:")
     assert not (tmp_path / "run").exists()
 

@@ -75,7 +75,7 @@ def test_the_same_limits_hold_in_python() -> None:
     wrong = _Choice(output=Path("a"), head="crf", num_seeds=0, rate=0.0)
     assert list(problems_of_fields(wrong)) == [
         "head = 'crf' is not one of bilstm, linear",
-        "num_seeds = 0 is not between 1 and 100",
+        "num_seeds = 0 must be between 1 and 100",
         "rate = 0.0 must be above 0 and at most 1",
     ]
     assert list(problems_of_fields(_Choice(output=Path("a")))) == []

@@ -95,7 +95,7 @@ def test_keywords_compare_two_sets_of_lines() -> None:
     assert (found[0].log_likelihood, found[0].p) == pytest.approx((expected.statistic, expected.pvalue))
     assert found[0].log_ratio == pytest.approx(np.log2((6 / 18) / (0.5 / 8)))
     assert [each.q for each in found] == pytest.approx(false_discovery_control([each.p for each in found]).tolist())
-    with pytest.raises(ElmoZhError, match="One of the two sets of lines holds no words"):
+    with pytest.raises(ElmoZhError, match="One of the two sets of lines contains no tokens"):
         compare_words((table, first), (table, np.zeros(10, np.bool_)))
 
 

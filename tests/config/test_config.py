@@ -133,31 +133,32 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("segment.segmenter=jieba", "--set: unknown section segment. Did you mean text.segmenter?"),
         (
             "vocab.zzz=3",
-            "--set: unknown key vocab.zzz. Known: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words.",
+            "--set: unknown key vocab.zzz."
+            " Known names: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words.",
         ),
         ("train.batch_size", "--set train.batch_size: write section.key=value, such as train.batch_size=32"),
         ("batch_size=3", "--set batch_size=3: write section.key=value, such as train.batch_size=32"),
-        ("train.batch_size=2.5", "--set: train.batch_size = 2.5 should be a whole number."),
-        ("train.batch_size=true", "--set: train.batch_size = True should be a whole number."),
-        ("train.learning_rate=nan", "--set: train.learning_rate = nan should be a finite number."),
-        ("train.max_tokens=inf", "--set: train.max_tokens = inf should be a whole number."),
-        ("train.carry_state=1", "--set: train.carry_state = 1 should be true or false."),
-        ("train.softmax=[]", "--set: train.softmax = [] should be text."),
+        ("train.batch_size=2.5", "--set: train.batch_size = 2.5 must be a whole number."),
+        ("train.batch_size=true", "--set: train.batch_size = True must be a whole number."),
+        ("train.learning_rate=nan", "--set: train.learning_rate = nan must be a finite number."),
+        ("train.max_tokens=inf", "--set: train.max_tokens = inf must be a whole number."),
+        ("train.carry_state=1", "--set: train.carry_state = 1 must be true or false."),
+        ("train.softmax=[]", "--set: train.softmax = [] must be text."),
         (
             "text.segmenter=jeiba",
             "text.segmenter = 'jeiba' is not one of jieba, rjieba, whitespace, character."
             " If another package provides it, install that package first (docs/adding.md)."
-            " Change it with --set or in the config file.",
+            " Change this with --set or in the config file.",
         ),
-        ("vocab.size=3", "vocab.size = 3 is below 4. Change it with --set or in the config file."),
+        ("vocab.size=3", "vocab.size = 3 must be at least 4. Change this with --set or in the config file."),
         (
             "train.dropout=1",
-            "train.dropout = 1.0 is not between 0.0 and 0.95. Change it with --set or in the config file.",
+            "train.dropout = 1.0 must be between 0.0 and 0.95. Change this with --set or in the config file.",
         ),
         (
             "embed.layers=bottom",
-            "embed.layers = 'bottom' is neither one of all, average, top, mix nor a layer's number."
-            " Change it with --set or in the config file.",
+            "embed.layers = 'bottom' is neither one of all, average, top, mix nor a layer number."
+            " Change this with --set or in the config file.",
         ),
     ],
 )
@@ -170,11 +171,11 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
     assert messages_of(path, "train.dropout=2", "text.heldout_share=-1", "nonsense") == [
         f"{path}: vocab is a section, not a value. Write vocab.key = value.",
         f"{path}: unknown key train.batchsize. Did you mean train.batch_size?",
-        f"{path}: train.seed = 'x' should be a whole number.",
+        f"{path}: train.seed = 'x' must be a whole number.",
         f"{path}: unknown section modle. Did you mean model.cell_dim?",
         "--set nonsense: write section.key=value, such as train.batch_size=32",
-        "text.heldout_share = -1.0 is not between 0.0 and 0.5. Change it with --set or in the config file.",
-        "train.dropout = 2.0 is not between 0.0 and 0.95. Change it with --set or in the config file.",
+        "text.heldout_share = -1.0 must be between 0.0 and 0.5. Change this with --set or in the config file.",
+        "train.dropout = 2.0 must be between 0.0 and 0.95. Change this with --set or in the config file.",
     ]
 
 
@@ -184,12 +185,12 @@ def test_settings_that_contradict_each_other() -> None:
     (message,) = messages_of(None, "train.max_tokens=0", "train.epochs=0")
     assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
     (message,) = messages_of(None, "vocab.init=model", "vocab.words=words.txt")
-    assert message.startswith("vocab.init and vocab.words are both set")
+    assert message.startswith("vocab.init and vocab.words cannot both be set")
     for segmenter in ("whitespace", "character"):
         (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
         assert message == (
             f"text.user_dictionary = words.txt is for jieba and rjieba; text.segmenter = {segmenter} has no dictionary."
-            " Leave out one of these settings. Change it with --set or in the config file."
+            " Leave out one of these settings. Change this with --set or in the config file."
         )
     (message,) = messages_of(None, "train.train_embeddings=false")
     assert message.startswith("train.train_embeddings = false needs model.tie_softmax = false")
@@ -198,14 +199,14 @@ def test_settings_that_contradict_each_other() -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "none.toml"
     assert messages_of(missing) == [
-        f"{missing} is missing. Give --config an existing TOML file, or one of: {', '.join(SHIPPED_NAMES)}."
+        f"{missing} is not a file. Give --config an existing TOML file, or one of: {', '.join(SHIPPED_NAMES)}."
     ]
     broken = written(tmp_path, "")
     for content in (b"[train\n", "[train]\n# 中文\n".encode("gb18030")):
         broken.write_bytes(content)
         (message,) = messages_of(broken)
         assert message.startswith(f"{broken} is not valid TOML: ")
-        assert message.endswith(". Correct it or give another --config.")
+        assert message.endswith(". Correct it or give --config another file.")
 
 
 def test_parse_section_names_its_source() -> None:

@@ -240,8 +240,8 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
     Path("a.txt").write_text("我\n", encoding="utf-8")
     for options, told in (
         (["--json"], "Write the scores to a file: --output FILE"),
-        (["--keep-below", "3", "--keep-share", "0.5"], "Give one of them."),
-        (["--keep-below", "3", "--format", "tsv"], "Leave out --format and --by."),
+        (["--keep-below", "3", "--keep-share", "0.5"], "Give only one of them."),
+        (["--keep-below", "3", "--format", "tsv"], "Leave out --format and --by token."),
         (["--against", str(bundle), "--by", "token"], "Leave out --by token."),
         (["--segmented", "--split-sentences"], "Leave out --split-sentences."),
         (["--keep-share", "1.5"], "1.5 is not in the range"),

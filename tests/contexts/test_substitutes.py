@@ -216,7 +216,7 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2, ranking="slot").own
     assert any(line.startswith("苹果 <") and line.split()[2] == str(own.rank) for line in table)
     following = "elmo-zh substitutes --file FILE --word 苹果"
-    assert table[-1] == f"苹果: 1 occurrence. Next, see its occurrences in a text: {following}"
+    assert table[-1] == f"苹果: 1 occurrence. Next, find its substitutes throughout a text: {following}"
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,10 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
         ),
         (("", "--word", "苹果"), "The sentence is empty. Give a sentence that contains the word."),
         (("　 ", "--position", "0"), "The sentence is empty. Give a sentence that contains the word."),
-        (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果. Give a word of the text."),
+        (
+            ("--file", "a.txt", "--word", "苹果"),
+            "a.txt: no line contains the word 苹果. Give a word that occurs in the text.",
+        ),
     ):
         assert elmo_zh("substitutes", *typed, *arguments).only_error() == told
     for typed in (

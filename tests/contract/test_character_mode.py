@@ -199,7 +199,7 @@ def test_other_layouts_and_types_need_an_output(character_run: SampleRun, option
     before = contents(character_run.path)
     answer = elmo_zh("export", "--run", character_run.path, *option)
     assert (answer.status, answer.stdout) == (2, "")
-    expected = f"Error: {' '.join(option)} needs --output DIR, because RUN/model is for the float32 bundle.\n"
+    expected = f"Error: {' '.join(option)} needs --output DIR, because RUN/model is for the full float32 bundle.\n"
     assert answer.stderr.endswith(expected)
     assert contents(character_run.path) == before
 

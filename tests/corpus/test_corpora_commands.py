@@ -149,7 +149,7 @@ def test_encodings_that_there_are_not(name: str, words: tuple[str, str]) -> None
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
     told = elmo_zh("segment", "a.txt", "--run", "run", *(word.format(name) for word in words)).only_error(2)
     problem = f"{name!r} is not an encoding that Python knows, such as utf-8 or gb18030"
-    change = "Change --encoding." if words[0] == "--encoding" else "Change it with --set or in the config file."
+    change = "Change --encoding." if words[0] == "--encoding" else "Change this with --set or in the config file."
     assert told == f"text.encoding = {problem}. {change}"
 
 

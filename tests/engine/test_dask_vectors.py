@@ -133,7 +133,7 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, text: Path, bund
     ("arguments", "status", "message"),
     [
         (("embed", "--stateful"), 2, "--stateful reads one line after the other, on one machine. Leave out --engine."),
-        (("score",), 2, "--engine dask needs a file on the disk that the workers share: --output FILE"),
+        (("score",), 2, "--engine dask needs an output file on a disk that all workers share: --output FILE"),
         (("index", "--output", "x"), 1, "--engine dask needs Dask. Install it here and on the workers with: "),
     ],
 )

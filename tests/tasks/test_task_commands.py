@@ -135,12 +135,12 @@ def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, .
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
-    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters, each once."),
+    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters, each only once."),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are not numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "Give --text-column for 2 columns, not 1."),
+    ("pairs", ("--text-column", "a"), "The task reads 2 columns, not 1. Give each as --text-column."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is not an encoding that Python knows"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
@@ -250,6 +250,6 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     lines = written(Path(), "moved.jsonl", '{"备注": "比原话长的备注", "原话": "我喜欢"}\n' * 2)
     assert texts(lines) == ["我喜欢"] * 2
     both = elmo_zh("task", "predict", moved, "--task", "t", "--field", "原话", "--text-column", "备注")
-    assert "--text-column and --field mean the same. Give one of them." in " ".join(both.stderr.split())
+    assert "--text-column and --field mean the same thing. Give only one of them." in " ".join(both.stderr.split())
     # A file without these names is read by its own.
     assert texts(write_table("other.csv", "text,备注,答,方位", 3))[1] == "我不喜欢第1条街"
