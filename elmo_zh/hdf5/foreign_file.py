@@ -61,7 +61,8 @@ class ForeignFile:
             raise BundleError(f"{self.path}: dataset {name} is missing. Copy or export all files of the model again.")
         found_shape = None if found["shape"] is None else tuple(found["shape"])
         if found_shape != shape or found["kind"] != "f":
-            raise BundleError(f"{self.path}: {name} is {found['dtype']} {found_shape}; expected float32 {shape}.")
+            kind = f"{found['dtype']} {found_shape} instead of float32 {shape}"
+            raise BundleError(f"{self.path}: {name} is {kind}. Copy or export all files of the model again.")
         if not found["holds_its_data"]:
             size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"
             raise BundleError(f"{self.path}: the file lacks data of {name} ({size}). Copy or export the file again.")

@@ -237,7 +237,7 @@ def _sample_lines(sample: Mapping[str, Any], passed_over: Mapping[str, Any]) -> 
             " more time: --seconds"
         )
     for reason, found in passed_over.items():
-        yield f"Passed over in the sample ({reason}): {found['count']:,}, for example {found['names'][0]}."
+        yield f"Skipped in the sample ({reason}): {found['count']:,}, for example {found['names'][0]}."
 
 
 def _stage_lines(memory: Mapping[str, float], figures: Mapping[str, float]) -> Iterator[str]:

@@ -87,8 +87,9 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         form = f"{encoding.upper()}, {name}" if name else encoding.upper()
         reporter.note(f"Read {counted(count, 'file')} as {kind} in {form}.")
     if len(forms) > _MAX_FORMS:
-        unlisted = counted(len(forms) - _MAX_FORMS, "other form")
-        reporter.note(f"Also read files in {unlisted}; stages/segment.json in the run folder lists all of them.")
+        reporter.note(
+            "Files in other formats or encodings were read too; stages/segment.json in the run folder lists them all."
+        )
     if others := sum((tally.other_fields for tally in result.tallies), Counter()):
         reporter.note(other_fields_note(others))
 
@@ -249,7 +250,7 @@ def _notices_section(result: SegmentedCorpus) -> Iterator[str]:
 
 def _passed_over_section(passed_over: PassedOver) -> Iterator[str]:
     if passed_over.counts:
-        yield "## What was passed over"
+        yield "## What was skipped"
     for reason, count in sorted(passed_over.counts.items()):
         yield f"### {_escaped(reason)}"
         yield f"Number: {count:,}. Examples:"

@@ -228,7 +228,7 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    other = [f"passed over ({reason}): {number:,}" for reason, number in sorted(result.passed_over.counts.items())]
+    other = [f"skipped ({reason}): {number:,}" for reason, number in sorted(result.passed_over.counts.items())]
     other += [
         f"characters left out ({reason}): {number:,}"
         for reason, number in result.counts.dropped.items()

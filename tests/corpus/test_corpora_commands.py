@@ -135,7 +135,7 @@ def test_nothing_readable_is_an_error() -> None:
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
     assert told == (
-        "c/a.json: no text found (0 lines, none kept; passed over (cannot tell which field holds the text: name): 1)."
+        "c/a.json: no text found (0 lines, none kept; skipped (cannot tell which field holds the text: name): 1)."
         " Use files that contain text."
     )
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
