@@ -100,8 +100,8 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
             raise RunError(
-                f"{path} has format {found['format']}, but this version of elmo-zh reads only {TASK_FORMAT} and"
-                f" {MIXTURE_FORMAT}. Update elmo-zh, or train the task again with: elmo-zh task fit"
+                f"{path} has format {found['format']}, but this version of elmo-zh reads only formats"
+                f" {TASK_FORMAT} and {MIXTURE_FORMAT}. Update elmo-zh, or train the task again with: elmo-zh task fit"
             )
         later = {name: dict(found.get(name, {})) for name in ("members", "digests")}
         values = {each.name: found[each.name] for each in fields(TaskDescription) if each.name not in later} | later

@@ -88,8 +88,8 @@ class TaskModel:
         embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
-                f"{folder} is not the model that {path} was trained on: found {embedder.bundle.digest}, expected"
-                f" {description.model['digest']}. Give the original model with --model, or train the task again."
+                f"{folder} is not the model that {path} was trained on (digest {embedder.bundle.digest} instead of"
+                f" {description.model['digest']}). Give the original model with --model, or train the task again."
             )
         word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
         return cls(description, head, embedder, word2vec, linear)

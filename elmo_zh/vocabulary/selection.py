@@ -140,7 +140,7 @@ def report_given_words(
         reporter.warn(f"{source} contains only one word, so the model will have little to predict.")
     if config.init and selected.num_left_out and not num_added:
         reporter.warn(
-            f"vocab.size = {config.size} leaves room only for the {rows} rows from {source}, so"
+            f"The {rows} rows from {source} use up vocab.size = {config.size}, so"
             f" {selected.num_left_out:,} words in the text get no row. To add rows for those words:"
             f" --set vocab.size={rows + selected.num_left_out}"
         )

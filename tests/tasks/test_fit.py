@@ -320,7 +320,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (
         lambda path: changed(path, lambda found: found.update(format=99)),
         RunError,
-        "format 99, but this version of elmo-zh reads only 1 and 3.",
+        "format 99, but this version of elmo-zh reads only formats 1 and 3.",
     ),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),

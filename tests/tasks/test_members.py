@@ -216,8 +216,8 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4, ) or f["labels"].append("x")),
      "weights has another shape or type). Copy the folder again"),
     # Mixtures of format 2 had another file of linear models.
-    (lambda path: changed(path, lambda f: f.update(format=2)), "reads only 1 and 3. Update elmo-zh, or train"),
-    (lambda path: changed(path, lambda f: f.update(format=4)), "reads only 1 and 3. Update elmo-zh, or train"),
+    (lambda path: changed(path, lambda f: f.update(format=2)), "reads only formats 1 and 3. Update elmo-zh, or train"),
+    (lambda path: changed(path, lambda f: f.update(format=4)), "reads only formats 1 and 3. Update elmo-zh, or train"),
 ]  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_
     rows = answer.result()["rows"]
     assert set(words_of(segmented_run)) == set(words_of(base))
     (warning,) = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    head = f"Warning: vocab.size = 101 leaves room only for the {rows} rows from {base / 'vocab.data'}, so "
+    head = f"Warning: The {rows} rows from {base / 'vocab.data'} use up vocab.size = 101, so "
     assert warning.startswith(head)
     num_left_out = int(warning.removeprefix(head).split(" ")[0])
     assert warning.endswith(f" get no row. To add rows for those words: --set vocab.size={rows + num_left_out}")
