@@ -137,13 +137,13 @@ index.occurrence("苹果") => TypeError: occurrence: number is '苹果'; expecte
 index.occurrence(-1) => IndexError: occurrence: number is -1; expected a whole number from 0 to
 index.occurrences_beside(999) => IndexError: occurrence: number is 999; expected a whole number from 0 to
 index.line(7) => IndexError: line: number is 7; expected a whole number from 0 to 6
-find_senses("a.index", "苹果") => TypeError: find_senses: index is 'a.index'; expected a ContextIndex; ContextIndex.load
+find_senses("a.index", "苹果") => TypeError: find_senses: index is 'a.index'; expected a ContextIndex, as returned
 find_senses(index, "苹果", num_usages="2") => ValueError: find_senses: num_usages is '2'; expected a whole number, 1
 find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0; expected a whole number, 1 or
 find_senses(index, "苹果", seed=-1) => ValueError: find_senses: seed is -1; expected a whole number from 0 to 4294967295
 find_senses(index, "苹果", top="x") => ValueError: find_senses: top is 'x'; expected a whole number, 0 or greater
 measure_drift("a.index", index) => TypeError: measure_drift: indexes[0] is 'a.index'; expected a ContextIndex
-measure_drift(index, None) => TypeError: measure_drift: indexes[1] is None; expected a ContextIndex; ContextIndex.load
+measure_drift(index, None) => TypeError: measure_drift: indexes[1] is None; expected a ContextIndex, as returned
 measure_drift() => ValueError: measure_drift: 0 indexes; expected several, or one with the column of periods
 measure_drift(index, index, periods="year") => ValueError: measure_drift: 2 indexes; expected several, or one with the
 measure_drift(index, index, min_count="2") => ValueError: measure_drift: min_count is '2'; expected a whole number, 2

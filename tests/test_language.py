@@ -142,11 +142,11 @@ def test_a_part_of_labelled_data_is_translated_and_an_option_of_its_name_is_not(
 def test_of_templates_inside_one_another_the_outer_one_begins_first() -> None:
     translator = Translator({
         "Error: {message}": "错误：{message}",
-        "{word} is not in the sentence: {text}": "句子里没有“{word}”：{text}",
+        "{word} is not a word of the sentence: {text}": "句子里没有“{word}”：{text}",
         "{name}: {size} of vectors, {space}": "{name}：向量 {size}，{space}",
         "{needed} of disk space needed": "需要磁盘空间 {needed}",
     })  # fmt: skip
-    assert translator.translate("Error: a b is not in the sentence: c") == "错误：句子里没有“a b”：c"
+    assert translator.translate("Error: a b is not a word of the sentence: c") == "错误：句子里没有“a b”：c"
     assert (
         translator.translate("a.txt: 5 kB of vectors, 7 kB of disk space needed")
         == "a.txt：向量 5 kB，需要磁盘空间 7 kB"

@@ -23,12 +23,13 @@ class DataFiles:
     # there are no other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
     dev: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of development examples, which decide when to stop. Default: a tenth of DATA is set aside."""
+    """File of development examples, which decide when training stops. Default: the development examples in DATA or, if
+    it contains none, a tenth of DATA."""
     test: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of test examples, which are scored at the end. Default: a tenth of DATA is set aside, but nothing if --dev
-    is given."""
+    """File of test examples, which are scored at the end. Default: the test examples in DATA or, if it contains none
+    and --dev is not given, a tenth of DATA."""
     limit: int | None = option(None, least=1, metavar="N")
-    """Use at most N of the training examples."""
+    """Use at most N training examples, chosen at random. Default: all."""
     seed: int = option(1, least=0, most=2**31)
     """Random seed for splitting the data and for training."""
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
@@ -47,15 +48,15 @@ class Reading:
     regression: bool = False  # Labels are numbers
     encoding: str = "auto"  # Encoding of the files, or auto
     text_columns: tuple[str, ...] = option((), names=("--text-column", "--field"), metavar="NAME")
-    """Column or field of the text, by name or by number, counted from 1. Give it twice for pairs. Default: detected
-    from the names and content of the columns; a trained task looks for the column that it was trained on."""
+    """Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this option
+    twice. Default: with a trained task, the columns it was trained on; otherwise detected from names and content."""
     label_column: str = option("", metavar="NAME")
-    """Column or field of the label, by name or by number, counted from 1. Default: detected from the names and
-    content of the columns; a trained task looks for the column that it was trained on."""
+    """Column or field that contains the label: its name, or its number, counting from 1. Default: with a trained task,
+    the column it was trained on; otherwise detected from names and content."""
     format: str = option("auto", choices=LABELLED_FORMATS, names=("--input-format",))
     """Format of the labelled files; auto detects it for each file."""
     skips_unlabelled: bool = option(False, names=("--skip-unlabelled",))
-    """Skip rows with an empty label, for classes and pairs. Default: an empty label is an error."""
+    """For classes and pairs: skip rows with an empty label. Default: an empty label is an error."""
     task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data
 
     @property
@@ -81,26 +82,24 @@ class HeadSettings:
 
     kind: str = ""  # One of `KINDS`
     head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
-    """Model: mixture combines the BiLSTM network and linear models (for tag, a CRF on character n-grams), keeping those
-    that help; bilstm is the network alone; linear is a linear model alone: for classify, one on the mean of the
-    inputs; for tag, the CRF. With --regression or --fine-tune, mixture means bilstm."""
+    """Kind of model: bilstm (a BiLSTM network), linear (for classify, a linear model on the mean of the inputs; for
+    tag, a CRF on character n-grams) or mixture (the network combined with linear models, or for tag with the CRF, where
+    they help). With --regression or --fine-tune, mixture means bilstm."""
     encoder: str = option("single", choices=("single", "merged"))
-    """LSTMs that read the inputs: single, one BiLSTM; or merged, two BiLSTMs, where the second reads the input plus
-    the output of the first."""
+    """LSTMs that read the inputs: single (one BiLSTM) or merged (two BiLSTMs; the second one reads the sum of the
+    inputs and the first one's output)."""
     # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
     elmo_at: str = option("input", choices=("input", "output", "both"))
-    """Where ELMo goes: [x; ELMo] before the network, [h; ELMo] after it, or both."""
+    """Where to append the ELMo vectors: to the network's input ([x; ELMo]), to its output ([h; ELMo]), or to both."""
     regression: bool = option(False)
-    """Predict numbers; the labels must be numbers."""
+    """Predict numbers instead of classes; the labels must be numbers."""
     metric: str = option("accuracy", choices=("accuracy", "macro_f1"))
-    """Score for classifiers, used to decide when to stop and to compare results: accuracy, or macro_f1, the mean F1
-    over the classes, for data where one class is far more frequent than the others."""
+    """Score for classes and pairs, used to decide when training stops and to compare results: accuracy or macro_f1 (the
+    mean F1 over the classes, which is better if one class is far more frequent than the others)."""
     hidden_dim: int = option(100, least=1, most=4096, names=("--hidden",))
-    """LSTM cells in each direction."""
-    character_dim: int = (
-        50  # Length of a character's vector; the vector of its place in the word has a fifth of that length
-    )
+    """Number of LSTM cells in each direction."""
+    character_dim: int = 50  # Length of a character's vector; the vector of its place in the word is a fifth as long
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
 
@@ -119,9 +118,9 @@ class TrainSettings:
     patience: int = option(3, least=1)
     """Stop after this many epochs without a better score on the development examples."""
     batch_size: int = option(16, least=1)
-    """Texts, or pairs of texts, in each training step."""
+    """Number of texts, or pairs of texts, in each training step."""
     learning_rate: float = option(0.003, above=0, most=1)
-    """Learning rate of Adam for the network. The weights of ELMo's layers have a rate of their own."""
+    """Adam's learning rate for the network. The weights that mix ELMo's layers have a learning rate of their own."""
     mix_learning_rate: float = 0.01  # Learning rate of the weights of ELMo's layers
     # Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
     bilm_learning_rate: float | None = None
@@ -150,12 +149,12 @@ class PredictionForm:
     """The form of predictions, and the columns of a table that contain the texts."""
 
     format: str | None = option(None, choices=PREDICTION_FORMATS)
-    """Write JSON lines, a table of labels or spans (tsv, csv), or a line for each unit with its tag (conll). Default:
-    the suffix of --output, otherwise jsonl."""
+    """Output format: JSON lines (jsonl), a table of labels or spans (tsv, csv), or one line per word or character with
+    its tag (conll). Default: the format given by the suffix of --output, otherwise jsonl."""
     scheme: str | None = option(None, choices=tuple(SCHEMES))
-    """Scheme of the tags with --format conll. Default: the scheme of the training data."""
+    """Tagging scheme to use with --format conll. Default: the scheme of the training data."""
     probabilities: bool = option(False)
-    """Also write the probability of each span, or of each unit's tag. Classes always come with their probabilities."""
+    """For tags: also write the probability of each span or, if the tags mark no spans, of each tag."""
     text_columns: tuple[str, ...] = option((), names=("--text-column",), metavar="NAME")
-    """Column or field of the text, by name or by number, counted from 1. Give it twice for pairs. Default: detected
-    from the names and content of the columns; a trained task looks for the column that it was trained on."""
+    """Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this option
+    twice. Default: with a trained task, the columns it was trained on; otherwise detected from names and content."""

@@ -21,24 +21,23 @@ class ScoreOptions:
     """The options of `score`: how to split lines, the form of the rows, and which lines to keep."""
 
     split_sentences: bool = option(False)
-    """Split lines into sentences as in training; a line's cost is the sum of its sentences' costs."""
+    """Split lines into sentences as in training; the cost of a line is then the sum over its sentences."""
     by: str = option("line", choices=("line", "token"))
-    """Write one row for each line, or one for each token with its surprisal."""
+    """Write one row per line, or one row per token with the token's surprisal."""
     kind: str | None = option(None, choices=SCORE_FORMATS, names=("--format",))
-    """Form of the rows: a table with a header (tsv) or JSON lines (jsonl). Default: the suffix of --output, otherwise
-    tsv."""
+    """Output format: a table with a header (tsv) or JSON lines (jsonl). Default: the format given by the suffix of
+    --output, otherwise tsv."""
     keep_below: float | None = option(None, metavar="BITS")
-    """Instead of scores, write the lines with fewer bits per character than this; with --against, the lines with a
-    difference below it."""
+    """Instead of scores, write the lines with fewer bits per character than this; with --against, write the lines whose
+    difference is below this value."""
     keep_share: float | None = option(None, least=0, most=1, metavar="FRACTION")
-    """Write this fraction of the lines instead of scores: the lines with the fewest bits per character; with
+    """Instead of scores, write this fraction of the lines: the lines with the fewest bits per character; with
     --against, the lines with the lowest difference."""
     pairs: str | None = option(None, metavar="FIRST,SECOND[,KIND]")
-    """Compare pairs of sentences: give the columns of the two sentences and, if there is one, the column with the
-    kind of pair, by name or number. The command shows, for each kind, the share of pairs whose first sentence is more
-    probable."""
+    """Compare the two sentences of each record. Give their columns, by name or number, and optionally the column with
+    the kind of pair. For each kind, the output shows the share of pairs whose first sentence is more probable."""
     against: Path | None = option(None, metavar="BUNDLE")
-    """Compare with this model: the output also has the difference in bits per character, --model minus this model."""
+    """Also score with this model, and add a column: the difference in bits per character, --model minus this model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +45,21 @@ class IndexOptions:
     """The options of `index` that decide what an index contains."""
 
     split_sentences: bool = option(False)
-    """Split lines into sentences as in training; each sentence is kept as a line of its own."""
+    """Split lines into sentences as in training, and store each sentence as a line of the index."""
     layers: str = option("all", metavar="all|top|N,...")
-    """Layers whose vectors are kept, each in a file of its own: all, the top one, or numbers, counted from 0."""
+    """Layers whose vectors are stored: all, top (the highest layer), or layer numbers, counting from 0."""
     min_count: int = option(2, least=1)
-    """Index only words that occur at least this often; has no effect with --words."""
+    """Index only words that occur at least this many times; this has no effect with --words."""
     max_per_word: int = option(1000, least=0)
     """Keep at most this many occurrences of a word, chosen at random; 0 keeps all."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Index only the words of this file, one per line, however rare. Default: all words except punctuation."""
+    """Index only the words in this file, one per line. Default: all words that reach --min-count; no punctuation."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Add columns taken from the names of files, such as '{year}_{author}.txt', to the columns of CSV and JSON
-    lines."""
+    """Pattern such as '{year}_{author}.txt' that all file names fit; the parts in braces become columns of the index,
+    in addition to the columns of CSV and JSON lines."""
     # Seeds are hashed as eight bytes.
     seed: int = option(1, least=0, most=2**63 - 1)
-    """Seed of the samples."""
+    """Random seed for choosing occurrences (see --max-per-word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +69,12 @@ class SubstituteOptions:
     word: str | None = option(None, metavar="WORD")
     """Find substitutes for this word, wherever it occurs."""
     position: int | None = option(None, least=0, metavar="N")
-    """Find substitutes for the token at this position, counted from 0; give this instead of --word."""
+    """Find substitutes for the token at this position, counting from 0; use this instead of --word."""
     file: str | None = option(None, metavar="FILE")
-    """Read sentences that contain the word from a file, one per line, instead of TEXT."""
+    """Find substitutes for the word in each line of this file that contains the word; use this instead of TEXT."""
     ranking: str = option("pattern", choices=RANKINGS)
     """Rank substitutes by how well they can be coordinated with the word, as in WORD 和 _ (pattern), or by how well
-    they fit in place of the word, which the model then does not see (slot)."""
+    they fit in its place when the model does not see the word (slot)."""
     top: int = option(20, least=1)
     """Number of substitutes to show."""
     without_word: bool = option(False)
@@ -95,15 +94,15 @@ class SenseOptions:
     by: str | None = option(None, metavar="COLUMN")
     """Also show each usage's share for every value of this column (year, for example)."""
     top: int = option(10, least=1)
-    """Maximum number of words of each kind to show."""
+    """Maximum number of characteristic words, and of substitutes, to show for each usage."""
     no_substitutes: bool = option(False)
-    """Leave substitutes out; then no model is needed."""
+    """Do not show substitutes, so that no model is needed."""
     output: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
     """Write every occurrence with its usage to this TSV file."""
     picture: Path | None = option(None, metavar="FILE", path=_NEW_FILE)
     """Write a map of the occurrences, coloured by usage, to this PNG file."""
     seed: int = option(1, least=0, most=2**32 - 1)
-    """Seed of k-means."""
+    """Random seed for k-means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,24 +110,24 @@ class DriftOptions:
     """The options of `drift`: the periods and words to compare, the measure, and the output."""
 
     periods: str | None = option(None, metavar="COLUMN")
-    """With one index: the column whose values are the periods (year, for example)."""
+    """Column whose values are the periods to compare (year, for example), if there is only one index."""
     layer: int | None = option(None, least=0)
-    """Layer whose vectors are compared. Default: the highest layer of the index."""
+    """Layer whose vectors are compared. Default: the highest layer that all indexes contain."""
     by: str = option("excess", choices=("excess", "apd", "prt", "jsd"))
-    """Measure to test and to sort by: average pairwise distance between the periods (apd), that distance minus the
-    distance within each period (excess), the distance between the means (prt), or the Jensen-Shannon divergence of
-    usages (jsd)."""
+    """Measure that words are tested and sorted by: the average pairwise distance between the periods (apd), apd minus
+    the average distance within the periods (excess), the distance between the mean vectors (prt), or the Jensen-Shannon
+    divergence of usages (jsd)."""
     min_count: int = option(10, least=2)
-    """Compare words that occur in at least this many different sentences, and in at least two documents, of every
+    """Compare only words that occur in at least this many different sentences, from at least two documents, in every
     period."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Compare only the words of this file, one per line."""
+    """Compare only the words in this file, one per line."""
     permutations: int = option(10000, least=1)
     """Maximum number of permutations per word; the smallest possible p-value is about 1 divided by this number."""
     with_fragments: bool = option(False)
-    """Also compare words that occur next to the same word in at least 80% of their sentences."""
+    """Also compare likely fragments: words that have the same neighbour in at least 80% of their occurrences."""
     seed: int = option(1, least=0, most=2**63 - 1)
-    """Seed of the tests, intervals and clusters."""
+    """Random seed for tests, intervals and clusters."""
     top: int = option(10, least=1)
     """Maximum number of words to show."""
     lines: int = option(3, least=0)
@@ -144,16 +143,16 @@ class PageChoice:
     """The options of `explore` that decide which words and occurrences its page shows."""
 
     words: tuple[str, ...] = option((), names=("--word",), metavar="WORD")
-    """Word of the index to show; may be repeated."""
+    """Show this word of the index; repeat the option for more words."""
     word_list: Path | None = option(None, names=("--words",), metavar="FILE", path=_FILE)
-    """Show the words of this file, one per line."""
+    """Show the words in this file, one per line."""
     num_words: int = option(20, least=1)
-    """Number of words to show if neither --word nor --words is given: the frequent words of --labels (without labels,
-    the frequent content words) whose usages differ most."""
+    """Number of words to show if neither --word nor --words is given: words whose usages differ most, chosen from the
+    frequent words that have labels or, without labels, from the frequent content words."""
     max_per_word: int = option(100, least=1)
     """Show at most this many occurrences of a word, chosen at random."""
     labels: Path | None = option(None, metavar="FILE", path=_FILE)
     """TSV file with labels to colour occurrences by: at least one of the columns file, line and word, and one column
     for each kind of label. Default for the sample text: data/senses.tsv."""
     seed: int = option(1, least=0, most=2**32 - 1)
-    """Seed of the samples, of k-means and of t-SNE."""
+    """Random seed for choosing occurrences, k-means and t-SNE."""

@@ -65,7 +65,7 @@ def build_index(
     """
     if embedder.is_stateful:
         raise ElmoZhError(
-            "An index holds vectors computed from each sentence on its own. Give an embedder that is not stateful."
+            "The vectors in an index must not depend on previous sentences. Use an embedder that is not stateful."
         )
     if settings.options.split_sentences:
         require_sentences(embedder.bundle)
@@ -114,7 +114,7 @@ class _Build:
 
     def run(self, engine: Engine, *, force: bool) -> IndexReport:
         read = self._write_all_tokens(force=force)
-        refusal = "an unfinished index for different texts, model or settings"
+        refusal = "an unfinished index with different texts, a different model or different settings"
         self.work.open(self._manifest(read), force=force, refusal=refusal, discard=self._discard_index)
         tokens = [self._tokens(number) for number in range(len(read))]
         if not self._layout.path.is_dir():
@@ -144,7 +144,7 @@ class _Build:
                 text.skip(error, self._reporter)
         if not texts:
             raise CorpusError(
-                "None of the files in the folder is a text file. Give files by name, or a folder with text."
+                "None of the files in the folder is a text file. Give text files, or a folder that contains some."
             )
         self._texts = texts
         return read
@@ -235,12 +235,12 @@ class _Build:
         distinct = counted(len(words.numbers), "distinct token")
         if (wanted := self._settings.words) is not None:
             raise CorpusError(
-                f"{names}: no word of --words ({len(wanted):,} given) is among the {distinct} of the text. Write"
-                " the words as the segmenter cuts them, or leave out --words."
+                f"{names}: none of the words in --words ({len(wanted):,} given) is a token of the text ({distinct})."
+                " Write the words as the segmenter splits them, or leave out --words."
             )
         raise CorpusError(
-            f"{names}: none of the {distinct} is a word that occurs at least {self._settings.options.min_count:,}"
-            " times. Give more text, or lower --min-count."
+            f"{names}: no word occurs at least {self._settings.options.min_count:,} times ({distinct} in total)."
+            " Give more text, or lower --min-count."
         )
 
     def _make_room(self, layout: IndexLayout, found: dict[str, int]) -> None:
@@ -251,9 +251,9 @@ class _Build:
         advice = "--layers top, --max-per-word 100, --min-count 10"
         space = require_disk_space(self._output, needed, advice=advice)
         self._reporter.note(
-            f"{counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')} chosen, in"
-            f" {counted(found['kept_lines'], 'line')}; {format_bytes(vector_bytes)} of vectors"
-            f" ({counted(num_layers, 'layer')}, float16), {space}"
+            f"To index: {counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')}, in"
+            f" {counted(found['kept_lines'], 'line')}. Vectors: {format_bytes(vector_bytes)}"
+            f" ({counted(num_layers, 'layer')}, float16); {space}"
         )
         kinds = layout.arrays(found, self._settings.layers, self._embedder.dimension)
         for layer in self._settings.layers:

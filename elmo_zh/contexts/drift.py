@@ -173,7 +173,7 @@ def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: s
     for name, value in numbers.items():
         check_whole_number(value, "measure_drift", name, _LEAST[name])
     for number, index in enumerate(indexes):
-        described = "a ContextIndex; ContextIndex.load opens one"
+        described = "a ContextIndex, as returned by ContextIndex.load"
         check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
     if not indexes or (periods is not None and len(indexes) > 1):
         raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
@@ -187,7 +187,7 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     both = sorted(set.intersection(*(set(each.layers) for each in indexes)))
     if layer is None and not both:
         names = " and ".join(str(each.path) for each in indexes)
-        raise ElmoZhError(f"{names} have no layer in common. Make one of them again with: index --layers")
+        raise ElmoZhError(f"{names} have no layer in common. Rebuild them with the same layers: index --layers")
     chosen = both[-1] if layer is None else layer
     for index in indexes:
         index.vectors(chosen)
@@ -202,14 +202,14 @@ def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
     if old.model_digest != new.model_digest:
         raise ElmoZhError(
             f"{old.path} was made with the model {old.model['path']}, {new.path} with a different one,"
-            f" {new.model['path']}; their vectors cannot be compared. Make one of them again with the other's model:"
+            f" {new.model['path']}; their vectors cannot be compared. Rebuild one index with the model of the other:"
             " index --model"
         )
     for name in ("precision", "unknown"):
         if old.model[name] != new.model[name]:
             raise ElmoZhError(
                 f"{old.path} was made with --{name} {old.model[name]}, {new.path} with --{name} {new.model[name]}."
-                f" Make one of them again with the other's --{name}."
+                f" Rebuild one index with the --{name} of the other."
             )
 
 
@@ -304,11 +304,11 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"None of the words can be compared in all of the periods {names}. Index more text, or give other words."
+        return f"None of the words is indexed in all of the periods {names}. Index more text, or give other words."
     if fragments:
         return (
-            f"Only fragments could be compared, such as {next(iter(fragments))} of {next(iter(fragments.values()))}."
-            " Compare them with --with-fragments, or give other words."
+            f"Only likely fragments of longer words are left to compare, such as {next(iter(fragments))} in"
+            f" {next(iter(fragments.values()))}. Add --with-fragments to compare them, or give other words."
         )
     return (
         f"No word occurs in at least {comparing.min_count} different sentences, from at least two documents, in every"

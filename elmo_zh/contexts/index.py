@@ -347,7 +347,7 @@ class ContextIndex:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(
                 f"{self.path} was made with the model {self.model['path']} ({own}), but {path} is a different model"
-                f" ({other}). Give the model of the index with --model, or make the index again with: index"
+                f" ({other}). Give the model of the index with --model, or rebuild the index: index --model"
             )
 
     def _number(self, word: str) -> int | None:
@@ -367,7 +367,7 @@ class ContextIndex:
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
             known = ", ".join(map(str, self.layers))
-            raise ElmoZhError(f"{self.path} has no vectors of layer {layer}. Choose one of its layers: {known}")
+            raise ElmoZhError(f"{self.path} has no vectors for layer {layer}. Choose one of its layers: {known}")
         return layer
 
 

@@ -149,7 +149,7 @@ def load_info(folder: Path) -> dict[str, Any]:
         raise OutputError(_explain_file(folder))
     if not path.is_file():
         raise OutputError(
-            f"{folder} is not an index: {path.name} is missing. Make one with: {program()} index TEXT --output INDEX"
+            f"{folder} is not an index: {path.name} is missing. Create one with: {program()} index TEXT --output INDEX"
         )
     try:
         info = read_json(path)
@@ -158,8 +158,8 @@ def load_info(folder: Path) -> dict[str, Any]:
         raise damaged(path) from None
     if number != INDEX_FORMAT:
         raise OutputError(
-            f"{path} has format {number}, but this version reads format {INDEX_FORMAT}. Make the index again with"
-            " this version of elmo-zh."
+            f"{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}. Rebuild the index"
+            " with this version."
         )
     if not _is_sound(info):
         raise damaged(path)
@@ -168,7 +168,7 @@ def load_info(folder: Path) -> dict[str, Any]:
 
 def _explain_file(path: Path) -> str:
     if IndexLayout(path.parent).info.is_file():
-        return f"{path} is a file of an index. Give its folder: {path.parent}"
+        return f"{path} is a file inside an index. Give the folder of the index: {path.parent}"
     making = command("index", path, "--split-sentences", "--output", path.with_suffix(".index").name)
     return f"{path} is a file, not the folder of an index. If it is a text, make its index with: {making}"
 
@@ -191,7 +191,7 @@ def _is_sound(info: Any) -> bool:
 
 def damaged(path: Path) -> OutputError:
     """Return the error for an index file that has invalid content."""
-    return OutputError(f"{path} is damaged. Make the index again.")
+    return OutputError(f"{path} is damaged. Rebuild the index.")
 
 
 class IndexArrays:
@@ -275,14 +275,12 @@ def _check_sizes(layout: IndexLayout, info: dict[str, Any], layers: Sequence[int
     """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
     for path in layout.files(layers):
         if not path.is_file():
-            raise OutputError(f"{path} is missing. Make the index again.")
+            raise OutputError(f"{path} is missing. Rebuild the index.")
         expected, found = info["bytes"].get(path.name), path.stat().st_size
         if expected is None:
             raise damaged(layout.info)
         if found != expected:
-            raise OutputError(
-                f"{path} is damaged: it has {found:,} bytes instead of {expected:,}. Make the index again."
-            )
+            raise OutputError(f"{path} is damaged: it has {found:,} bytes instead of {expected:,}. Rebuild the index.")
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
-    return f"{counted(len(words), 'word')} of {argument} not found among the tokens: {first_ten(words)}"
+    return f"{counted(len(words), 'word')} from {argument} not found among the tokens of the text: {first_ten(words)}"
 
 
 class Sampler:
@@ -162,12 +162,12 @@ def describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_to
     """Return the message that a word has no vectors in an index, with similar words that do."""
     if is_token:
         return (
-            f"{word} occurs in the texts of {index}, but the index has no vectors of this word. Make the index again"
-            " with a lower --min-count, or with the word in --words."
+            f"{word} occurs in the texts of {index}, but the index has no vectors for this word. Rebuild the index with"
+            " a lower --min-count, or with the word in --words."
         )
     with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
     similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))
-    advice = f"Did you mean {found}?" if similar else "No word of the index has any of these characters."
+    advice = f"Did you mean {found}?" if similar else "No word in the index shares a character with this word."
     return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

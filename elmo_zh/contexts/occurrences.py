@@ -50,7 +50,7 @@ class TokenInSentence:
                 f"{self.word} is not a token of this long sentence, so the sentence was cut before and after the word."
             )
         return (
-            f"{self.word} is not a token of the segmentation {' '.join(self.segmented_as)}, so the sentence was"
+            f"The segmentation {' '.join(self.segmented_as)} does not have {self.word} as a token, so the sentence was"
             f" segmented again as {' '.join(self.tokens)}."
         )
 
@@ -105,7 +105,7 @@ def require_occurrences(
     if not found:
         _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
-        raise CorpusError(f"{word} is not in the sentence: {described} Give a word of the sentence.")
+        raise CorpusError(f"{word} is not a word of the sentence: {described} Choose a word from the sentence.")
     return found
 
 
@@ -126,14 +126,16 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
         _require_text(text)
-        raise CorpusError(f"--position {position}: {describe_tokens(text, prepared)} Positions are counted from 0.")
+        raise CorpusError(
+            f"--position {position} is too high: {describe_tokens(text, prepared)} Positions are counted from 0."
+        )
     start, end = prepared.offsets[position].tolist()
     return TokenInSentence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
 
 
 def _require_text(text: str) -> None:
     if not text.strip():
-        raise CorpusError("The sentence is empty. Give a sentence that contains the word.")
+        raise CorpusError("The sentence is empty. Give a sentence with at least one word.")
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:

@@ -102,7 +102,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
         pairs = zip(names, indexes, strict=True)
         found = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
-        described = f"{indexes[0].path} is one period."
+        described = f"{indexes[0].path} is a single period."
     else:
         [index] = indexes
         values = require_column(index.columns, column, "--periods")
@@ -112,8 +112,8 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         described = f"The column {column} of {index.path} has {counted(len(found), 'value')}."
     if len(found) < 2:
         raise ElmoZhError(
-            f"{described} Measuring change takes at least two periods: give several indexes, or a column with several"
-            " values." + (f" Its columns are: {', '.join(indexes[0].columns)}" if column is None else "")
+            f"{described} At least two periods are needed. Give several indexes, or --periods with a column that has"
+            " several values." + (f" Columns of the index: {', '.join(indexes[0].columns)}" if column is None else "")
         )
     return tuple(found)
 

@@ -155,11 +155,11 @@ class PairScore:
 
 
 def parse_pair_columns(given: str) -> tuple[str, ...]:
-    """Return the columns named in FIRST,SECOND or FIRST,SECOND,GROUP, as names or numbers from 1."""
+    """Return the columns named in FIRST,SECOND or FIRST,SECOND,KIND, as names or numbers from 1."""
     names = parse_fields(given)
     if len(names) not in (2, 3):
         raise ConfigError(
-            f"--pairs {given!r} names {counted(len(names), 'column')}. Give FIRST,SECOND or FIRST,SECOND,GROUP."
+            f"--pairs {given!r} has {counted(len(names), 'column')}; expected FIRST,SECOND or FIRST,SECOND,KIND."
         )
     return names
 
@@ -190,7 +190,7 @@ def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> It
         second, *group = (_cell(record, name, text, number) for name in names[1:])
         if not record.line.strip() or not second.strip():
             source, line = text.place(number)
-            raise CorpusError(f"{source}: record {line + 1} lacks a sentence. Complete or remove the record.")
+            raise CorpusError(f"{source}: record {line + 1} needs two sentences. Complete or remove the record.")
         yield record.line, second, "".join(group)
 
 
@@ -200,7 +200,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
         source, line = text.place(number)
         raise CorpusError(
             f"{source}: record {line + 1} has no column {name}. Columns other than the first sentence:"
-            f" {', '.join(record.columns) or 'none'}. Name the columns: --pairs FIRST,SECOND"
+            f" {', '.join(record.columns) or 'none'}. Choose from the existing columns: --pairs FIRST,SECOND"
         )
     return own
 

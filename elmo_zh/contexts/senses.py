@@ -99,7 +99,7 @@ def find_senses(
         TypeError: If `index` is not a ContextIndex, or the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
-    check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex; ContextIndex.load opens one")
+    check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex, as returned by ContextIndex.load")
     if num_usages is not None:
         check_whole_number(num_usages, "find_senses", "num_usages", 1)
     check_whole_number(seed, "find_senses", "seed", 0, 2**32 - 1)
@@ -142,8 +142,8 @@ def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[
 def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: int | None) -> None:
     if num_distinct < 2:
         raise ElmoZhError(
-            f"{word} has only one occurrence in {index.path} (repeated lines count once); usages need at least two."
-            " Give another word, or index more text."
+            f"{word} has only one occurrence in {index.path} (repeated lines count once), but at least two are needed"
+            " to find usages. Give another word, or index more text."
         )
     if num_usages is not None and num_distinct < num_usages:
         raise ElmoZhError(
@@ -160,8 +160,8 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
     if len(different) < num_usages:
         others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
         raise ElmoZhError(
-            f"layer {layer}: the occurrences have only {len(different)} distinct vectors, too few for {num_usages}"
-            f" usages. Choose another --layer ({others}), or fewer --usages."
+            f"In layer {layer}, the number of distinct vectors ({len(different)}) is too low for {num_usages} usages."
+            f" Lower --usages, or use --layer with another layer of the index: {others}"
         )
 
 

@@ -119,7 +119,7 @@ def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None,
         import sklearn.cluster  # noqa: F401
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise ElmoZhError(f"Usages need scikit-learn. Install it with: {install_line('sklearn')}") from None
+        raise ElmoZhError(f"Finding usages requires scikit-learn. Install it with: {install_line('sklearn')}") from None
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:
         fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))

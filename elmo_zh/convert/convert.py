@@ -50,23 +50,23 @@ def convert_model(
     """Read another program's model, or a bundle, and write it as a bundle; return the model as it was read."""
     if is_run(source):
         raise BundleError(
-            f"{source} is a run: the folder in which elmo-zh trains a model. convert takes another program's model, or"
-            f" a bundle. {next_step_of_run(source)}"
+            f"convert accepts only a bundle or another program's model, but {source} is a run, a folder in which"
+            f" elmo-zh trains a model. {next_step_of_run(source)}"
         )
     require_replaceable(output, settings.files_read(source), force=force)
     with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
             raise BundleError(
-                f"{source} was trained with sentences that start from a zero state, so it needs no warm state. Leave"
-                " out --warm-on."
+                f"{source} was trained with every sentence starting from a zero state, so a warm state is not"
+                " needed. Leave out --warm-on."
             )
         if settings.warm_on is not None:
             lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             count = warm_up(found.bilm, lexicon, sentences)
             reporter.note(
-                f"convert: sentences will start from the mean of the states at the ends of {count:,} sentences."
+                f"convert: sentences will start from the mean state at sentence ends. Sentences averaged: {count:,}"
             )
         require_disk_space(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
@@ -77,27 +77,25 @@ def convert_model(
 def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
     given = list(settings.chosen.by_option())
     if BundleLayout(folder).info.is_file():
-        _refuse_options(folder, "a bundle, which names its files itself", given)
+        _refuse_options(folder, "a bundle, whose files have fixed names", given)
         return _read_bundle(folder, settings.text)
     if is_manylangs(folder):
-        _refuse_options(folder, "a model of ELMoForManyLangs", [name for name in given if name != "--options"])
+        _refuse_options(folder, "an ELMoForManyLangs model", [name for name in given if name != "--options"])
         return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
     if not settings.swapped_marks:
-        _refuse_options(folder, "not a model of ELMoForManyLangs", ["--straight-marks"])
+        _refuse_options(folder, "not an ELMoForManyLangs model", ["--straight-marks"])
     return read_published(folder, settings.chosen, settings.text, reporter)
 
 
 def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
     if given:
-        raise BundleError(
-            f"{folder} is {kind}. Leave out these options, which have no effect on it: {', '.join(given)}"
-        )
+        raise BundleError(f"{folder} is {kind}. Leave out options that have no effect on it: {', '.join(given)}")
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
     bundle = load_bundle(folder)
     if text.config is not None and bundle.text is not None:
-        raise BundleError(f"{folder} already says how its text was segmented. Leave out --config and --set text.*")
+        raise BundleError(f"{folder} already records how its text was segmented. Leave out --config and --set text.*")
     source = source_of(bundle)
     dictionary = source.user_dictionary or text.user_dictionary
     return replace(source, user_dictionary=dictionary, text=bundle.text or text.config)
@@ -105,11 +103,11 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
 
 def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:
     if not path.is_file():
-        raise CorpusError(f"{path} does not exist or is not a file. Give --warm-on a text file.")
+        raise CorpusError(f"{path} does not exist or is not a file. Give a text file: --warm-on FILE")
     if not segmented and source.text is None:
         raise BundleError(
-            "This model does not say how its training text was segmented. Give --warm-on segmented text with"
-            " --segmented, or name the segmenter, for example --set text.segmenter=jieba."
+            "The model does not record how its training text was segmented. Give --warm-on segmented text and add"
+            " --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
         )
     preparation = None
     if not segmented and source.text is not None:
@@ -119,4 +117,4 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
         is_empty = False
         yield np.asarray(lexicon.encode(tokens), np.int64)
     if is_empty:
-        raise CorpusError(f"{path} holds no sentence. Give --warm-on a file with text.")
+        raise CorpusError(f"{path} contains no sentences. Give a file that contains text: --warm-on FILE")

@@ -94,7 +94,7 @@ def _find_config(folder: Path) -> Path | None:
     named = load_options(folder / "config.json").get("config_path")
     if not isinstance(named, str):
         raise BundleError(
-            f"{folder / 'config.json'} does not give a config_path. Name the configuration with --options FILE."
+            f"{folder / 'config.json'} has no config_path. Specify the model's configuration file: --options FILE"
         )
     name = Path(named).name
     for path in (folder / name, folder / "configs" / name):
@@ -102,7 +102,7 @@ def _find_config(folder: Path) -> Path | None:
             return path
     if name in _RELEASED_NAMES:
         return None
-    raise BundleError(f"{folder} lacks the model's configuration {name}. Name the configuration with --options FILE.")
+    raise BundleError(f"{folder} does not contain the configuration file {name}. Specify that file: --options FILE")
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
@@ -116,14 +116,15 @@ def _load_state_dict(path: Path) -> dict[str, Tensor]:
     except Exception as error:  # a malicious file can make torch's restricted unpickler fail with any exception
         reason = str(error).partition("\n")[0][:200]
         raise BundleError(
-            f"{path} does not hold plain weights, so it is not read ({type(error).__name__}: {reason})."
+            f"{path} is damaged or contains more than weights, so it was not loaded ({type(error).__name__}: {reason})."
+            " Download or copy the model again."
         ) from None
     if not isinstance(state, dict) or not all(_is_plain(name, value) for name, value in state.items()):
-        raise BundleError(f"{path} holds something other than named weights. Copy the model again.")
+        raise BundleError(f"{path} contains something other than named weights. Download or copy the model again.")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     if claimed > sum(stored.values()):
-        raise BundleError(f"{path} claims {claimed:,} bytes of weights but holds fewer. It is not safe.")
+        raise BundleError(f"{path} claims {claimed:,} bytes of weights but has fewer. It is unsafe; do not use it.")
     return dict(state)
 
 
@@ -138,23 +139,27 @@ def _refuse_compressed(path: Path) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise BundleError(f"{path} contains compressed weights, which PyTorch never writes. It is not safe.")
+            raise BundleError(
+                f"{path} has compressed weights, which PyTorch never writes. It is unsafe; do not use it."
+            )
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
     """Read lines of word TAB number; a line without a word stands for the ideographic space, which was stripped."""
     if not path.is_file():
-        raise BundleError(f"{path} is missing. Copy the model again.")
+        raise BundleError(f"{path} is missing. Download or copy the model again.")
     numbers: dict[str, int] = {}
     for line_number, line in enumerate(iter_lines(path), start=1):
         word, _, number = line.strip().rpartition("\t")
         if not number.isdecimal() or len(number) > _MOST_DIGITS:
-            raise BundleError(f"{path}: line {line_number} ({line!r}) is not a word, a tab and a number.")
+            raise BundleError(
+                f"{path}: line {line_number} ({line!r}) is not a word, a tab and a number. Download the model again."
+            )
         numbers[word or "\u3000"] = int(number)
     if missing := [name for name in needed if name not in numbers]:
-        raise BundleError(f"{path} lacks {', '.join(missing)}. Copy the model again.")
+        raise BundleError(f"{path} lacks these entries: {', '.join(missing)}. Download or copy the model again.")
     if len(set(numbers.values())) != len(numbers):
-        raise BundleError(f"{path}: a number occurs twice. Copy the model again.")
+        raise BundleError(f"{path}: two entries have the same number. Download or copy the model again.")
     return numbers
 
 
@@ -231,7 +236,7 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        what = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise BundleError(f"{path} is not a configuration that can be converted: {what}.") from None
     vocabulary = dictionaries.vocabulary()
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
@@ -257,7 +262,7 @@ def _build_bilm(
         bilm = BiLM(shape)
         _fill(bilm, found)
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
-        raise BundleError(f"{folder}: the weights do not fit the configuration ({error}).") from None
+        raise BundleError(f"{folder}: the weights do not match the model's configuration ({error}).") from None
     return bilm
 
 

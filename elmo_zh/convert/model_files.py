@@ -35,11 +35,11 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
         yield source
         return
     if not source.exists():
-        raise BundleError(f"{source} does not exist. Give the folder or zip with the model's options and weights.")
+        raise BundleError(f"{source} does not exist. Give the folder or zip archive that contains the model's files.")
     if not source.is_file() or not zipfile.is_zipfile(source):
         raise BundleError(
-            f"{source} is neither a folder nor a zip archive. Give the folder or zip with the model's options and"
-            " weights."
+            f"{source} is neither a folder nor a zip archive. Give the folder or zip archive that contains the model's"
+            " files."
         )
     remove(unpacked)
     make_folder(unpacked)
@@ -63,23 +63,23 @@ def _unpack(source: Path, folder: Path) -> None:
             if needed > allowed or len(chosen) > _MOST_FILES:
                 raise BundleError(
                     f"{source} would expand from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,}"
-                    " files, far more than any model needs. It is not safe."
+                    " files, far more than any model needs. It is unsafe; do not use it."
                 )
             if needed > free:
                 raise BundleError(
-                    f"{source} unpacks to {needed:,} bytes, but only {free:,} are free in {folder.parent}."
+                    f"{source} unpacks to {needed:,} bytes; only {free:,} are free in {folder.parent}. Free some space."
                 )
             for entry in chosen:
                 _unpack_file(archive, entry, folder / PurePosixPath(entry.filename).name, source)
     except _ARCHIVE_ERRORS as error:
-        raise BundleError(f"{source} cannot be unpacked ({error}). Download or copy it again.") from None
+        raise BundleError(f"{source} cannot be unpacked ({error}). Download it again, or unpack it yourself.") from None
 
 
 def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
     path = PurePosixPath(entry.filename)
     if ".." in path.parts or path.is_absolute() or "\\" in entry.filename:
         raise BundleError(
-            f"{source} holds a file named {entry.filename!r}, which leads out of the archive. It is not safe."
+            f"{source} is unsafe; do not use it. A path in it leads out of the archive: {entry.filename!r}"
         )
     # macOS puts a file of its own beside each file, with the same suffix.
     is_of_macos = "__MACOSX" in path.parts or path.name.startswith("._")
@@ -88,14 +88,14 @@ def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
         raise BundleError(
             f"{source}: {entry.filename} would expand from {entry.compress_size:,} to {entry.file_size:,} bytes, far"
-            " more than any model needs. It is not safe."
+            " more than any model needs. It is unsafe; do not use it."
         )
     return True
 
 
 def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, source: Path) -> None:
     if path.exists():
-        raise BundleError(f"{source} holds two files named {path.name}. Unpack it yourself and give the right folder.")
+        raise BundleError(f"{source} contains several files named {path.name}. Unpack it, and give the right folder.")
     # zipfile never reads more of an entry than the size that it claims.
     with archive.open(entry) as packed, path.open("wb") as unpacked:
         shutil.copyfileobj(packed, unpacked)
@@ -112,7 +112,7 @@ def require_sane_gzip(path: Path) -> None:
             if allowed < 0:
                 raise BundleError(
                     f"{path} would expand to more than {_MOST_COMPRESSION} times its size, far more than any word list"
-                    " needs. It is not safe."
+                    " needs. It is unsafe; do not use it."
                 )
 
 
@@ -163,7 +163,7 @@ def _only(folder: Path, found: list[Path], what: str) -> Path:
     if len(found) != 1:
         names = f"{len(found)} files match: {', '.join(path.name for path in found)}" if found else "no file matches"
         raise BundleError(
-            f"{folder}: cannot tell which file holds the model's {what}: {names}. Name the file with --{what} FILE. If"
-            " it is in an archive, unpack that first."
+            f"{folder}: cannot tell which file contains the model's {what} ({names}). Specify the file with"
+            f" --{what} FILE; if it is in an archive, unpack the archive first."
         )
     return found[0]

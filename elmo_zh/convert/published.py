@@ -30,7 +30,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     options = load_options(options_path)
     reads_characters = "char_cnn" in options
     if reads_characters and chosen.token_embeddings is not None:
-        raise BundleError("--embedding is for token mode, but these options describe a character-mode model.")
+        raise BundleError("--embedding has no effect on a model in character mode. Leave out --embedding.")
     has_softmax = holds_softmax(weights)
     is_needed = not reads_characters or has_softmax or chosen.vocab is not None
     vocabulary = _load_vocabulary(vocab_path, is_needed=is_needed, reporter=reporter)
@@ -41,8 +41,8 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
         token_embeddings = None
     if shape.characters and not shape.characters.is_published:
         raise BundleError(
-            f"{options_path} belongs to a bundle made from ELMoForManyLangs, and the rest of it is missing. Give"
-            " the whole bundle."
+            f"{options_path} belongs to a bundle made from an ELMoForManyLangs model, but the rest of the bundle is"
+            " missing. Give the whole bundle."
         )
     bilm, softmax = load_model(weights, shape, token_embeddings)
     used = [options_path, weights, vocab_path if vocabulary else None, token_embeddings]
@@ -69,8 +69,8 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     if path is None:
         if is_needed:
             raise BundleError(
-                "No vocabulary was found beside the weights, and without one this model's rows mean nothing. Name"
-                " the vocabulary with --vocab FILE, one word per line."
+                "The model's folder has no vocabulary, so it is unknown which word each row of the weights stands for."
+                " Give a file with one word per line: --vocab FILE"
             )
         return None
     require_sane_gzip(path)
@@ -79,5 +79,5 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     except RunError as error:
         if is_needed:
             raise BundleError(*(message.partition(" Make the file with")[0] for message in error.messages)) from None
-        reporter.note(f"{path.name} is left out, since it does not begin with <S>, </S> and <UNK>.")
+        reporter.note(f"{path.name} was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once.")
         return None

@@ -48,7 +48,7 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         if suffix_of(name) == EXCEL_SUFFIX:
             raise CorpusError(f"{name} is a damaged Excel file ({error}). Save it again, or as CSV.") from None
-        raise CorpusError(f"{name} is a damaged zip archive ({error}). Fetch or pack it again.") from None
+        raise CorpusError(f"{name} is a damaged zip archive ({error}). Download or create it again.") from None
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         names = {member.filename for member in members}
@@ -78,7 +78,7 @@ _MOST_COLUMNS = 1000
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
     """Yield the non-empty sheets of an Excel file; each can be read until the next one is requested."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
-        advice = "Save its sheets as CSV and give those files."
+        advice = "Save each sheet as CSV and give those files."
         raise UnsuitableError(name, f"an Excel file of more than {_MOST_EXCEL_BYTES // 2**20} MB when unpacked", advice)
     openpyxl = import_extra("openpyxl", f"{name}, an Excel file,")
     try:
@@ -187,7 +187,7 @@ def _zip_member(
 
 
 def _damaged_member(name: str, error: Exception) -> CorpusError:
-    return CorpusError(f"{name} is damaged ({error}). Fetch or pack the archive again.")
+    return CorpusError(f"{name} is damaged ({error}). Download or create the archive again.")
 
 
 @contextmanager
@@ -214,7 +214,7 @@ class _BoundedTarInfo(tarfile.TarInfo):
             tarfile.GNUTYPE_LONGLINK,
         )
         if is_header and self.size > _MOST_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header of {self.size} bytes")
+            raise tarfile.ReadError(f"a header has {self.size} bytes")
         return cast(tarfile.TarInfo, super()._proc_member(archive))  # type: ignore[misc]
 
 
@@ -235,7 +235,7 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
                         copyfileobj(extracted, spool)
                         yield _spooled_member(cast(BinaryIO, spool), member, name, allowance)
     except tarfile.TarError as error:
-        raise CorpusError(f"{name} is a damaged tar archive ({error}). Fetch or pack it again.") from None
+        raise CorpusError(f"{name} is a damaged tar archive ({error}). Download or create it again.") from None
 
 
 def _is_regular(member: tarfile.TarInfo, archive: str, passed_over: PassedOver) -> bool:

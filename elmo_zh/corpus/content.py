@@ -33,9 +33,9 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-_IMAGE = "an image", "Give text, which an OCR program can read from images"
-_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text, or a table as CSV, and give that file"
-_PROGRAM = "a compiled program", "Give text"
+_IMAGE = "an image", "Extract its text with an OCR program, and give that text"
+_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text (a table as CSV), and give that file"
+_PROGRAM = "a compiled program", "Give a text file"
 # The first bytes of files that are not text, with the kind of file and advice to the user.
 _FOREIGN = {
     (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and give that file"),
@@ -46,7 +46,7 @@ _FOREIGN = {
         "an SQLite database",
         "Export a table: sqlite3 -header -csv FILE 'SELECT ...' > text.csv",
     ),
-    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("a file of arrays", "Give text"),
+    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("a file of arrays", "Give a text file"),
     (b"PAR1",): ("a Parquet table", "Export its text as CSV or JSON lines"),
     (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): ("a 7z or RAR archive", "Unpack it and give the folder"),
 }
@@ -74,8 +74,7 @@ def import_extra(module: str, what: str) -> Any:
         if sys.version_info >= _WITHOUT_WHEEL.get(module, (4,)):
             version = ".".join(map(str, sys.version_info[:2]))
             raise CorpusError(
-                f"{what} needs {module}, which cannot be installed on Python {version}."
-                " Install elmo-zh with Python 3.13."
+                f"{what} needs {module}, which cannot be installed on Python {version}. Install elmo-zh on Python 3.13."
             ) from None
         raise CorpusError(
             f"{what} needs {error.name or module}, which is not installed. Install it with: {install_line('corpus')}"

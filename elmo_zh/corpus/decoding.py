@@ -12,7 +12,7 @@ from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
-UNDECODABLE = "bytes that do not decode"
+UNDECODABLE = "lines with undecodable bytes"
 # A line that is read whole takes about a hundred times its size in memory.
 _LONGEST_EXACT_LINE = 2**22
 _BYTE_ORDER_MARK = "\ufeff"
@@ -63,7 +63,7 @@ class DecodedText:
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield whole lines; raise CorpusError if one is longer than `longest`."""
-        advice = "Check its format, or read it as plain text: --input-format text"
+        advice = "Check the format of the file, or read it as plain text: --input-format text"
         chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
         return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
 
@@ -91,8 +91,8 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
         if num_characters > longest:
             raise UnsuitableError(
                 text.name,
-                f"longer than {longest:,} characters, too long for {what}",
-                "Split it, or read it as plain text: --input-format text",
+                f"more than {longest:,} characters, too many to read as {what}",
+                "Split the file, or read it as plain text: --input-format text",
             )
 
 
@@ -110,17 +110,17 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
         line, place, value = found
         encoding = text.encoding.name.upper()
         likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding)
-        advice = "Correct the file, or leave such lines out: --bad-bytes skip-line" if may_skip else "Correct the file."
+        advice = "Correct the file, or skip such lines: --bad-bytes skip-line" if may_skip else "Correct the file."
         if likely:
             advice = (
-                f"Correct the file, or name its encoding (for example --encoding {likely}), or leave such lines out:"
-                " --bad-bytes skip-line"
+                f"Correct the file, specify its encoding (perhaps --encoding {likely}), or skip such lines: --bad-bytes"
+                " skip-line"
                 if may_skip
-                else f"Correct the file, or name its encoding (for example --encoding {likely})"
+                else f"Correct the file, or specify its encoding (perhaps --encoding {likely})"
             )
         raise CorpusError(
-            f"{text.name}: line {line}, byte {place} (0x{value:02x}) is not {_COMMON_NAMES.get(encoding, encoding)}."
-            f" {advice}"
+            f"{text.name}: line {line} is not valid {_COMMON_NAMES.get(encoding, encoding)}: byte 0x{value:02x} at"
+            f" offset {place} of the file. {advice}"
         )
 
 

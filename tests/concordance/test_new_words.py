@@ -71,7 +71,7 @@ def test_the_list_of_words_is_a_user_dictionary(empty_folder: Path, sample_run: 
     assert asked.result()["tokens"] == ["它", "很", "负载均衡"]
     Path("a.index/user_dictionary.txt").write_text("别的\n", encoding="utf-8")
     message = elmo_zh("senses", "负载均衡", "--index", "a.index").only_error()
-    assert message == "a.index/user_dictionary.txt is damaged. Make the index again."
+    assert message == "a.index/user_dictionary.txt is damaged. Rebuild the index."
 
 
 def test_a_user_dictionary_without_effect_is_refused(empty_folder: Path, sample_run: SampleRun) -> None:

@@ -240,12 +240,12 @@ def test_lines_that_moved_most(indexes: Indexes) -> None:
 def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     for options, expected in (
         ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
-        ({"layer": 7}, "has no vectors of layer 7"),
+        ({"layer": 7}, "has no vectors for layer 7"),
         (
             {"min_count": 5000},
             "No word occurs in at least 5000 different sentences, from at least two documents, in every one of the",
         ),
-        ({"words": ["香蕉"]}, "None of the words can be compared in all of the periods old, new"),
+        ({"words": ["香蕉"]}, "None of the words is indexed in all of the periods old, new"),
     ):
         with pytest.raises(ElmoZhError, match=expected):
             measure_drift(*indexes, **options)  # type: ignore[arg-type]

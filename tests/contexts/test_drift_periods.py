@@ -137,13 +137,16 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
-        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. Measuring change takes at least two"),
-        ((), f"{years.path} is one period. Measuring change takes at least two periods"),
+        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. At least two periods are needed."),
+        ((), f"{years.path} is a single period. At least two periods are needed."),
         (
             (years.path, "--periods", "year"),
             "--periods divides a single index. Leave out --periods, or give one INDEX.",
         ),
-        (("--periods", "year", "--words", words), "Only fragments could be compared, such as 米饭 of 米饭 都."),
+        (
+            ("--periods", "year", "--words", words),
+            "Only likely fragments of longer words are left to compare, such as 米饭 in 米饭 都.",
+        ),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]
     assert isinstance(measure_drift(years, periods="year", permutations=1), Drift)

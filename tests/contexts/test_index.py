@@ -74,7 +74,7 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
     listed = ContextIndex.load(tmp_path / "listed")
     assert found_occurrences(listed) == [("，", 2, 3), ("，", 3, 1), ("齉", 5, 0)]
     assert (listed.layers, report.missing_words) == ((1,), ("没有",))
-    with pytest.raises(ElmoZhError, match=r"has no vectors of layer 2\. Choose one of its layers: 1"):
+    with pytest.raises(ElmoZhError, match=r"has no vectors for layer 2\. Choose one of its layers: 1"):
         listed.vectors(2)
 
 
@@ -130,7 +130,7 @@ def test_all_lines_are_there_with_the_places_of_their_tokens(
         sorted(w for w in counts if counts[w] >= 3 and w not in "，。！")
     )
     assert sorted(counts) == list(index.distinct_tokens)
-    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors of this word"):
+    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors for this word"):
         index.count("齉")
 
 
@@ -220,7 +220,9 @@ def test_finished_parts_are_not_computed_again(
         return real(work, task)
 
     monkeypatch.setattr(index_content._OccurrenceVectors, "compute", compute)
-    with pytest.raises(OutputError, match="contains an unfinished index for different texts, model or settings"):
+    with pytest.raises(
+        OutputError, match="contains an unfinished index with different texts, a different model or different settings"
+    ):
         build(embedder, [path], tmp_path / "index", max_per_word=1)
     build(embedder, [path], tmp_path / "index")
     assert len(computed) == 5 - 3
@@ -231,9 +233,12 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
     for choice, message in (
         (
             {"min_count": 9},
-            r"a.txt: none of the 13 distinct tokens is a word that occurs at least 9 times\. Give more text",
+            r"a.txt: no word occurs at least 9 times \(13 distinct tokens in total\)\. Give more text",
         ),
-        ({"words": frozenset({"香蕉"})}, r"no word of --words \(1 given\) is among the 13 distinct tokens"),
+        (
+            {"words": frozenset({"香蕉"})},
+            r"none of the words in --words \(1 given\) is a token of the text \(13 distinct tokens\)",
+        ),
     ):
         with pytest.raises(ElmoZhError, match=message):
             build(embedder, [path], tmp_path / "index", **choice)  # type: ignore[arg-type]
@@ -267,16 +272,18 @@ def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path
     for name, content in files_of(folder_of_index).items():
         if name != "index.json":
             (folder_of_index / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-            assert message_of(OutputError, read) == f"{folder_of_index / name} is damaged. Make the index again."
+            assert message_of(OutputError, read) == f"{folder_of_index / name} is damaged. Rebuild the index."
             (folder_of_index / name).write_bytes(content)
     without_digests(folder_of_index)
     read()
 
 
 def test_damaged_indexes_are_refused(folder_of_index: Path) -> None:
-    with pytest.raises(OutputError, match=r"is not an index: index.json is missing\. Make one with: elmo-zh index"):
+    with pytest.raises(OutputError, match=r"is not an index: index.json is missing\. Create one with: elmo-zh index"):
         ContextIndex.load(folder_of_index.parent)
-    with pytest.raises(OutputError, match=r"lines\.utf8 is a file of an index\. Give its folder: .*index$"):
+    with pytest.raises(
+        OutputError, match=r"lines\.utf8 is a file inside an index\. Give the folder of the index: .*index$"
+    ):
         ContextIndex.load(folder_of_index / "lines.utf8")
     for name, content in files_of(folder_of_index).items():
         file = folder_of_index / name
@@ -310,7 +317,9 @@ def test_damaged_indexes_are_refused(folder_of_index: Path) -> None:
 )
 def test_index_json_is_checked(folder_of_index: Path, index: ContextIndex, change: dict[str, Any]) -> None:
     (folder_of_index / "index.json").write_text(json.dumps({**index.info, **change}), encoding="utf-8")
-    with pytest.raises(OutputError, match=r"index.json (has format 4, but this version reads format 3|is damaged)"):
+    with pytest.raises(
+        OutputError, match=r"index.json (has format 4, but this version of elmo-zh reads format 3|is damaged)"
+    ):
         ContextIndex.load(folder_of_index)
 
 

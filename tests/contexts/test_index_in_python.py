@@ -62,11 +62,11 @@ def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> No
     with pytest.raises(ElmoZhError, match="None of the files in the folder is a text file"):
         ContextIndex.build(embedder, "texts", "index", reporter=Heard())
     write_text(Path("texts", "b.txt"), LINES)
-    with pytest.warns(UserWarning, match="Skipped: |of words") as caught:
+    with pytest.warns(UserWarning, match="Skipped: |from words") as caught:
         ContextIndex.build(embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1)
     skipped, missing = (str(each.message) for each in caught)
     assert skipped.startswith("Skipped: texts/a-noise: not text in UTF-8")
-    assert missing == "1 word of words not found among the tokens: 没有"
+    assert missing == "1 word from words not found among the tokens of the text: 没有"
     reporter = Heard()
     ContextIndex.build(
         embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1, force=True, reporter=reporter
@@ -82,7 +82,7 @@ def test_an_existing_index_is_kept(embedder: ElmoEmbedder) -> None:
     )
     assert ContextIndex.build(embedder, text, "index", layers=2, force=True).layers == (2,)
     stateful = ElmoEmbedder(embedder.bundle, "cpu", stateful=True)
-    with pytest.raises(ElmoZhError, match="Give an embedder that is not stateful"):
+    with pytest.raises(ElmoZhError, match="Use an embedder that is not stateful"):
         ContextIndex.build(stateful, text, "other")
     with pytest.raises(ValueError, match="build: min_count is 0"):
         ContextIndex.build(embedder, text, "other", min_count=0)

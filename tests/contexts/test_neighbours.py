@@ -172,9 +172,9 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
         ("\u200b", "我们吃\u200b苹果"),
         ("\a", "我们\a吃苹果"),
     ):
-        with pytest.raises(ElmoZhError, match=rf"{word} is not in the sentence: .* consists of 3 tokens"):
+        with pytest.raises(ElmoZhError, match=rf"{word} is not a word of the sentence: .* consists of 3 tokens"):
             found(embedder, word, sentence)
-    with pytest.raises(ElmoZhError, match=r"苹 is not in the sentence: '吃 苹果' consists of 2 tokens"):
+    with pytest.raises(ElmoZhError, match=r"苹 is not a word of the sentence: '吃 苹果' consists of 2 tokens"):
         found(embedder, "苹", "吃 苹果", segmented=True)
     with pytest.raises(ElmoZhError, match=r"'今天' consists of 1 token \(今天\)\."):
         found(embedder, "明天", "今天")
@@ -203,11 +203,11 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert following == "Next, see all usages of this word: elmo-zh senses 苹果 --index new.index"
     assert shown.stdout.startswith("1.0000  ")
     told = elmo_zh("neighbours", "香蕉", "--in", "香蕉 和 苹", "--index", "new.index", "--same-word").only_error()
-    assert told == "香蕉 is not in the index new.index. No word of the index has any of these characters."
+    assert told == "香蕉 is not in the index new.index. No word in the index shares a character with this word."
     other = model_of_words(tmp_path / "other", seed=5)
     assert f"but {other} is a different model" in elmo_zh(*arguments, "--model", other).only_error()
     told = elmo_zh(*arguments, "--layer", "7").only_error()
-    assert "has no vectors of layer 7. Choose one of its layers: 0, 1, 2" in told
+    assert "has no vectors for layer 7. Choose one of its layers: 0, 1, 2" in told
     unknown = elmo_zh("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
     assert "香蕉 is outside the model's vocabulary" in unknown.stderr
     assert unknown.stdout.endswith("browser: elmo-zh explore new.index\n")
@@ -250,7 +250,7 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     text, words = write_text(tmp_path / "a.txt", LINES), write_text(tmp_path / "words", ["苹 果", "香蕉"])
     made = elmo_zh("index", text, "--model", model, "--output", "few", "--words", words, "--layers", "top", "--json")
     assert made.result()["missing_words"] == ["香蕉"]
-    assert "Warning: 1 word of --words not found among the tokens: 香蕉" in made.stderr
+    assert "Warning: 1 word from --words not found among the tokens of the text: 香蕉" in made.stderr
     index = ContextIndex.load("few")
     assert (index.words, index.layers) == (["苹果"], (2,))
     write_text(words, [" ", ""])

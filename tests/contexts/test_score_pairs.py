@@ -60,7 +60,7 @@ def test_costs_are_those_of_the_lines(scored_model: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pairs", "good"], "names 1 column."),
+        (["--pairs", "good"], "has 1 column;"),
         (["--pairs", "good,worse"], "record 1 has no column worse. Columns other than the first sentence: bad, kind"),
         (["--pairs", "good,bad", "--by", "token"], "--pairs cannot be combined with --against, --by token"),
         (["--pairs", "good,bad", "--output", "x.txt"], "the suffix does not name a known format"),

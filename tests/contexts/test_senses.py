@@ -242,15 +242,15 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
         ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
         ("苹果", 13, None, r"苹果 has 12 occurrences in .*, too few for 13 usages\. Ask for fewer with --usages"),
-        ("苹果", 2, 0, r"layer 0: the occurrences have only 1 distinct vectors.* Choose another --layer \(1, 2\)"),
-        ("苹果", 2, 7, "has no vectors of layer 7"),
+        ("苹果", 2, 0, r"layer 0, the number of distinct vectors \(1\) is too low .* another layer of the index: 1, 2"),
+        ("苹果", 2, 7, "has no vectors for layer 7"),
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     with pytest.raises(ElmoZhError) as caught:
         find_senses(senses_index, "苹果")
-    assert str(caught.value) == f"Usages need scikit-learn. Install it with: {install_line('sklearn')}"
+    assert str(caught.value) == f"Finding usages requires scikit-learn. Install it with: {install_line('sklearn')}"
 
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:

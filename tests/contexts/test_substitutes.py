@@ -197,7 +197,7 @@ def test_a_word_across_tokens_is_cut_out(bundle: Path) -> None:
     typed = ("substitutes", SENTENCE, "--word", "天买", "--model", bundle)
     answer = elmo_zh(*typed, "--ranking", "slot")
     assert (
-        "天买 is not a token of the segmentation 我 昨天 买 了 一个 苹果, so the sentence was segmented again as"
+        "The segmentation 我 昨天 买 了 一个 苹果 does not have 天买 as a token, so the sentence was segmented again as"
         " 我 昨 天买 了 一个 苹果." in answer.stderr
     )
     assert answer.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
@@ -252,14 +252,15 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     for typed, told in (
         (
             ("今天吃", "--word", "苹果"),
-            "苹果 is not in the sentence: '今天吃' consists of 2 tokens (今天 吃). Give a word of the sentence.",
+            "苹果 is not a word of the sentence: '今天吃' consists of 2 tokens (今天 吃). Choose a word from the"
+            " sentence.",
         ),
         (
             ("今天吃", "--position", "2"),
-            "--position 2: '今天吃' consists of 2 tokens (今天 吃). Positions are counted from 0.",
+            "--position 2 is too high: '今天吃' consists of 2 tokens (今天 吃). Positions are counted from 0.",
         ),
-        (("", "--word", "苹果"), "The sentence is empty. Give a sentence that contains the word."),
-        (("　 ", "--position", "0"), "The sentence is empty. Give a sentence that contains the word."),
+        (("", "--word", "苹果"), "The sentence is empty. Give a sentence with at least one word."),
+        (("　 ", "--position", "0"), "The sentence is empty. Give a sentence with at least one word."),
         (
             ("--file", "a.txt", "--word", "苹果"),
             "a.txt: no line contains the word 苹果. Give a word that occurs in the text.",

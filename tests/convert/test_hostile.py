@@ -105,7 +105,9 @@ def test_options_of_another_architecture(source: Path, out: Path) -> None:
     values = {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}
     with changed_json(source / "options.json") as options:
         options["char_cnn"] |= values
-    assert refused(source, out).startswith(f"{source / 'options.json'} belongs to a bundle made from ELMoForManyLangs")
+    assert refused(source, out).startswith(
+        f"{source / 'options.json'} belongs to a bundle made from an ELMoForManyLangs model"
+    )
 
 
 # The weights
@@ -304,7 +306,9 @@ def test_a_packed_vocabulary_that_is_cut_off_or_grows(token_source: Path, out: P
     packed.write_bytes(gzip.compress(content)[:-11])
     assert refused(token_source, out).startswith(f"{packed} is damaged or truncated (")
     packed.write_bytes(gzip.compress(content + b"x" * 30_000_000))
-    told = "would expand to more than 50 times its size, far more than any word list needs. It is not safe."
+    told = (
+        "would expand to more than 50 times its size, far more than any word list needs. It is unsafe; do not use it."
+    )
     assert refused(token_source, out) == f"{packed} {told}"
 
 
@@ -333,9 +337,7 @@ def zip_source(folder: Path, change: Callable[[zipfile.ZipFile], object] = lambd
 def test_names_that_lead_out_of_the_archive(source: Path, out: Path, tmp_path: Path, name: str) -> None:
     path = zip_source(source, lambda archive: archive.writestr(zipfile.ZipInfo(name), "{}"))
     before = {file for file in tmp_path.rglob("*") if out.parent not in file.parents}
-    assert refused(path, out) == (
-        f"{path} holds a file named {name!r}, which leads out of the archive. It is not safe."
-    )
+    assert refused(path, out) == (f"{path} is unsafe; do not use it. A path in it leads out of the archive: {name!r}")
     assert {file for file in tmp_path.rglob("*") if out.parent not in file.parents} == before
 
 
@@ -371,8 +373,8 @@ def add_files(number: int, content: bytes) -> Callable[[zipfile.ZipFile], object
         (add_files(1013, b""), "", "bytes in 1,016 files, far more than any model needs."),
         (
             lambda archive: archive.writestr("other/options.json", "{}"),
-            " holds two files named options.json. ",
-            "Unpack it yourself and give the right folder.",
+            " contains several files named options.json. ",
+            "Unpack it, and give the right folder.",
         ),
     ],
 )
@@ -397,7 +399,7 @@ def test_an_archive_larger_than_the_disk(source: Path, out: Path, monkeypatch: p
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     told = refused(path, out)
     assert told.startswith(f"{path} unpacks to ")
-    assert told.endswith(f" bytes, but only 1,009 are free in {out.parent}.")
+    assert told.endswith(f" bytes; only 1,009 are free in {out.parent}. Free some space.")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
@@ -448,7 +450,7 @@ def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes | N
     if content is not None:
         path.write_bytes(content)
     problem = "does not exist" if content is None else "is neither a folder nor a zip archive"
-    assert refused(path, out) == f"{path} {problem}. Give the folder or zip with the model's options and weights."
+    assert refused(path, out) == f"{path} {problem}. Give the folder or zip archive that contains the model's files."
 
 
 @pytest.mark.parametrize(("kind", "name"), [("options", "options.json"), ("weights", "weights.hdf5")])
@@ -457,8 +459,8 @@ def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) 
     with h5py.File(source / "vectors.hdf5", "w") as file:
         file["0"] = np.zeros((3, 5, 7))
     assert refused(source, out) == (
-        f"{source}: cannot tell which file holds the model's {kind}: no file matches."
-        f" Name the file with --{kind} FILE. If it is in an archive, unpack that first."
+        f"{source}: cannot tell which file contains the model's {kind} (no file matches)."
+        f" Specify the file with --{kind} FILE; if it is in an archive, unpack the archive first."
     )
 
 

@@ -354,7 +354,7 @@ def test_a_configuration_in_configs_or_named_explicitly(source: Path, tmp_path: 
     convert(source, out)
     (source / "configs" / CONFIG).rename(tmp_path / "elsewhere.json")
     told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
-    assert told == f"{source} lacks the model's configuration {CONFIG}. Name the configuration with --options FILE."
+    assert told == f"{source} does not contain the configuration file {CONFIG}. Specify that file: --options FILE"
     convert(source, tmp_path / "x", "--options", tmp_path / "elsewhere.json")
     assert_same_vectors(tmp_path / "x", Reference(draw_arrays(has_words=True), has_words=True))
 
@@ -368,7 +368,7 @@ def test_the_path_of_the_configuration_leads_nowhere_out_of_the_folder(
     assert (source / path).is_file()
     write_json(source / "config.json", {"config_path": str(path)})
     told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith(f"{source} lacks the model's configuration {CONFIG}.")
+    assert told.startswith(f"{source} does not contain the configuration file {CONFIG}.")
 
 
 @pytest.mark.parametrize("name", ["cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json"])
@@ -453,9 +453,11 @@ BIAS = "forward_layer_1.state_linearity.bias"
 REFUSALS: dict[tuple[str, str], list[Change]] = {
     ("/config.json", "config_path"): [edited("config.json", "config_path", "path")],
     ("/config.json ", "is missing."): [without("config.json")],
-    **{(f"/{name} ", "is missing. Copy the model again."): [without(name)] for name in MARKS},
+    **{(f"/{name} ", "is missing. Download or copy the model again."): [without(name)] for name in MARKS},
     **{
-        (f"/{name} ", f"lacks <{mark}>. Copy the model again."): [edited(name, f"<{mark}>", "x")]
+        (f"/{name} ", f"lacks these entries: <{mark}>. Download or copy the model again."): [
+            edited(name, f"<{mark}>", "x")
+        ]
         for name, marks in MARKS.items()
         for mark in marks
     },
@@ -464,9 +466,11 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         for line in ("花\tx", "花\t-1", "")
     },
     ("/char.dic: ", "is not a word, a tab and a number."): [edited("char.dic", "", "长\t" + "9" * 5000)],
-    ("/char.dic: ", "a number occurs twice. Copy the model again."): [edited("char.dic", "", "花\t3")],
+    ("/char.dic: ", "two entries have the same number. Download or copy the model again."): [
+        edited("char.dic", "", "花\t3")
+    ],
     **{
-        (f"/{CONFIG} ", f"is not a configuration that can be converted: it lacks {key!r}."): [
+        (f"/{CONFIG} ", f"is not a configuration that can be converted: the key {key!r} is missing."): [
             with_config(section, **{key: "gone"})
         ]
         for section in ("encoder", "token_embedder")
@@ -486,7 +490,7 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
     (f"/{CONFIG}", "max_characters_per_token is 2, which leaves no room"): [
         with_config("token_embedder", max_characters_per_token=2)
     ],
-    (": ", "the weights do not fit the configuration ("): [
+    (": ", "the weights do not match the model's configuration ("): [
         # Dictionaries of another model: their own program refuses them, too, as the number of rows is another.
         edited("char.dic", "", "花\t15"),
         edited("char.dic", "q\t14\n", ""),
@@ -518,7 +522,7 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         with_tensor("convolutions.0.weight", torch.zeros(2), "token_embedder"),
         with_tensor("char_emb_layer.embedding.weight", torch.zeros(3), "token_embedder"),
     ],
-    ("/encoder.pkl ", "holds something other than named weights. Copy the model again."): [
+    ("/encoder.pkl ", "contains something other than named weights. Download or copy the model again."): [
         with_tensor(BIAS, torch.zeros(4 * D).to_sparse()),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.complex64)),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.int64)),
@@ -526,7 +530,7 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         *map(with_pickle, ([torch.zeros(3)], torch.zeros(3), {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3})),
         *map(with_pickle, ("weights", None)),
     ],
-    ("/encoder.pkl ", "does not hold plain weights, so it is not read ("): [
+    ("/encoder.pkl ", "is damaged or contains more than weights, so it was not loaded ("): [
         *map(with_pickle, (b"no pickle", b"\x80\x02]q\x00(K\x01e", b"\x80\x02h\x05.", b"\x80\x02}q\x00.")),
         # torch's restricted unpickler ends with IndexError on these two,
         *map(with_pickle, (b"\x80\x02.", b"\x80\x02(t\x85R.")),
@@ -572,7 +576,7 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
         torch.save(trap, path, _use_new_zipfile_serialization=kind != "legacy")
     told = refused(source, out)
     assert not trapped.exists()
-    assert told.startswith(f"{path} does not hold plain weights, so it is not read (UnpicklingError: ")
+    assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (UnpicklingError: ")
     # The trap works where it is not looked out for.
     pickle.loads(pickle.dumps(Trap(trapped))).close()
     assert trapped.exists()
@@ -606,7 +610,7 @@ def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool, damage: Calla
     path = source / "encoder.pkl"
     path.write_bytes(damage(path.read_bytes()))
     told = refused(source, out)
-    assert told.startswith(f"{path} does not hold plain weights, so it is not read (")
+    assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (")
     assert len(told) < 500
 
 

@@ -307,13 +307,13 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
     shutil.copyfile(source / "a.hdf5", source / "b.h5")
     shutil.copyfile(source / "a_options.json", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out).only_error() == (
-        f"{source}: cannot tell which file holds the model's options: 2 files match: a_options.json, b_options.json."
-        " Name the file with --options FILE. If it is in an archive, unpack that first."
+        f"{source}: cannot tell which file contains the model's options (2 files match: a_options.json,"
+        " b_options.json). Specify the file with --options FILE; if it is in an archive, unpack the archive first."
     )
     options = ("--options", source / "b_options.json")
     assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
-        f"{source}: cannot tell which file holds the model's weights: 2 files match: a.hdf5, b.h5."
-        " Name the file with --weights FILE. If it is in an archive, unpack that first."
+        f"{source}: cannot tell which file contains the model's weights (2 files match: a.hdf5, b.h5)."
+        " Specify the file with --weights FILE; if it is in an archive, unpack the archive first."
     )
     convert(source, out, *options, "--weights", source / "b.h5")
     assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}
@@ -328,7 +328,11 @@ def test_a_named_file_is_never_passed_over_in_silence(tmp_path: Path, out: Path,
     for folder in (source, bundle):
         told = elmo_zh("convert", folder, "--output", out, f"--{kind}", nothing).stderr
         has_effect = folder == source and not (characters and kind == "embedding")
-        no_effect = f"which have no effect on it: --{kind}" if folder == bundle else f"--{kind} is for token mode"
+        no_effect = (
+            f"options that have no effect on it: --{kind}"
+            if folder == bundle
+            else f"--{kind} has no effect on a model in character mode"
+        )
         assert (str(nothing) if has_effect else no_effect) in told
         assert not out.exists()
 
@@ -375,7 +379,7 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     model = Published(characters=True, vocab=["good", "Why", "，"])
     source = model.write(tmp_path / "source", vocab="vocab_test.txt")
     answer = convert(source, out)
-    note = "vocab_test.txt is left out, since it does not begin with <S>, </S> and <UNK>."
+    note = "vocab_test.txt was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once."
     (left_out,) = (line for line in answer.stderr.splitlines() if line != CARRIED)
     assert left_out == note
     assert_same_vectors(out, model)
@@ -396,8 +400,8 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     [
         (
             None,
-            "No vocabulary was found beside the weights, and without one this model's rows mean nothing. Name"
-            " the vocabulary with --vocab FILE, one word per line.",
+            "The model's folder has no vocabulary, so it is unknown which word each row of the weights stands for."
+            " Give a file with one word per line: --vocab FILE",
         ),
         ([*VOCAB[3:], "很", "好", "了"], "{path}: the first three lines are "),
     ],
@@ -488,7 +492,7 @@ def test_a_converted_bundle_can_be_told_later_how_its_text_was_segmented(tmp_pat
     assert ElmoEmbedder.load(second).tokens("今天 吃苹果") == ["今天", "吃苹果"]
     assert info_of(second)["origin"] == info_of(first)["origin"]
     told = elmo_zh("convert", second, "--output", out, "--set", "text.segmenter=character").only_error()
-    assert told.startswith(f"{second} already says how its text was segmented.")
+    assert told.startswith(f"{second} already records how its text was segmented.")
 
 
 def test_a_user_dictionary_goes_into_the_bundle(tmp_path: Path, out: Path) -> None:
@@ -535,7 +539,9 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     convert(model.write(folder / "source"), bundle)
     answer = convert(bundle, warmed, "--warm-on", text, "--segmented", "--json")
     assert answer.result()["warm_state"] is True
-    assert answer.stderr == "convert: sentences will start from the mean of the states at the ends of 5 sentences.\n"
+    assert (
+        answer.stderr == "convert: sentences will start from the mean state at sentence ends. Sentences averaged: 5\n"
+    )
     with h5py.File(warmed / "warm_state.hdf5") as file:
         state: BilmState = [[*zip(file["cell"][:, d], file["output"][:, d], strict=True)] for d in range(2)]
     reference = model.oracle(folder)
@@ -579,8 +585,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
     assert elmo_zh(*arguments).only_error() == (
-        "This model does not say how its training text was segmented. Give --warm-on segmented text with --segmented,"
-        " or name the segmenter, for example --set text.segmenter=jieba."
+        "The model does not record how its training text was segmented. Give --warm-on segmented text and add"
+        " --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
     )
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
@@ -591,8 +597,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "{path} does not exist or is not a file. Give --warm-on a text file."),
-        ("\n \n", "{path} holds no sentence. Give --warm-on a file with text."),
+        (None, "{path} does not exist or is not a file. Give a text file: --warm-on FILE"),
+        ("\n \n", "{path} contains no sentences. Give a file that contains text: --warm-on FILE"),
     ],
 )
 def test_a_text_without_a_sentence_gives_no_warm_state(
@@ -660,7 +666,7 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     source = golden_dir(request.param)
     bundle = tmp_path_factory.mktemp(request.param) / "bundle"
     answer = convert(source, bundle)
-    note = "vocab_test.txt is left out, since it does not begin with <S>, </S> and <UNK>."
+    note = "vocab_test.txt was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once."
     assert answer.stderr.startswith(note)
     return source, bundle
 
@@ -711,8 +717,8 @@ def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleR
     arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
     told = elmo_zh(*arguments).only_error()
     assert told == (
-        f"{sample_run.model} was trained with sentences that start from a zero state, so it needs no warm state. Leave"
-        " out --warm-on."
+        f"{sample_run.model} was trained with every sentence starting from a zero state, so a warm state is not needed."
+        " Leave out --warm-on."
     )
     assert not out.exists()
 

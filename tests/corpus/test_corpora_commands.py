@@ -52,7 +52,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Skipped (cannot tell which field holds the text: name): c/e.json",
-        "26 characters were kept. Characters left out: bytes that do not decode: 3.",
+        "26 characters were kept. Characters left out: lines with undecodable bytes: 3.",
         "Warning: Left out because of bytes that cannot be decoded: 1 line. corpus_report.md in the run folder"
         " shows how many characters each source lost. To stop at the first such line, use --bad-bytes strict. To keep"
         " such lines: --bad-bytes replace",
@@ -61,14 +61,14 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
     assert written().splitlines() == lines
     found = record()
-    counts = {"characters": 29, "kept_characters": 26, "dropped": {"bytes that do not decode": 3}, "documents": 4}
+    counts = {"characters": 29, "kept_characters": 26, "dropped": {"lines with undecodable bytes": 3}, "documents": 4}
     assert {name: found["counts"][name] for name in counts} == counts
     assert found["sources"]["d.txt"] == {
         "read_as": [{"format": "text", "encoding": "utf-8", "files": 1}],
         "documents": 1,
         "characters": 6,
         "kept_characters": 3,
-        "dropped": {"bytes that do not decode": {"items": 1, "characters": 3}},
+        "dropped": {"lines with undecodable bytes": {"items": 1, "characters": 3}},
     }
     assert found["sources"]["c.jsonl.gz"]["dropped"] == {
         "records without the text field": {"items": 1, "characters": 0}
@@ -148,7 +148,7 @@ def test_nothing_readable_is_an_error() -> None:
 def test_encodings_that_there_are_not(name: str, words: tuple[str, str]) -> None:
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
     told = elmo_zh("segment", "a.txt", "--run", "run", *(word.format(name) for word in words)).only_error(2)
-    problem = f"{name!r} is not an encoding that Python knows, such as utf-8 or gb18030"
+    problem = f"{name!r} is unknown to Python; expected auto or a name such as gb18030"
     change = "Change --encoding." if words[0] == "--encoding" else "Change this with --set or in the config file."
     assert told == f"text.encoding = {problem}. {change}"
 

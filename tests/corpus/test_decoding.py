@@ -59,7 +59,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 def test_a_line_too_long_for_a_record() -> None:
     told = message_of(CorpusError, lambda: list(text_of("a\n" + "b" * 13).whole_lines(7)))
-    assert told.startswith("a.txt: line 2 is longer than 7 characters. Check its format,")
+    assert told.startswith("a.txt: line 2 is longer than 7 characters. Check the format of the file,")
 
 
 def test_a_file_that_no_longer_decodes() -> None:
@@ -79,7 +79,8 @@ def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
     assert read(path, bad_bytes="replace")[-1] == "苹果山\ufffd"
     told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
-    assert told.startswith(f"{path}: line 32, byte {len(lines) + len('苹果山'.encode(encoding))} (0x")
+    assert told.startswith(f"{path}: line 32 is not valid {encoding.upper()}: byte 0x")
+    assert f" at offset {len(lines) + len('苹果山'.encode(encoding))} of the file. " in told
 
 
 def test_half_of_a_utf16_character_at_the_end(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from elmo_zh.errors import CorpusError
 
 HEADS = {
     b"%PDF-1.7\n%\xe2\xe3": "a PDF file. Convert it to text, for example with pdftotext, and give that file.",
-    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Give text, which an OCR program can read from images.",
-    b"RIFF\x10\0\0\0WEBPVP8 ": "an image. Give text, which an OCR program can read from images.",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document (.doc, .xls, .rtf). Save it as plain text,",
-    b"\x7fELF\2\1\1": "a compiled program. Give text.",
-    b"MZ\x90\0\3": "a compiled program. Give text.",
+    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Extract its text with an OCR program, and give that text.",
+    b"RIFF\x10\0\0\0WEBPVP8 ": "an image. Extract its text with an OCR program, and give that text.",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document (.doc, .xls, .rtf). Save it as plain text (a",
+    b"\x7fELF\2\1\1": "a compiled program. Give a text file.",
+    b"MZ\x90\0\3": "a compiled program. Give a text file.",
     b"SQLite format 3\0": "an SQLite database. Export a table: sqlite3 -header",
 }
 
@@ -87,4 +87,4 @@ def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.Monkey
     damaged = zip_of(tmp_path / "b.xlsx", members)
     assert "b.xlsx is a damaged Excel file" in message_of(CorpusError, lambda: read(damaged))
     monkeypatch.setattr("elmo_zh.corpus.archives._MOST_EXCEL_BYTES", 2**10)
-    assert "Save its sheets as CSV" in message_of(UnsuitableError, lambda: read(path))
+    assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(path))

@@ -164,11 +164,12 @@ def test_bytes_that_do_not_decode_are_an_error_with_their_place(tmp_path: Path) 
     path = tmp_path / "a.txt"
     path.write_bytes("今天天气很好\n".encode("gb18030") + b"\xff\n")
     told = message_of(CorpusError, lambda: lines_of(path, encoding="gb18030"))
-    assert told.startswith(f"{path}: line 2, byte 13 (0xff)")
-    assert told.endswith("(for example --encoding UTF-8)")
+    assert told.startswith(f"{path}: line 2 is not valid GB18030: byte 0xff at offset 13 of the file.")
+    assert told.endswith("(perhaps --encoding UTF-8)")
     path.write_bytes("今天天氣很好\n".encode("big5") + b"\xff\n")
     told = message_of(CorpusError, lambda: lines_of(path, encoding="cp950"))
-    assert told == f"{path}: line 2, byte 13 (0xff) is not Big5 (CP950). Correct the file."
+    problem = "line 2 is not valid Big5 (CP950): byte 0xff at offset 13 of the file"
+    assert told == f"{path}: {problem}. Correct the file."
 
 
 def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

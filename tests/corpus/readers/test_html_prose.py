@@ -54,7 +54,8 @@ def test_a_page_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "LONGEST_FILE", 101)
     told = message_of(CorpusError, lambda: documents_of(read_html, "<p>" + "天" * 99))
     assert told == (
-        "a.txt: longer than 101 characters, too long for HTML. Split it, or read it as plain text: --input-format text"
+        "a.txt: more than 101 characters, too many to read as HTML. Split the file, or read it as plain text:"
+        " --input-format text"
     )
 
 

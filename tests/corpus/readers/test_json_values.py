@@ -70,7 +70,7 @@ def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
     path.write_text("[" + ",".join(f'{{"text": "{text}"}}' for text in texts) + "]", encoding="utf-8")
     tally = Tally()
     assert read(path, tally) == ["好", "😀", r"a\ud800"]
-    assert tally.dropped == {"bytes that do not decode": 4}
+    assert tally.dropped == {"lines with undecodable bytes": 4}
 
 
 TEXTS = st.text(
