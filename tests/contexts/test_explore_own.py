@@ -147,7 +147,7 @@ def test_a_run_without_its_text(latest: RunDir) -> None:
     shutil.rmtree(latest.segmented)
     told = elmo_zh("explore", "--output", "page.html").only_error()
     assert told.startswith("runs/latest no longer has its segmented text, so explore has no text to show.")
-    assert "elmo-zh index TEXT --model runs/latest/model --output my.index, then elmo-zh explore my.index" in told
+    assert "elmo-zh index TEXT --model runs/latest/model --output my.index - then run: elmo-zh explore my.index" in told
 
 
 def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
