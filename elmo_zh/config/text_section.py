@@ -22,7 +22,7 @@ class TextConfig:
     """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
 
     segmenter: str = choice("jieba", SEGMENTERS)
-    """Segmenter: jieba, rjieba (faster; an extra), whitespace (text already split), character, or a plug-in's name."""
+    """Segmenter: jieba, rjieba (faster; needs an extra), whitespace, character, or the name of a plug-in."""
     jieba_hmm: bool = True
     """Let the hidden Markov model of jieba and rjieba find words that are not in the dictionary."""
     user_dictionary: str = ""
@@ -56,7 +56,7 @@ class TextConfig:
     encoding: str = "auto"
     """Encoding of files: auto (detected per file: UTF-8, UTF-16, UTF-32, GB18030, Big5), or a name such as gb18030."""
     bad_bytes: str = choice("skip-line", BAD_BYTES)
-    """How to treat undecodable bytes: skip-line (skip and count the line), replace (with U+FFFD) or strict (fail)."""
+    """How to treat undecodable bytes: skip-line (skip and count the line), replace (with U+FFFD) or strict (error)."""
     document: str = choice("file", DOCUMENTS)
     """Unit that counts as one document in plain text: file, paragraph (text between empty lines) or line."""
     remove_markup: bool = True

@@ -53,7 +53,7 @@ class IndexOptions:
     max_per_word: int = option(1000, least=0)
     """Keep at most this many occurrences of a word, chosen at random; 0 keeps all."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Index only the words in this file, one per line. Default: all words that reach --min-count; no punctuation."""
+    """Index only the words in this file, one per line. Default: all words that reach --min-count (no punctuation)."""
     from_name: str | None = option(None, metavar="PATTERN")
     """Pattern such as '{year}_{author}.txt' that all file names fit; the parts in braces become columns of the index,
     in addition to the columns of CSV and JSON lines."""

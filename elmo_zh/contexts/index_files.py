@@ -170,7 +170,7 @@ def _explain_file(path: Path) -> str:
     if IndexLayout(path.parent).info.is_file():
         return f"{path} is a file inside an index. Give the folder of the index: {path.parent}"
     making = command("index", path, "--split-sentences", "--output", path.with_suffix(".index").name)
-    return f"{path} is a file, not the folder of an index. If it is a text, make its index with: {making}"
+    return f"{path} is a file, not the folder of an index. If it is a text file, create its index with: {making}"
 
 
 def _is_sound(info: Any) -> bool:

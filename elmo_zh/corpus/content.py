@@ -46,7 +46,7 @@ _FOREIGN = {
         "an SQLite database",
         "Export a table: sqlite3 -header -csv FILE 'SELECT ...' > text.csv",
     ),
-    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("a file of arrays", "Give a text file"),
+    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): ("an HDF5 or NumPy file", "Give a text file"),
     (b"PAR1",): ("a Parquet table", "Export its text as CSV or JSON lines"),
     (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): ("a 7z or RAR archive", "Unpack it and give the folder"),
 }

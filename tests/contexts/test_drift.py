@@ -313,7 +313,8 @@ def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_pat
     assert "the same text" not in fields.stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
     assert missing.startswith("none.index is not an index")
-    told = "a.txt is a file, not the folder of an index. If it is a text, make its index with: elmo-zh index a.txt"
+    told = "a.txt is a file, not the folder of an index."
+    told += " If it is a text file, create its index with: elmo-zh index a.txt"
     write_text(Path("a.txt"), ["苹果"])
     for command in (
         ("drift", "a.txt", folder / "new.index"),
