@@ -97,7 +97,7 @@ class Comparison:
 
     @cached_property
     def rivals(self) -> dict[str, dict[float, Difference]]:
-        """How much higher each rival's `challenger` scores than the rival itself, by rival and share of the labels."""
+        """The difference of each rival's `challenger` from the rival itself, by rival and share of the labels."""
         others = [model for model in (CRF, TFIDF, TFIDF_WORD2VEC, WORD2VEC, ANCESTOR) if model in self.models]
         return {
             rival: {share: self._difference(self.challenger(rival), rival, share) for share in self._shares_of(rival)}
