@@ -25,7 +25,7 @@ from elmo_zh.run.layout import RunDir
 def plan(
     common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None
 ) -> None:
-    """Estimate the time, memory and disk space of a run from a sample of its corpus.
+    """Estimate a run's time, memory and disk space from a sample.
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
     stages are run on a sample of the corpus, and their figures are scaled up: the numbers of documents, characters,

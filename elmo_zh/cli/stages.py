@@ -107,9 +107,9 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write the vocabulary.
 
-    Use it after segment. It writes the words of this run's text to RUN/vocab.data, the most frequent first. With
-    --init, it keeps a model's words and adds words of the text, up to vocab.size words in total; if the model already
-    has that many, the command adds up to vocab.size more.
+    Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, it keeps
+    all words of a model and adds words of the text, up to vocab.size words in total, or up to vocab.size more if the
+    model already has that many.
 
     \b
     Example:
@@ -284,7 +284,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     pipeline_stage.link_latest(run, common.console)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, explore words in context in the browser:",
+        f"The model is in {run.model}. Next, explore words and their contexts in the browser:",
         f"  {command('explore', run.path)}",
         "To compute the vectors of a text file:",
         f"  {command('embed', 'file.txt', '--model', run.model)}",

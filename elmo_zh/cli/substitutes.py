@@ -82,7 +82,7 @@ def _check_usage(text: str | None, options: SubstituteOptions) -> None:
     if (options.word is None) == (options.position is None):
         raise click.UsageError("Give either --word WORD or --position N.")
     if options.file is not None and options.word is None:
-        raise click.UsageError("--position is a place in one sentence. With --file, give --word WORD.")
+        raise click.UsageError("--position needs a single sentence. With --file, give --word WORD instead.")
     if options.word is not None and not options.word.strip():
         raise click.UsageError("--word is empty. Give a word that occurs in the text.")
 

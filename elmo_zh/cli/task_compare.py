@@ -72,12 +72,12 @@ def compare(
     """Compare ELMo with word2vec on your labels.
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
-    [word2vec; ELMo]. It compares the networks with always predicting the most frequent label; for tags, also with a
-    CRF; and for classes, also with linear models on characters (TF-IDF), on pooled vectors, and on both. Models are
-    trained on all labels and on some of them, except that networks for classes are trained only on all. The command
-    recommends the cheapest model that is not clearly worse than the best. The 95% intervals of the differences are
-    bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, a
-    picture of the learning curves, and the figures in JSON. Repeat an interrupted command to resume it.
+    [word2vec; ELMo]. It compares the networks with a baseline that always predicts the most frequent label; for tags,
+    also with a CRF; and for classes, also with linear models on characters (TF-IDF), on pooled vectors, and on both.
+    Models are trained on all labels and on some of them (--shares), except networks for classes, which get only the
+    largest share. The command recommends the cheapest model that is not clearly worse than the best. The 95% intervals
+    of the differences are bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a
+    folder with tables, a picture of learning curves, and figures in JSON. Repeat an interrupted command to resume it.
 
     \b
     Example:

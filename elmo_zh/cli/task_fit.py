@@ -43,7 +43,7 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
     callback=_inputs,
     metavar="NAME,...",
     help=f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
-    " all three if the tags are on characters rather than words.",
+    " all three if characters are tagged rather than words.",
 )
 @click.option(
     "--fine-tune",

@@ -69,7 +69,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(f"The task reads {counted(wanted, 'column')}, not {given}. Give each as --text-column.")
+        raise click.UsageError(f"The task reads {counted(wanted, 'column')}, not {given}. Use --text-column for each.")
     if reading.skips_unlabelled and kind == "tag":
         raise click.UsageError(
             "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave out"

@@ -94,7 +94,7 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same thing. Give only one of them.")
     if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
-        raise click.UsageError(f"The task reads 2 columns, not {len(given)}. Give each as --text-column.")
+        raise click.UsageError(f"The task reads 2 columns, not {len(given)}. Use --text-column for each.")
     return given
 
 
@@ -179,8 +179,8 @@ def _iter_texts(
 def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 
-    Use it on texts that the task was not trained on. DATA is one file, in any format of task fit. The command prints
-    accuracy and F1 for classes and tags; F1, precision and recall for spans; correlations and error for numbers.
+    Use it on texts that the task was not trained on. DATA is one file in a format that task fit reads. The command
+    prints accuracy and F1 for classes and tags; F1, precision and recall for spans; correlation and error for numbers.
 
     \b
     Example:

@@ -162,7 +162,7 @@ class TrainConfig:
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
-    """Negative samples per step (S), shared by all predictions; from half the vocabulary up, softmax is full."""
+    """Negative samples per step (S) for all predictions; if S is half the vocabulary or more, softmax is full."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = number(0.45, 0)
@@ -182,7 +182,7 @@ class TrainConfig:
     schedule: str = choice("linear", ("constant", "linear", "cosine"))
     """Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget."""
     warmup_tokens: int = number(100_000, 0)
-    """Number of warm-up tokens, while the learning rate rises from zero (at most a tenth of the token budget)."""
+    """Number of warm-up tokens, during which the learning rate rises from 0 (at most a tenth of the token budget)."""
     final_learning_rate_share: float = number(0.1, 0.0, 1.0)
     """Final learning rate of the linear and cosine schedules, as a fraction of the peak."""
     max_grad_norm: float = number(10.0, above=0)
@@ -240,7 +240,7 @@ class EmbedConfig:
     precision: str = choice("float32", EMBED_PRECISIONS)
     """Precision of matrix products: float32; or bfloat16 or int8 (CPU only), less exact but faster on newer CPUs."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
-    """How to read unknown words: unk (as <UNK>), backoff (as the known words in them) or auto (usually backoff)."""
+    """Read unknown words as <UNK> (unk), as the known words in them (backoff), or auto (backoff unless fine-tuning)."""
     batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
 

@@ -140,7 +140,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "The task reads 2 columns, not 1. Give each as --text-column."),
+    ("pairs", ("--text-column", "a"), "The task reads 2 columns, not 1. Use --text-column for each."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is unknown to Python"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
