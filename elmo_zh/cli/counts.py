@@ -46,7 +46,7 @@ def frequencies(
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
-    """Count words and phrases, and measure how evenly they are spread.
+    """Count words and phrases, and show how evenly they are spread.
 
     Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised,
     from 0 (as even as possible) to 1 (as uneven as possible). Parts are the sources, or the values of the column
