@@ -127,7 +127,7 @@ def _require_same_text(run: RunDir, expected: dict[str, str]) -> None:
     for name, digest in expected.items():
         path = run.path / Path(name)
         if not path.is_file() or file_digest(path) != digest:
-            problem = "differs from the one on rank 0" if path.is_file() else "is missing on this machine"
+            problem = "differs from the file on rank 0" if path.is_file() else "is missing on this machine"
             raise RunError(
                 f"{path} {problem}. Copy {run.vocab.name} and {run.ids.name}/ from the run on rank 0's machine."
             )

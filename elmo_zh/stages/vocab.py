@@ -85,15 +85,15 @@ def build_vocabulary(
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
             reporter.note(
-                f"vocab: {counted(selected.num_refused, 'frequent word')} will be read as <UNK> because of"
-                " vocab.refuse (by default, long numbers and email addresses)."
+                f"vocab: vocab.refuse excluded {counted(selected.num_refused, 'frequent word')} (by default, it"
+                " excludes long numbers and email addresses)."
             )
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": selected.num_absent}
             report_given_words(selected, config.vocab, len(given), source, reporter)
         if config.vocab.init and not config.train.init:
             typed = command("train", "--run", run.path, "--init", config.vocab.init)
-            reporter.note(f"To start training from the weights of the model that the words come from: {typed}")
+            reporter.note(f"To start training from the weights of the model that the words were taken from: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)

@@ -42,7 +42,7 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
         num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
         if not num_covered:
-            raise RunError(f"{source} has no vectors for the words in {run.vocab}. Do language and script match?")
+            raise RunError(f"{source} and {run.vocab} share no word. Do both use the same language and script?")
         save_word_vectors(run.word2vec, vocabulary, vectors)
         by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
         training = choose_epochs(config.word2vec, sum(counts[UNKNOWN_ID:]))

@@ -135,7 +135,7 @@ def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Datase
     if count > 1:
         total = sum(map(len, dataset.parts().values()))
         reporter.note(
-            f"{count}-fold cross-validation tests all {total:,} examples; --folds 1 would test only {num_tests:,}."
+            f"{count}-fold cross-validation tests on all {total:,} examples; --folds 1 would use only {num_tests:,}."
         )
         return folds_of(dataset, count, job.fit.files.seed)
     if not num_tests:

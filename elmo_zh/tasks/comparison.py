@@ -184,7 +184,7 @@ class Comparison:
         """Return a sentence on what these options train if the recommended classifier is linear, otherwise ""."""
         if self.recommended() not in _OPTIONS_OF_FIT or "--head" in self.options_of_fit():
             return ""
-        return f"task fit tries mixtures with {self.recommended()}, and keeps the models that help on held-out labels."
+        return f"task fit tries mixtures that include {self.recommended()}, and keeps what helps on held-out examples."
 
     def seconds(self, model: str) -> float:
         """Return a model's training time on the largest share of the labels, including the time for its vectors."""
@@ -216,7 +216,7 @@ class Comparison:
         same = [model for model, found in scores.items() if set(found) == majority]
         if self.metric == "accuracy" and same:
             yield (
-                f"No more accurate than always predicting the most frequent label: {', '.join(same)}. If some"
+                f"Models no more accurate than always predicting the most frequent label: {', '.join(same)}. If some"
                 " labels are much more frequent than others, add: --metric macro_f1"
             )
         if ANCESTOR in self.models:
@@ -252,7 +252,7 @@ class Comparison:
         yield ["points above word2vec", *of_labels], differences
         if TFIDF_ELMO in self.models:
             rivals = [[rival, *points(by_share)] for rival, by_share in self.rivals.items() if rival != ANCESTOR]
-            yield [f"points by which {TFIDF_ELMO} is above", *of_labels], rivals
+            yield [f"lead of {TFIDF_ELMO} in points", *of_labels], rivals
 
     def lines(self) -> list[str]:
         """Return the tables, hints, verdict and recommendation as Markdown."""

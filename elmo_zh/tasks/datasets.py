@@ -234,7 +234,8 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
         test = [example for example, own in zip(examples, fold_of, strict=True) if own == fold]
         places = sorted({_place(example, seed, "dev") for example in others})
         if len(places) < 2 or not test:
-            raise CorpusError(f"{num_folds} folds need more than {counted(len(examples), 'example')}. Give more data.")
+            number = counted(len(examples), "example")
+            raise CorpusError(f"{num_folds} folds need more than {number}. Give more data, or lower --folds.")
         last = places[max(1, round(DEV_FRACTION * len(places))) - 1]
         dev = [example for example in others if _place(example, seed, "dev") <= last]
         train = [example for example in others if _place(example, seed, "dev") > last]
@@ -250,7 +251,8 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     texts = [text for example in dataset.train for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):
         reporter.warn(
-            f"Hardly any text contains Chinese (the first is {texts[0][:40]!r}), but the models learned from Chinese."
+            f"Hardly any training text contains Chinese (the first text is {texts[0][:40]!r}), but ELMo was trained on"
+            " Chinese. If the texts are in another column, name that column: --text-column NAME"
         )
     if not reading.regression:
         classes = dataset.labels()

@@ -76,7 +76,7 @@ def with_inputs(
     if settings.is_crf:
         if inputs:
             raise OptionError(
-                "--inputs has no effect on tag with --head linear, which reads only n-grams. Leave out --inputs."
+                "For tag, --head linear reads only n-grams, so --inputs has no effect. Leave out --inputs."
             )
         inputs = ("characters",)
     if not inputs:

@@ -135,7 +135,7 @@ class PreparedTask:
         )
         if not self.job.settings.is_crf:
             self.reporter.note(
-                f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples after"
+                f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples, the best of"
                 f" {counted(len(trained.lines), 'epoch')}."
             )
         return trained

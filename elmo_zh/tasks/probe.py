@@ -223,8 +223,8 @@ def word2vec_beside(
     """Return word2vec vectors for the words in the sentences, to compare with the layers, or None if unavailable."""
     if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
         reporter.note(
-            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. Name a model or run that has"
-            " them: --word2vec PATH"
+            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. Give a model or run that has"
+            " such vectors: --word2vec PATH"
         )
         return None
     return read_alike(Word2Vec.load(path or embedder.bundle.path), embedder, sentences)

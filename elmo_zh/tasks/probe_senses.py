@@ -28,9 +28,9 @@ from elmo_zh.tasks.vector_cache import VectorCache
 # word2vec gives a word one vector for all its senses, so this many words on either side are averaged instead.
 _WINDOW_WORDS = 5
 COLUMNS = ("file", "line", "start", "end", "word", "sense")
+_HEADER = ", ".join(COLUMNS)
 _TARGET = "<target>"
 _LONGEST_LINE = 2**20
-
 
 # The tokens of a sentence, and the positions of those that a marked word consists of or overlaps.
 Place = tuple[tuple[str, ...], NDArray[np.int64]]
@@ -98,13 +98,13 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     head = next(rows, [])
     if tuple(head[: len(COLUMNS)]) != COLUMNS:
         raise CorpusError(
-            f"{text.name}: the columns are {', '.join(head)[:60]!r}; the first ones should be {', '.join(COLUMNS)},"
+            f"{text.name}: the columns are {', '.join(head)[:60]!r}; the first ones should be {_HEADER},"
             " separated by tabs. JSON lines are also accepted."
         )
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
         if len(row) != len(head) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
-            raise CorpusError(f"{where} has a missing or invalid value in {', '.join(COLUMNS)}. Correct the line.")
+            raise CorpusError(f"{where} has a missing or invalid value in a column ({_HEADER}). Correct the line.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])
         if name not in lines_of:
@@ -112,8 +112,8 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
         raw = lines_of[name][line] if line < len(lines_of[name]) else ""
         if not word or raw[start:end] != word:
             raise CorpusError(
-                f"{where}: line {line} of {name}, counted from 0, has {raw[start:end][:20]!r} at characters {start} to"
-                f" {end}; expected {word!r}. Correct these numbers, or name the folder of the texts with --text."
+                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at characters {start} to {end} (excluded);"
+                f" expected {word!r}. Correct these numbers, which count from 0, or give the texts with --text FOLDER."
             )
         yield MarkedWord(word=word, sense=sense, text=raw, start=start, end=end)
 
@@ -121,7 +121,7 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
 def _lines(folder: Path, name: str, where: str) -> Sequence[str]:
     path = folder / name
     if not path.is_file():
-        raise CorpusError(f"{where}: the text {path} does not exist. Name its folder with --text.")
+        raise CorpusError(f"{where}: the text {path} does not exist. Give its folder with --text.")
     return list(iter_lines(path))
 
 
@@ -220,7 +220,7 @@ def _report_senses(
     frequent = [min(counts[each.word], key=lambda sense: (-counts[each.word][sense], sense)) for each in marked]
     baseline = Probed(name="most frequent sense of the word", layer=None, rows=_right_rows(marked, frequent))
     return ProbeReport(
-        what=f"sense of each occurrence ({len(counts)} words)", baseline=baseline, others=others, facts=facts
+        what=f"sense of each occurrence ({counted(len(counts), 'word')})", baseline=baseline, others=others, facts=facts
     )
 
 

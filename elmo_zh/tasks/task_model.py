@@ -224,9 +224,8 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     if advice := explain_no_starter(path):
         raise BundleError(f"{layout.path} was trained on the model {STARTER}. {advice}")
     is_other = BundleLayout(path).info.is_file()
-    problem = (
-        "has been replaced by another model" if is_other else "is neither there, nor beside the task, nor installed"
-    )
+    not_found = "was not found at that path, beside the task or among the installed models"
+    problem = "has been replaced by another model" if is_other else not_found
     raise BundleError(
         f"{path}, the model that {layout.path} was trained on, {problem}. Give the folder of the original model"
         " with --model, or in Python with TaskModel.load(path, model=...)."

@@ -116,7 +116,7 @@ def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Report
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
     count = warm_up(model.bilm, store.lexicon, sentences)
-    reporter.note(f"export: sentences will start from the mean of the states after {count:,} training sentences.")
+    reporter.note(f"export: sentences will start from the mean LSTM state at the end of {count:,} training sentences.")
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:

@@ -291,7 +291,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         )
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        raise RunError(f"{path} knows no word in {run.vocab}. Do both use the same language, script and segmenter?")
+        raise RunError(f"{path} and {run.vocab} share no word. Do both use the same language, script and segmenter?")
     counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
     is_new = torch.ones(len(vocabulary), dtype=torch.bool)
     is_new[list(moves.kept)] = False

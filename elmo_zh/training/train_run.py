@@ -174,7 +174,7 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     computation = choose_computation(config.train, config.model, device, known)
     for difference in computation.differences(previous):
         context.reporter.warn(
-            f"{difference[0].upper()}{difference[1:]}: from here on, results may differ slightly from an"
+            f"{difference[0].upper()}{difference[1:]}, so from here on the results may differ slightly from an"
             " uninterrupted run's."
         )
     return computation
@@ -253,7 +253,7 @@ def _describe_resumption(step: int, num_steps: int) -> str:
     if step <= num_steps:
         return f"Resuming from step {step:,} of {num_steps:,}."
     return (
-        f"Nothing to train: this run has trained {counted(step, 'step')}, and its budget is {num_steps:,}."
+        f"Nothing to train: this run has trained {counted(step, 'step')}, more than its budget of {num_steps:,}."
         " To train longer, raise train.max_tokens and train.epochs."
     )
 

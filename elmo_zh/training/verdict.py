@@ -145,7 +145,7 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
     if figures.perplexity is None:
         yield "No text was held out, so it is not known how good the model is."
     elif figures.has_diverged:
-        yield f"The training has diverged: held-out perplexity {figures.perplexity:.3g}, far worse than guessing."
+        yield f"The training has diverged: held-out perplexity {figures.perplexity:.3g} is far worse than guessing."
         return
     else:
         yield from _compare_heldout(figures, figures.perplexity)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.vocabulary.counting import WordCounts
 from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
@@ -121,8 +121,8 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
         )
     if not selected.coverage:
         raise RunError(
-            f"No word in {source} occurs in {text}. Does the word list have one word per line, in the language, script"
-            " and segmentation of the text?"
+            f"No word in {source} occurs in {text}. Check that the file has one word per line, and uses the language,"
+            " script and segmentation of the text."
         )
 
 
@@ -132,9 +132,9 @@ def report_given_words(
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     rows = len(selected.vocabulary)
     num_added = rows - len(SPECIALS) - num_given
-    added = "no other words are added" if config.words else f"{num_added:,} words of the text are added"
+    added = "no other words are added" if config.words else f"{counted(num_added, 'other word')} added from the text"
     reporter.note(
-        f"vocab: {num_given:,} words in {source} ({selected.num_absent:,} of them not found in the text); {added}."
+        f"vocab: {counted(num_given, 'word')} in {source} ({selected.num_absent:,} not found in the text); {added}."
     )
     if rows == len(SPECIALS) + 1:
         reporter.warn(f"{source} contains only one word, so the model will have little to predict.")

@@ -446,7 +446,7 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     vectors = tmp_path / "latin.txt"
     vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
-    assert told.endswith(f"has no vectors for the words in {untrained_run}/vocab.data. Do language and script match?")
+    assert told.endswith(f" and {untrained_run}/vocab.data share no word. Do both use the same language and script?")
     assert (untrained_run / "word2vec.txt").read_bytes() == before
     assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
 

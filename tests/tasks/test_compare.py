@@ -300,7 +300,7 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     runs = [run_of(MAJORITY, [1, 1, 0]), run_of(WORD2VEC, [0, 1, 1]), run_of(ELMO, [1, 1, 1]), run_of(BOTH, [0] * 3)]
     comparison = comparison_of(*runs)
     hint = (
-        "No more accurate than always predicting the most frequent label: word2vec. If some labels are much"
+        "Models no more accurate than always predicting the most frequent label: word2vec. If some labels are much"
         " more frequent than others, add: --metric macro_f1"
     )
     assert comparison.lines()[-4] == hint
@@ -368,7 +368,7 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
     assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
     assert alike.remark_on_fit() == (
-        "task fit tries mixtures with TF-IDF, and keeps the models that help on held-out labels."
+        "task fit tries mixtures that include TF-IDF, and keeps what helps on held-out examples."
     )
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
@@ -405,7 +405,7 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
     reporter = Recorder()
     comparison = compare_task(job, embedder, tmp_path / "found", reporter=reporter)
     total = len(path.read_text(encoding="utf-8").splitlines())
-    assert any(f"3-fold cross-validation tests all {total} examples; --folds 1 would" in x for x in reporter.notes)
+    assert any(f"3-fold cross-validation tests on all {total} examples; --folds 1 would" in x for x in reporter.notes)
     assert trained == [1, 2, 1] * 3
     for model in comparison.models:
         runs = comparison.of_setting(model, 1.0)

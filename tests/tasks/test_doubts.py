@@ -80,5 +80,6 @@ def test_texts_without_chinese_are_told(tmp_path: Path) -> None:
     heard = Heard()
     load(DataFiles(data=path), CLASSIFY, heard)
     assert heard.warnings == [
-        "Hardly any text contains Chinese (the first is 'room 0 was cold'), but the models learned from Chinese."
+        "Hardly any training text contains Chinese (the first text is 'room 0 was cold'), but ELMo was trained on"
+        " Chinese. If the texts are in another column, name that column: --text-column NAME"
     ]

@@ -277,7 +277,7 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
         (
             {"kind": "tag", "head": "linear", "inputs": ("elmo",)},
             None,
-            "--inputs has no effect on tag with --head linear",
+            "For tag, --head linear reads only n-grams, so --inputs has no effect.",
         ),
     ],
 )

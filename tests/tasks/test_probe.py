@@ -119,14 +119,17 @@ WRONG_TABLES = [
         "the columns are 'word, sense'; the first ones should be file, line, start, end, word, sense",
     ),
     (TABLE, "has no marked words."),
-    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has a missing or invalid value in file, line"),
-    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value in file, line"),
+    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has a missing or invalid value in a column (file, line"),
+    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value in a column (file, line"),
     (
         TABLE + "a.txt\t0\t0\t1\t花\tf\n",
-        "line 0 of a.txt, counted from 0, has '我' at characters 0 to 1; expected '花'",
+        "line 0 of a.txt has '我' at characters 0 to 1 (excluded); expected '花'",
     ),
-    (TABLE + "a.txt\t9\t1\t2\t花\tf\n", "line 9 of a.txt, counted from 0, has '' at characters 1 to 2; expected '花'"),
-    (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Name its folder with --text."),
+    (
+        TABLE + "a.txt\t9\t1\t2\t花\tf\n",
+        "line 9 of a.txt has '' at characters 1 to 2 (excluded); expected '花'",
+    ),
+    (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Give its folder with --text."),
 ]
 
 
@@ -151,7 +154,7 @@ def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     assert answer.stdout.splitlines()[-1].endswith(f"--layers {found['best_layer']}")
     assert not Path("found.parts").exists()
     told = elmo_zh(*arguments, "--output", "other").only_error()
-    assert told.endswith("does not exist. Name its folder with --text.")
+    assert told.endswith("does not exist. Give its folder with --text.")
     assert elmo_zh(*arguments, "--dev", "found/probe.json", "--output", "other").status == 2
 
 

@@ -126,11 +126,11 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     told = answer.stderr.splitlines()
     assert f"Settings taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
-        f"vocab: {len(old)} words in {base / 'vocab.data'} ({counts.count(0)} of them not found in the text);"
-        f" {len(added)} words of the text are added." in told
+        f"vocab: {len(old)} words in {base / 'vocab.data'} ({counts.count(0)} not found in the text);"
+        f" {len(added)} other words added from the text." in told
     )
     typed = f"elmo-zh train --run {run} --init {base}"
-    assert told[-1] == f"To start training from the weights of the model that the words come from: {typed}"
+    assert told[-1] == f"To start training from the weights of the model that the words were taken from: {typed}"
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
@@ -203,7 +203,7 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     assert sorted(words_of(segmented_run)) == ["下雨", "不在文中", "妈妈"]
     assert words_of(segmented_run)[-1] == "不在文中"
     assert counts_of(segmented_run)[-1] == 0 < counts_of(segmented_run)[1]
-    told = f"vocab: 3 words in {path} (1 of them not found in the text); no other words are added."
+    told = f"vocab: 3 words in {path} (1 not found in the text); no other words are added."
     assert told in answer.stderr.splitlines()
     # The stages after it live with a word that never comes.
     changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")
@@ -220,7 +220,7 @@ def test_a_file_none_of_whose_words_occurs(segmented_run: Path, tmp_path: Path) 
     path.write_text("不在文中\n也不在\n", encoding="utf-8")
     told = elmo_zh("vocab", "--run", segmented_run, "--from", path).only_error()
     assert told.startswith(
-        f"No word in {path} occurs in {segmented_run}/segmented. Does the word list have one word per line,"
+        f"No word in {path} occurs in {segmented_run}/segmented. Check that the file has one word per line,"
     )
 
 
@@ -452,7 +452,8 @@ def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tm
     for stage in (("vocab", "--from", words), ("encode",)):
         assert elmo_zh(*stage, "--run", run).status == 0
     told = elmo_zh("train", "--run", run, "--init", base).only_error()
-    assert told == f"{base} knows no word in {run / 'vocab.data'}. Do both use the same language, script and segmenter?"
+    shared = f"{base} and {run / 'vocab.data'} share no word."
+    assert told == f"{shared} Do both use the same language, script and segmenter?"
     assert not (run / "start").exists()
 
 

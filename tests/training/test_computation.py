@@ -184,7 +184,7 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> N
     machine(bfloat16=False, packed=False)
     answer = succeed("train", "--run", run, "--set", "train.num_threads=2")
     assert warnings_of(answer.stderr) == [
-        f"{difference}: from here on, results may differ slightly from an uninterrupted run's."
+        f"{difference}, so from here on the results may differ slightly from an uninterrupted run's."
         for difference in ("Kernel changed from onednn to torch", "Num_threads changed from 1 to 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2

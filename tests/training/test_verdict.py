@@ -113,7 +113,7 @@ def test_a_training_that_has_diverged() -> None:
     """Guessing among 5,003 rows has the perplexity 5,003."""
     figures = replace(GOOD, perplexity=1.4567e44, curve=((0, 4999.0), (1_000_000, 1.4567e44)))
     assert judge(figures).findings == (
-        "The training has diverged: held-out perplexity 1.46e+44, far worse than guessing.",
+        "The training has diverged: held-out perplexity 1.46e+44 is far worse than guessing.",
     )
     assert advice_on(figures) == ("A lower learning rate would help most", new_run("train.learning_rate=0.0004"))
     assert "diverged" not in judge(replace(GOOD, perplexity=6000.0)).findings[0]
