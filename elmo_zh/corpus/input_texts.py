@@ -172,9 +172,8 @@ class InputText:
         forms = [_described(form, is_excel=is_excel) for form in self.tally.forms.elements()]
         if is_archive_name(self.source.file_name) or len(forms) != 1:
             kinds = "; ".join(f"{count:,} {form}" for form, count in Counter(forms).most_common())
-            reporter.note(
-                f"Reading {self.name}: {counted(len(forms), 'file')} ({kinds})" if forms else f"{self.name}: no text"
-            )
+            found = f"Reading {self.name}: {counted(len(forms), 'file')} ({kinds})"
+            reporter.note(found if forms else f"{self.name} contains no text files.")
         else:
             [form] = forms
             packed = f"Reading {self.name}: {form}, compressed as {compression}"
@@ -192,7 +191,7 @@ class InputText:
             else:
                 reporter.note(note)
         if num_blank := self.tally.dropped_items[BLANK_LINES]:
-            reporter.note(f"{self.name}: blank lines between records do not count as lines ({num_blank:,}).")
+            reporter.note(f"{self.name}: blank lines between records, not counted as lines: {num_blank:,}")
         for line in self.passed_over.summary_lines():
             reporter.note(line)
 

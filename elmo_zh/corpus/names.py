@@ -58,7 +58,7 @@ def kinds_shown() -> str:
     by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
     suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
     packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
-    return f"{', '.join([*suffixes, EXCEL_SUFFIX])}, also packed as {', '.join(packed)}"
+    return f"{', '.join([*suffixes, EXCEL_SUFFIX])}, optionally packed as {', '.join(packed)}"
 
 
 def without_compression(name: str) -> str:

@@ -71,7 +71,8 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
     if len({(each.scheme, each.by_words) for each in found}) > 1:
         raise CorpusError(
-            f"The files in {name} use different tag schemes or units (words, characters). Give files of one kind."
+            f"The files in {name} tag different units (words or characters), or use different tag schemes. Give files"
+            " with the same units and scheme."
         )
     examples = [example for each in found for example in each.examples]
     notes = Counter(note for each in found for note in each.notes)
@@ -162,7 +163,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     found = labelled_records(text, kind, reading)
     records = list(found.records)
     if not records:
-        raise CorpusError(f"{text.name} has no rows below the column names. Give a table with rows.")
+        raise CorpusError(f"{text.name} has no rows below the column names. Add labelled rows, or give another file.")
     labelled = [record for record in records if record.label]
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(f"{text.name}: all labels are empty. Give examples with labels.")

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
+from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.reporter import Reporter, counted, first_ten
@@ -100,12 +101,12 @@ class Sources:
         """Tell the user which files in the given folders are not read."""
         # A file whose name begins with a text's name is most likely an output that an earlier command made from it.
         texts = {source.path for source in self.sources}
-        others = [path.name for path in self.passed_over if texts.isdisjoint(_without_suffixes(path))]
-        if others:
-            named = ", ".join(others[:3])
-            reporter.note(
-                f"Skipped {counted(len(others), 'file')} with names that do not suggest text, such as {named}."
-            )
+        skipped = PassedOver()
+        for path in self.passed_over:
+            if texts.isdisjoint(_without_suffixes(path)):
+                skipped.add("files whose names do not suggest text", path.name)
+        for line in skipped.summary_lines():
+            reporter.note(line)
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
             reporter.note(f"Skipped {counted(len(self.outputs), 'elmo-zh output')} among the texts: {named}")
@@ -192,7 +193,7 @@ def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
     """Raise CorpusError if a folder of the run was named as the corpus; one matched by a glob is merely left out."""
     if Path(argument).exists():
         where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
-        raise CorpusError(f"{folder} {where}, which is not part of the corpus. Give other text, or another --run.")
+        raise CorpusError(f"{folder} {where}, so it cannot be in the corpus. Give different text, or another --run.")
 
 
 def _files_inside(folder: Path, outside: Path | None) -> _Found:
@@ -275,8 +276,7 @@ def _expand(argument: str) -> list[Path]:
     if not matches:
         taken_from = "" if path.is_absolute() else f"; it is relative to the current folder {Path.cwd()}"
         raise CorpusError(
-            f"{argument} does not exist. Check the path{taken_from}. If a name or a condition contains spaces, put"
-            " it in quotes."
+            f"{argument} does not exist. Check the path{taken_from}. If an argument contains spaces, put it in quotes."
         )
     return matches
 

@@ -194,7 +194,7 @@ class _Dump:
         output, is_exact = self._job.output, self._form.has_known_size
         advice = "--layers average, --dtype float16, --pool mean"
         space = require_disk_space(output, needed_bytes, is_exact=is_exact, reporter=self._reporter, advice=advice)
-        pool = "" if settings.pool == "none" else f", {settings.pool} of each line"
+        pool = "" if settings.pool == "none" else f", {settings.pool} of each {translate(unit)}"
         layers = translate(settings.layers)
         self._reporter.note(
             f"{self._job.text.name}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')};"

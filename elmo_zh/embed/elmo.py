@@ -293,7 +293,7 @@ def _check_ids(inputs: Any, shape: BiLMShape) -> None:
     else:
         slots, axes, size = shape.characters.num_slots, 3, shape.characters.num_characters
         expected = f"character ids, shape (sentences, words, {slots})"
-    expected += "; make them with batch_to_ids of the module that Elmo.from_bundle returns"
+    expected += "; create them with the method batch_to_ids of the module that Elmo.from_bundle returns"
     _require_integers(inputs, "inputs", expected)
     if inputs.dim() < axes or (shape.characters is not None and inputs.shape[-1] != slots):
         raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")
@@ -337,7 +337,7 @@ def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Seque
     shape = parse_shape(load_options(options_file), options_file, None)
     if shape.characters and not shape.characters.is_published:
         raise BundleError(
-            f"{options_file} belongs to a bundle made from ELMoForManyLangs; load the whole bundle with from_bundle."
+            f"{options_file} belongs to a bundle converted from ELMoForManyLangs. Load the bundle with from_bundle."
         )
     bilm, _ = load_model(weight_file, shape, with_softmax=False)
     return BatchBiLM(bilm, build_lexicon(bilm, None, BYTES), vocab_to_cache)

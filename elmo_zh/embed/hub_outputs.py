@@ -71,5 +71,5 @@ def _cut(tokens: Sequence[list[str]], lengths: Sequence[int]) -> list[list[str]]
     if len(lengths) != len(tokens) or any(
         not 0 <= length <= len(words) for length, words in zip(lengths, tokens, strict=True)
     ):
-        raise ElmoZhError(f"sequence_len {list(lengths)}: give one length per sentence, at most its number of words.")
+        raise ElmoZhError(f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count.")
     return [words[:length] for words, length in zip(tokens, lengths, strict=True)]

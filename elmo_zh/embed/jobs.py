@@ -32,7 +32,7 @@ def plan_jobs(
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
         return [Job(input_text(source, config, segmented=segmented), output or default)]
     if output is not None and output.exists() and not output.is_dir():
-        raise OutputError(f"{output} is a file. With several texts --output has to be a folder.")
+        raise OutputError(f"{output} is a file. For several texts or a folder, --output must be a folder.")
     jobs: dict[Path, Job] = {}
     for source in sources.sources:
         target = _place(source, arguments, output)
@@ -41,8 +41,8 @@ def plan_jobs(
         other = jobs.setdefault(target.absolute(), Job(text, target)).text.source
         if other is not source:
             raise OutputError(
-                f"The outputs for {other.name} and {source.name} would both be {target}. Give the folder that contains"
-                " the files, or embed each with its own --output."
+                f"The outputs for {other.name} and {source.name} would both be written to {target}. Give the folder"
+                " that contains both files, or embed each file separately, with its own --output."
             )
     return list(jobs.values())
 

@@ -92,7 +92,7 @@ def _distance(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
 
 
 def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Check:
-    name = "raw text gives the recorded tokens"
+    name = "raw text is segmented into the recorded tokens"
     if bundle.text is None:
         return Check(name=name, passed=None, found="the bundle does not say how its training text was segmented")
     try:
@@ -134,7 +134,7 @@ def _check_independence(
 
 
 def _check_tables(bundle: Bundle) -> Check:
-    name = "vocabulary, embedding and softmax match"
+    name = "vocabulary and embedding files match the model"
     vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
     if vocabulary is None:
         return Check(name=name, passed=None, found="the model has no vocabulary")

@@ -243,6 +243,6 @@ def check_places(places: Sequence[Place]) -> None:
     for tokens, position in places:
         if not 0 <= position < len(tokens):
             expected = (
-                f"expected a position from 0 to {len(tokens) - 1}" if tokens else "an empty sentence has no position"
+                f"expected a position from 0 to {len(tokens) - 1}" if tokens else "an empty sentence has no positions"
             )
             raise ElmoZhError(f"position {position} is outside the sentence: {expected}.")

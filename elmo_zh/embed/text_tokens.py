@@ -67,7 +67,7 @@ def require_sentences(bundle: Bundle) -> None:
             if bundle.text is None
             else "the model was trained on whole lines"
         )
-        raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences, and give one sentence on each line.")
+        raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences to embed each line as a whole.")
 
 
 @dataclass(kw_only=True)

@@ -83,7 +83,7 @@ def _lower_bound(num_tokens: int, num_unknown: int) -> float:
 
 
 def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mapping[str, int], *, segmented: bool) -> str:
-    segmenter = (bundle.info["segmenter"] or {}).get("name", "a different segmenter")
+    segmenter = (bundle.info["segmenter"] or {}).get("name", "the segmenter used in training")
 
     def matching(condition: Callable[[str], object]) -> tuple[float, str]:
         """Return the fraction of unknown words that meet a condition, and the most frequent ones among them."""
@@ -92,7 +92,7 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
 
     fraction, named = matching(lambda word: len(word) > _LONG_TOKEN)
     if segmented and fraction > 0.5:
-        return f"Most unknown tokens are as long as sentences ({named}): give raw text, or segment it with {segmenter}."
+        return f"Most unknown tokens are too long to be words ({named}). Give raw text, or segment it with {segmenter}."
     for script, other, own, foreign in (
         ("traditional", "simplified", simplified_forms(), traditional_forms()),
         ("simplified", "traditional", traditional_forms(), simplified_forms()),
@@ -100,12 +100,12 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
         fraction, named = matching(foreign.intersection)
         if fraction > _SCRIPT_FRACTION and _is_written_in(vocabulary, own, foreign):
             return (
-                f"The text is in {script} characters ({named}), but the model was trained on {other} ones: convert the"
+                f"The text is in {script} characters ({named}), but the model was trained on {other} ones. Convert the"
                 f" text first, for example with OpenCC, or train a model with text.script={other}."
             )
     fraction, named = matching(lambda word: not HAN.search(word))
     if fraction > _WITHOUT_CHINESE:
-        return f"Almost no unknown token is Chinese ({named}), but the model was trained on Chinese: give Chinese text."
+        return f"Almost no unknown token is Chinese ({named}), but the model was trained on Chinese. Give Chinese text."
     characters = {character for token in vocabulary.tokens for character in token}
     fraction, named = matching(characters.isdisjoint)
     if fraction > 0.5:
@@ -116,12 +116,12 @@ def _likely_reason(bundle: Bundle, vocabulary: Vocabulary, unknown_words: Mappin
     fraction, named = matching(lambda word: _is_compound(word, vocabulary))
     if segmented and fraction > 0.5:
         return (
-            f"Most unknown tokens consist of words that the model knows ({named}): segment the text with {segmenter},"
-            " as was done for the training text."
+            f"Most unknown tokens consist of words that the model knows ({named}). Segment the text as in training,"
+            f" with {segmenter}."
         )
     return (
-        f"The model's training text was probably from a different domain (unknown here: {_show(unknown_words)}): use a"
-        " model trained on text from this domain."
+        "The text is probably from a different domain than the model's training text (unknown words:"
+        f" {_show(unknown_words)}). Use a model trained on similar text."
     )
 
 
@@ -231,7 +231,7 @@ class TokenForms:
             return
         self._is_warned = True
         most_frequent = sorted(missed, key=lambda token: -counts[token])[:_SHOWN_FORMS]
-        named = ", ".join(f"{token!r} for {missed[token]!r}" for token in most_frequent)
+        named = ", ".join(f"{token!r} as {missed[token]!r}" for token in most_frequent)
         warnings.warn(
             f"{num_missed:,} of {counts.total():,} tokens are written differently in the model's vocabulary"
             f" ({named}). Pass normalise=True to look up the form that the model knows.",

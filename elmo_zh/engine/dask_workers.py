@@ -50,7 +50,7 @@ def _connect(scheduler: str) -> "Client":
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"No Dask scheduler answers at {scheduler} ({_first_line(error)})."
-            " Start one with `dask scheduler`, and pass the address that it prints with --scheduler."
+            " Start one with `dask scheduler`, and pass the address that it prints: --scheduler ADDRESS"
         ) from None
 
 

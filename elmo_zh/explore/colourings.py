@@ -125,7 +125,7 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
             raise CorpusError(f"{where}: the paths of several texts in the index end in {file}. Give more of the path.")
         if source is None:
             shown = ", ".join(list(files)[:_SHOWN_NAMES])
-            raise CorpusError(f"{where}: the index contains no text {file}. Examples of its texts: {shown}")
+            raise CorpusError(f"{where}: the index contains no text named {file}. Examples of its texts: {shown}")
     line = _number(fields, _LINE, where)
     # Without its line, the place of a character says nothing.
     start = None if line is None else _number(fields, _START, where)

@@ -162,8 +162,8 @@ def _require_own(path: Path, subject: Subject) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         made_of = ""
     raise OutputError(
-        f"{path} is an index{made_of} that explore did not create, so explore does not overwrite it. Move it elsewhere,"
-        f" or replace it with: {command('explore', *subject.arguments, '--force')}"
+        f"{path} is an index{made_of} that explore did not create, so explore does not overwrite it. Move it elsewhere"
+        f" or, to replace it, run: {command('explore', *subject.arguments, '--force')}"
     )
 
 

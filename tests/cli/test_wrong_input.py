@@ -32,7 +32,7 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    quotes = "If a name or a condition contains spaces, put it in quotes."
+    quotes = "If an argument contains spaces, put it in quotes."
     expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}. {quotes}"
     assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
     assert segment_error("nowhere") == f"nowhere {expected}"
@@ -47,8 +47,8 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
     assert segment_error(folder) == (
-        f"{folder} contains no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, .xlsx, also packed as"
-        " .gz, .bz2, .xz, .zst, .zip, .tar); it contains 1 other file. Give files by name, or a folder with text."
+        f"{folder} contains no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, .xlsx, optionally packed"
+        " as .gz, .bz2, .xz, .zst, .zip, .tar); it contains 1 other file. Give files by name, or a folder with text."
     )
 
 
@@ -196,7 +196,7 @@ def test_a_run_killed_at_its_first_file_is_a_run() -> None:
 def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
     """A run that was begun elsewhere, such as one of which only some files were copied, is a run nevertheless."""
     (untrained_run / "config.toml").unlink()
-    told = "which is not part of the corpus. Give other text, or another --run."
+    told = "so it cannot be in the corpus. Give different text, or another --run."
     answer = elmo_zh("segment", untrained_run, "--run", untrained_run)
     assert answer.only_error() == f"{untrained_run} is the folder of the run, {told}"
     inside = untrained_run / "segmented"

@@ -323,7 +323,7 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
         (("file\tsense", "c.txt"), "line 2 has 1 column; expected 2, as in line 1."),
         (
             ("file\tsense", "d.txt\tx"),
-            "line 2: the index contains no text d.txt. Examples of its texts: /home/me/a.txt, ",
+            "line 2: the index contains no text named d.txt. Examples of its texts: /home/me/a.txt, ",
         ),
         (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: the paths of several texts in the index end in a.txt."),
         (("line\tsense", "-1\tx"), "line 2: line is -1; expected a whole number, 0 or greater."),

@@ -109,7 +109,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
     assert told == (
         "runs/latest/index is an index (t.txt) that explore did not create, so explore does not overwrite it. Move"
-        " it elsewhere, or replace it with: elmo-zh explore runs/latest --force"
+        " it elsewhere or, to replace it, run: elmo-zh explore runs/latest --force"
     )
     assert files_of(latest.index) == before
     for damage in (b"", b"{}", b"[1]"):
@@ -260,7 +260,7 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.
     told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
-    assert told.startswith("data/senses.tsv: line 2: the index contains no text nature.txt.")
+    assert told.startswith("data/senses.tsv: line 2: the index contains no text named nature.txt.")
     # Another text has no such senses, nor has the part if nothing is marked in it.
     other = explored("other.index", "--word", common)
     table.write_text("\n".join(rows[:2]), encoding="utf-8")

@@ -47,7 +47,7 @@ def mixed_folder() -> Path:
 def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> None:
     answer = succeed("segment", mixed_folder(), "--run", "run", *FAST)
     for line in (
-        "Skipped 1 file with names that do not suggest text, such as f.png.",
+        "Skipped (files whose names do not suggest text): f.png",
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",

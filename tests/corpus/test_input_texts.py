@@ -63,7 +63,7 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert notes_of(path) == [
         "Reading hotel.csv: CSV, GB18030, column 2 (review)",
         "hotel.csv: records without the chosen field become empty lines (1 of 6).",
-        "hotel.csv: blank lines between records do not count as lines (1).",
+        "hotel.csv: blank lines between records, not counted as lines: 1",
     ]
     # As text it is what its bytes are, the header and all.
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]

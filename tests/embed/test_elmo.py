@@ -459,7 +459,7 @@ def test_options_of_another_architecture(bundles: dict[str, Path], tmp_path: Pat
     folder = Path(shutil.copytree(bundles["character"], tmp_path / "model"))
     with changed_json(folder / "options.json") as options:
         options["char_cnn"] |= {"unicode_characters": True, "word_embedding": {"dim": 0}}
-    with pytest.raises(BundleError, match="ELMoForManyLangs; load the whole bundle with from_bundle"):
+    with pytest.raises(BundleError, match="Load the bundle with from_bundle"):
         Elmo(folder / "options.json", folder / "weights.hdf5", 1)
 
 

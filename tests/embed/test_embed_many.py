@@ -50,11 +50,11 @@ def test_outputs_that_are_there_are_passed_over(sample_run: SampleRun, texts: Pa
 
 def test_two_texts_that_would_have_one_output(sample_run: SampleRun, texts: Path) -> None:
     arguments = ("embed", texts / "a.txt", texts / "sub" / "a.txt", "--model", sample_run.model, "--output", "out")
-    assert "would both be out/a.txt.hdf5." in elmo_zh(*arguments).only_error()
+    assert "would both be written to out/a.txt.hdf5." in elmo_zh(*arguments).only_error()
     assert not Path("out").exists()
     Path("file").touch()
     told = elmo_zh(*arguments[:-1], "file").only_error()
-    assert told == "file is a file. With several texts --output has to be a folder."
+    assert told == "file is a file. For several texts or a folder, --output must be a folder."
 
 
 def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, texts: Path) -> None:

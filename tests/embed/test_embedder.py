@@ -182,7 +182,7 @@ def test_outputs_of_no_sentences_and_of_empty_ones(embedder: ElmoEmbedder) -> No
 @pytest.mark.parametrize("lengths", [[2], [2, 1, 0], [3, 1], [-1, 1], []])
 def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
-    assert found == f"sequence_len {lengths}: give one length per sentence, at most its number of words."
+    assert found == f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count."
 
 
 @pytest.mark.parametrize(("weights", "shape"), [([1, 2], "(2,)"), ([[1, 2, 3]], "(1, 3)"), ([], "(0,)")])

@@ -31,12 +31,12 @@ from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.text.segmenters import rjieba
 
-TOKENS = "raw text gives the recorded tokens"
+TOKENS = "raw text is segmented into the recorded tokens"
 STORED = "the stored vectors of 3 sentences are reproduced"
 FUTURE = "the forward LM cannot see the future"
 PAST = "the backward LM cannot see the past"
 COMPANY = "vectors do not depend on the batch or the sentence order"
-TABLES = "vocabulary, embedding and softmax match"
+TABLES = "vocabulary and embedding files match the model"
 ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
 
 

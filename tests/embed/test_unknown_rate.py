@@ -99,33 +99,33 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
     [
         (
             ["今天天气很好我们说这", "这样说我们还过得好好的呢"],
-            "Most unknown tokens are as long as sentences (今天天气很好我们说这, 这样说我们还过得好好的呢): give raw"
+            "Most unknown tokens are too long to be words (今天天气很好我们说这, 这样说我们还过得好好的呢). Give raw"
             " text, or segment it with character.",
         ),
         (
             ["我們", "說"],
-            "The text is in traditional characters (我們, 說), but the model was trained on simplified ones: convert"
+            "The text is in traditional characters (我們, 說), but the model was trained on simplified ones. Convert"
             " the text first, for example with OpenCC, or train a model with text.script=simplified.",
         ),
         (
             ["船舶", "應", "記載", "條約"],
-            "The text is in traditional characters (應, 記載, 條約), but the model was trained on simplified ones:"
-            " convert the text first, for example with OpenCC, or train a model with text.script=simplified.",
+            "The text is in traditional characters (應, 記載, 條約), but the model was trained on simplified ones."
+            " Convert the text first, for example with OpenCC, or train a model with text.script=simplified.",
         ),
         (
             ["Hello", "2024"],
-            "Almost no unknown token is Chinese (Hello, 2024), but the model was trained on Chinese: give Chinese"
+            "Almost no unknown token is Chinese (Hello, 2024), but the model was trained on Chinese. Give Chinese"
             " text.",
         ),
         (
             ["今天天气", "我们说"],
-            "Most unknown tokens consist of words that the model knows (今天天气, 我们说): segment the text with"
-            " character, as was done for the training text.",
+            "Most unknown tokens consist of words that the model knows (今天天气, 我们说). Segment the text as"
+            " in training, with character.",
         ),
         (
             ["天说", "很国"],
-            "The model's training text was probably from a different domain (unknown here: 天说, 很国): use a model"
-            " trained on text from this domain.",
+            "The text is probably from a different domain than the model's training text (unknown words: 天说, 很国)."
+            " Use a model trained on similar text.",
         ),
     ],
 )

@@ -229,7 +229,7 @@ def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS_TO_CONNECT", 0.5)
     told = message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__())
     assert told.startswith("No Dask scheduler answers at tcp://127.0.0.1:9 (")
-    assert told.endswith("). Start one with `dask scheduler`, and pass the address that it prints with --scheduler.")
+    assert told.endswith("). Start one with `dask scheduler`, and pass the address that it prints: --scheduler ADDRESS")
     assert message_of(ClusterError, lambda: dask_workers("").__enter__()) == (
         "--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"
     )

@@ -131,7 +131,7 @@ def test_spans_that_cannot_be(tmp_path: Path, spans: Any, problem: str) -> None:
     path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，e\u0301", "spans": spans}) + "\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
     shown = json.dumps(spans[0], ensure_ascii=False) if isinstance(spans, list) else ""
-    assert told == f"{path}: record 1: {problem.replace('{}', shown)} Correct it."
+    assert told == f"{path}: record 1: {problem.replace('{}', shown)} Correct the span."
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ PROBLEMS = [
         "row 3 (the header is row 1) and 1 other have empty labels. Add",
     ),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column; expected at least 2."),
-    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names. Give a table"),
+    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names. Add labelled rows"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
     (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column ('好'); expected 2, separated by tabs, commas or"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),
@@ -210,7 +210,7 @@ PROBLEMS = [
     (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels. Give a table with"),
     (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio looks like CoNLL. Use task fit tag"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
-    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "CoNLL columns have no names such as 'form'."),
+    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "'form' is not the number of a CoNLL column."),
     (TAG, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read. Export as JSON-MIN instead."),
     (CLASSIFY, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read."),
     (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the spans in the fields text, tags."),
@@ -238,7 +238,7 @@ PROBLEMS = [
     (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns. Put one token"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, which is not a name."),
-    (TAG, "a.jsonl", UNEQUAL, "record 2: tokens: 2, tags: 1"),
+    (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has a token that is empty"),
     (
         TAG,
@@ -345,7 +345,7 @@ def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
     assert told == (
-        f"{path}: row 252 (the header is row 1) has 'other' in the column where others have train, dev or test. Correct"
+        f"{path}: row 252 (the header is row 1) has 'other' where other records have train, dev or test. Correct"
         " the value, or remove the column."
     )
 

@@ -151,7 +151,7 @@ def test_a_table_of_sentences_and_tags(tmp_path: Path) -> None:
     assert labelled.examples[0].labels == ("B-PER", "E-PER", "O")
     path = written(tmp_path, "b.txt", "李 白 来\tB-PER I-PER O\n你 好\tO O\n" * 30 + "不 对\tO\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    assert told == f"{path}: row 61: tokens: 2, tags: 1. Give one tag per token."
+    assert told == f"{path}: row 61 has 2 tokens and 1 tag. Give one tag per token."
 
 
 @pytest.mark.parametrize("space", ["\u3000", "\xa0", "\u2003"])

@@ -86,4 +86,4 @@ def test_tags_of_no_scheme() -> None:
         " only O and the tags of one scheme: BIO, BMES or BIOES."
     )
     told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "M-PER", "I-PER"], "a.conll"))
-    assert told.startswith("a.conll: the tags begin with B, I, M, but no tag scheme has all of these. Use one scheme:")
+    assert told.startswith("a.conll: the tags begin with B, I, M, but no tag scheme uses all of these letters. Use")

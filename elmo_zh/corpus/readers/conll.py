@@ -152,7 +152,7 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
 
 def _column(given: str, default: int) -> int:
     if given and not (given.isdecimal() and int(given)):
-        raise CorpusError(f"CoNLL columns have no names such as {given[:40]!r}. Give a column number, counting from 1.")
+        raise CorpusError(f"{given[:40]!r} is not the number of a CoNLL column. Give a column number, counting from 1.")
     return int(given) if given else default
 
 

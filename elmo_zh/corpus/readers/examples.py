@@ -83,8 +83,8 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
         if letters <= set(known):
             return scheme
     raise CorpusError(
-        f"{name}: the tags begin with {', '.join(sorted(letters))}, but no tag scheme has all of these. Use one scheme:"
-        " BIO, BMES or BIOES."
+        f"{name}: the tags begin with {', '.join(sorted(letters))}, but no tag scheme uses all of these letters. Use"
+        " one scheme: BIO, BMES or BIOES."
     )
 
 

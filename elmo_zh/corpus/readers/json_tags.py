@@ -137,7 +137,7 @@ def _span(values: Sequence[Any], entry: Any, where: str) -> _Given:
             wrong = "is not text" if what in ("type", "text") else "is not a whole number"
             problem = "is missing" if given is None else wrong
             shown = json.dumps(entry, ensure_ascii=False)[:60]
-            raise CorpusError(f"{where}: the {what} of the span {shown} {problem}. Correct it.")
+            raise CorpusError(f"{where}: the {what} of the span {shown} {problem}. Correct the span.")
     return _Given(*found)  # type: ignore[arg-type]
 
 
@@ -184,7 +184,7 @@ def _checked(name: str, sentence: _Sentence, past_end: int) -> list[Span]:
             problem = problem or "has no type"
             raise CorpusError(
                 f"{name}: record {sentence.number}: the span ({span.start}, {span.end}, {span.kind[:20]}) {problem}."
-                " Correct it."
+                " Correct the span."
             )
         spans.append((start, end, span.kind.strip()))
     return spans
@@ -237,8 +237,8 @@ def read_token_lists(text: DecodedText, text_column: str, label_column: str) -> 
 
 def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
     if not isinstance(tokens, list | str) or not isinstance(tags, list) or len(tokens) != len(tags):
-        counts = [len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags)]
-        raise CorpusError(f"{where}: tokens: {counts[0]}, tags: {counts[1]}. Give one tag per token.")
+        a, b = (len(each) if isinstance(each, list | str) else 0 for each in (tokens, tags))
+        raise CorpusError(f"{where} has {counted(a, 'token')} and {counted(b, 'tag')}. Give one tag per token.")
     wrong = next((tag for tag in tags if not isinstance(tag, str) or not tag.strip()), None)
     if wrong is not None:
         raise CorpusError(f"{where} has the tag {wrong!r}, which is not a name. Use names such as B-PER.")

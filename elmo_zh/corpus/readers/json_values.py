@@ -143,7 +143,7 @@ def _values(text: DecodedText, starts_record: Callable[[list[str | None]], bool]
                 around.append("" if event == "start_map" else None)
                 if len(around) > DEEPEST:
                     raise CorpusError(
-                        f"{text.name} has JSON nested more than {DEEPEST} levels deep. Check the file, or flatten it."
+                        f"{text.name} contains JSON nested more than {DEEPEST} levels deep. Check or flatten the file."
                     )
             elif event in ("string", "number"):
                 path = ".".join(key for key in around if key is not None)
@@ -179,8 +179,8 @@ class _Utf8:
 def _require_size(text: DecodedText, num_bytes: int) -> None:
     if num_bytes > LONGEST_VALUE_BYTES:
         raise CorpusError(
-            f"{text.name}: a single value is longer than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB. Check the file's"
-            " format, or split the value."
+            f"{text.name}: a value or a record is larger than {LONGEST_VALUE_BYTES / 2**20:.0f} MiB. Check the"
+            " file's format, or split the text into smaller records."
         )
 
 

@@ -100,8 +100,8 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
     part = part_named(cell.strip().lower())
     if not part:
         raise CorpusError(
-            f"{where} has {cell[:40]!r} in the column where others have train, dev or test. Correct the value, or"
-            " remove the column."
+            f"{where} has {cell[:40]!r} where other records have train, dev or test. Correct the value, or remove"
+            " the column."
         )
     return part
 

@@ -34,7 +34,7 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
     try:
         return list(wikitext_lines(source, tally))
     except RecursionError:
-        raise CorpusError(f"{text.name}: the page {title} is nested too deeply to be read. Remove the page.") from None
+        raise CorpusError(f"{text.name}: the markup of page {title} is nested too deeply. Remove the page.") from None
 
 
 def _reason_to_pass_over(page: Any) -> str:

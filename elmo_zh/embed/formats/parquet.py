@@ -31,7 +31,7 @@ def check() -> None:
     """Raise OutputError if pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise OutputError(
-            "--format parquet needs the package pyarrow. Choose another --format, or install it with:"
+            "--format parquet needs the package pyarrow. Choose another --format, or install pyarrow with:"
             f" {install_line('parquet')}"
         )
 

@@ -44,10 +44,10 @@ def test_a_field_that_is_not_there() -> None:
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     told = message_of(CorpusError, lambda: documents_of(read_json, "[" * 100_000))
-    assert told.startswith("a.txt has JSON nested more than 1000 levels deep")
+    assert told.startswith("a.txt contains JSON nested more than 1000 levels deep")
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
     text = f'["{"天" * 2**18}"]'
-    assert "a single value is longer than" in message_of(CorpusError, lambda: documents_of(read_json, text))
+    assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(read_json, text))
 
 
 def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
