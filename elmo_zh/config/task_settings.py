@@ -26,8 +26,8 @@ class DataFiles:
     """File of development examples, which decide when training stops. Default: the development examples in DATA or, if
     it contains none, a tenth of DATA."""
     test: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of test examples, which are scored at the end. Default: the test examples in DATA or, if it contains none
-    and --dev is not given, a tenth of DATA."""
+    """File of test examples, which are scored at the end. Default: the test examples in DATA or, if they are missing
+    and there is no file of development examples, a tenth of DATA."""
     limit: int | None = option(None, least=1, metavar="N")
     """Use at most N training examples, chosen at random. Default: all."""
     seed: int = option(1, least=0, most=2**31)
@@ -82,9 +82,9 @@ class HeadSettings:
 
     kind: str = ""  # One of `KINDS`
     head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
-    """Kind of model: bilstm (a BiLSTM network), linear (for classify, a linear model on the mean of the inputs; for
-    tag, a CRF on character n-grams) or mixture (the network combined with linear models, or for tag with the CRF, where
-    they help). With --regression or --fine-tune, mixture means bilstm."""
+    """Kind of model: bilstm (a BiLSTM network), linear (classify: a linear model on the mean of the inputs; tag: a CRF
+    on character n-grams; not for pairs) or mixture (the network combined with linear models, or for tag with the CRF,
+    if this helps on held-out examples). With --regression or --fine-tune, mixture means bilstm."""
     encoder: str = option("single", choices=("single", "merged"))
     """LSTMs that read the inputs: single (one BiLSTM) or merged (two BiLSTMs; the second one reads the sum of the
     inputs and the first one's output)."""

@@ -52,9 +52,9 @@ class TextConfig:
     format: str = choice("auto", CORPUS_FORMATS)
     """Format of files: auto (detected), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
     field: str = ""
-    """Fields of CSV and JSON with the text: column names or numbers, keys, or paths like data.text. Empty: detected."""
+    """Text fields, as in title,data.text: columns (numbers if there is no header) or JSON paths. Empty: detected."""
     encoding: str = "auto"
-    """Encoding of files: auto (detected per file: UTF-8, UTF-16, UTF-32, GB18030, Big5), or a name such as gb18030."""
+    """File encoding: auto (detects UTF-8, GB18030, Big5, and UTF-16 or UTF-32 with a BOM) or a name such as gb18030."""
     bad_bytes: str = choice("skip-line", BAD_BYTES)
     """How to treat undecodable bytes: skip-line (skip and count the line), replace (with U+FFFD) or strict (error)."""
     document: str = choice("file", DOCUMENTS)
@@ -81,7 +81,7 @@ class TextConfig:
         yield from problems_of_fields(self, "text")
         if self.user_dictionary and self.segmenter in SEGMENTERS and not self._takes_user_dictionary():
             yield (
-                f"text.user_dictionary = {self.user_dictionary} has no effect on text.segmenter = {self.segmenter},"
+                f"text.user_dictionary = {self.user_dictionary} has no effect with text.segmenter = {self.segmenter},"
                 " which does not use a dictionary. Leave out the dictionary, or choose jieba or rjieba"
             )
         if self.shard_bytes != 0:

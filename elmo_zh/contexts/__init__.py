@@ -34,8 +34,8 @@ class ScoreOptions:
     """Instead of scores, write this fraction of the lines: the lines with the fewest bits per character; with
     --against, the lines with the lowest difference."""
     pairs: str | None = option(None, metavar="FIRST,SECOND[,KIND]")
-    """Compare the two sentences of each record. Give their columns, by name or number, and optionally the column with
-    the kind of pair. For each kind, the output shows the share of pairs whose first sentence is more probable."""
+    """Compare the two sentences of each record: give the names of their columns (or numbers, if there is no header).
+    For each value of the optional column KIND, show the share of pairs whose first sentence is more probable."""
     against: Path | None = option(None, metavar="BUNDLE")
     """Also score with this model, and add a column: the difference in bits per character, --model minus this model."""
 
@@ -55,8 +55,8 @@ class IndexOptions:
     words: Path | None = option(None, metavar="FILE", path=_FILE)
     """Index only the words in this file, one per line. Default: all words that reach --min-count (no punctuation)."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Pattern such as '{year}_{author}.txt' that all file names fit; the parts in braces become columns of the index,
-    in addition to the columns of CSV and JSON lines."""
+    """Pattern that all file names must match, such as '{year}_{author}.txt'; the parts in braces become columns of the
+    index, in addition to the columns of CSV and JSON lines."""
     # Seeds are hashed as eight bytes.
     seed: int = option(1, least=0, most=2**63 - 1)
     """Random seed for choosing occurrences (see --max-per-word)."""
@@ -125,7 +125,7 @@ class DriftOptions:
     permutations: int = option(10000, least=1)
     """Maximum number of permutations per word; the smallest possible p-value is about 1 divided by this number."""
     with_fragments: bool = option(False)
-    """Also compare likely fragments: words that have the same neighbour in at least 80% of their occurrences."""
+    """Also compare likely fragments: words that stand next to the same word in at least 80% of their occurrences."""
     seed: int = option(1, least=0, most=2**63 - 1)
     """Random seed for tests, intervals and clusters."""
     top: int = option(10, least=1)

@@ -143,9 +143,7 @@ class _Build:
             except UnsuitableError as error:
                 text.skip(error, self._reporter)
         if not texts:
-            raise CorpusError(
-                "None of the files in the folder is a text file. Give text files, or a folder that contains some."
-            )
+            raise CorpusError("The folder contains no text files. Give text files, or a folder that contains some.")
         self._texts = texts
         return read
 
@@ -231,7 +229,7 @@ class _Build:
         self.work.remove()
         names = ", ".join(text.name for text in self._texts[:3])
         if not any(map(is_word, words.words)):
-            raise CorpusError(f"{names}: the text contains no words. Give text with words.")
+            raise CorpusError(f"{names}: the text contains no words. Give a text with words.")
         distinct = counted(len(words.numbers), "distinct token")
         if (wanted := self._settings.words) is not None:
             raise CorpusError(

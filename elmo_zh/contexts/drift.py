@@ -193,7 +193,8 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
         index.vectors(chosen)
     if chosen == 0:
         raise ElmoZhError(
-            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose --layer 1 or higher."
+            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a higher"
+            " layer with --layer. If the indexes have none, rebuild them with one: index --layers"
         )
     return chosen
 
@@ -304,7 +305,7 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"None of the words is indexed in all of the periods {names}. Index more text, or give other words."
+        return f"No word to compare is indexed in every period ({names}). Index more text, or give other words."
     if fragments:
         return (
             f"Only likely fragments of longer words are left to compare, such as {next(iter(fragments))} in"

@@ -103,7 +103,7 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
-    return f"{counted(len(words), 'word')} from {argument} not found among the tokens of the text: {first_ten(words)}"
+    return f"The tokens of the text do not include {counted(len(words), 'word')} from {argument}: {first_ten(words)}"
 
 
 class Sampler:

@@ -46,9 +46,7 @@ class TokenInSentence:
         if self.segmented_as is None:
             return ""
         if len(self.segmented_as) > _SHOWN_CHARACTERS:
-            return (
-                f"{self.word} is not a token of this long sentence, so the sentence was cut before and after the word."
-            )
+            return f"This long sentence was cut before and after {self.word}, which was not one of its tokens."
         return (
             f"The segmentation {' '.join(self.segmented_as)} does not have {self.word} as a token, so the sentence was"
             f" segmented again as {' '.join(self.tokens)}."
@@ -141,7 +139,7 @@ def _require_text(text: str) -> None:
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     """Return a sentence that lists the tokens of a text, for use in messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) or "-"
+    tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) + " …" * (len(prepared.tokens) > _SHOWN_CHARACTERS) or "-"
     return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
 
 

@@ -247,7 +247,7 @@ def write_kept(
             num_kept += 1
             output.write(line)
     if num_lines != len(keys):
-        raise CorpusError("A text changed while it was being read. Run the same command again.")
+        raise CorpusError("A text changed while it was being read. Run the same command again, with --force.")
     return num_kept
 
 

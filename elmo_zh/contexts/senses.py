@@ -161,7 +161,7 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
         others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
         raise ElmoZhError(
             f"In layer {layer}, the number of distinct vectors ({len(different)}) is too low for {num_usages} usages."
-            f" Lower --usages, or use --layer with another layer of the index: {others}"
+            f" Lower --usages, or choose another layer with --layer. Other layers above 0 in the index: {others}"
         )
 
 

@@ -237,7 +237,7 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise BundleError(f"{path} is not a configuration that can be converted: {what}.") from None
+        raise BundleError(f"{path} is not a usable configuration: {what}. Give another one: --options FILE") from None
     vocabulary = dictionaries.vocabulary()
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
@@ -262,7 +262,10 @@ def _build_bilm(
         bilm = BiLM(shape)
         _fill(bilm, found)
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
-        raise BundleError(f"{folder}: the weights do not match the model's configuration ({error}).") from None
+        raise BundleError(
+            f"{folder}: the weights do not match the model's configuration ({error}). Specify another configuration"
+            " (--options FILE), or download the model again."
+        ) from None
     return bilm
 
 

@@ -169,7 +169,7 @@ def _zip_member(
         try:
             stream = archive.open(member)
         except NotImplementedError as error:
-            raise CorpusError(f"{name} cannot be unpacked ({error}). Unpack the archive and give the folder.") from None
+            raise CorpusError(f"Cannot read {name} ({error}). Unpack the archive first, and give the folder.") from None
         except (zipfile.BadZipFile, OSError, ValueError) as error:
             # The directory at the end of the archive may point anywhere and claim anything.
             raise _damaged_member(name, error) from None
@@ -214,7 +214,7 @@ class _BoundedTarInfo(tarfile.TarInfo):
             tarfile.GNUTYPE_LONGLINK,
         )
         if is_header and self.size > _MOST_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header has {self.size} bytes")
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes is too long")
         return cast(tarfile.TarInfo, super()._proc_member(archive))  # type: ignore[misc]
 
 

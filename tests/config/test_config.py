@@ -189,7 +189,7 @@ def test_settings_that_contradict_each_other() -> None:
     for segmenter in ("whitespace", "character"):
         (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
         assert message == (
-            f"text.user_dictionary = words.txt has no effect on text.segmenter = {segmenter}, which does not use a"
+            f"text.user_dictionary = words.txt has no effect with text.segmenter = {segmenter}, which does not use a"
             " dictionary. Leave out the dictionary, or choose jieba or rjieba. Change this with --set or in the config"
             " file."
         )

@@ -59,14 +59,14 @@ def test_texts_are_one_path_or_several(embedder: ElmoEmbedder) -> None:
 def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> None:
     Path("texts").mkdir()
     Path("texts", "a-noise").write_bytes(bytes(range(256)) * 9)
-    with pytest.raises(ElmoZhError, match="None of the files in the folder is a text file"):
+    with pytest.raises(ElmoZhError, match="The folder contains no text files"):
         ContextIndex.build(embedder, "texts", "index", reporter=Heard())
     write_text(Path("texts", "b.txt"), LINES)
     with pytest.warns(UserWarning, match="Skipped: |from words") as caught:
         ContextIndex.build(embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1)
     skipped, missing = (str(each.message) for each in caught)
     assert skipped.startswith("Skipped: texts/a-noise: not text in UTF-8")
-    assert missing == "1 word from words not found among the tokens of the text: 没有"
+    assert missing == "The tokens of the text do not include 1 word from words: 没有"
     reporter = Heard()
     ContextIndex.build(
         embedder, "texts", "index", words=["苹果", "没有", "贵"], layers=1, force=True, reporter=reporter

@@ -250,7 +250,7 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     text, words = write_text(tmp_path / "a.txt", LINES), write_text(tmp_path / "words", ["苹 果", "香蕉"])
     made = elmo_zh("index", text, "--model", model, "--output", "few", "--words", words, "--layers", "top", "--json")
     assert made.result()["missing_words"] == ["香蕉"]
-    assert "Warning: 1 word from --words not found among the tokens of the text: 香蕉" in made.stderr
+    assert "Warning: The tokens of the text do not include 1 word from --words: 香蕉" in made.stderr
     index = ContextIndex.load("few")
     assert (index.words, index.layers) == (["苹果"], (2,))
     write_text(words, [" ", ""])

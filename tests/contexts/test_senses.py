@@ -242,7 +242,12 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
         ("苹", None, None, r"苹 is not in the index .*\. Did you mean 苹果\?"),
         ("米饭", None, None, r"米饭 has only one occurrence in .* \(repeated lines count once\).* index more text"),
         ("苹果", 13, None, r"苹果 has 12 occurrences in .*, too few for 13 usages\. Ask for fewer with --usages"),
-        ("苹果", 2, 0, r"layer 0, the number of distinct vectors \(1\) is too low .* another layer of the index: 1, 2"),
+        (
+            "苹果",
+            2,
+            0,
+            r"layer 0, the number of distinct vectors \(1\) is too low .* Other layers above 0 in the index: 1, 2",
+        ),
         ("苹果", 2, 7, "has no vectors for layer 7"),
     ):
         with pytest.raises(ElmoZhError, match=message):

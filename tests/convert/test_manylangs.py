@@ -470,7 +470,7 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         edited("char.dic", "", "花\t3")
     ],
     **{
-        (f"/{CONFIG} ", f"is not a configuration that can be converted: the key {key!r} is missing."): [
+        (f"/{CONFIG} ", f"is not a usable configuration: the key {key!r} is missing."): [
             with_config(section, **{key: "gone"})
         ]
         for section in ("encoder", "token_embedder")
