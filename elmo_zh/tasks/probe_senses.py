@@ -104,7 +104,7 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
     for number, row in enumerate(rows, start=2):
         where = f"{text.name}: line {number}"
         if len(row) != len(head) or not all(cell.isdecimal() for cell in row[1:4]) or not row[5]:
-            raise CorpusError(f"{where} has a missing or invalid value in a column ({_HEADER}). Correct the line.")
+            raise CorpusError(f"{where} has a missing or invalid value. Check its columns: {_HEADER}.")
         name, word, sense = row[0], row[4], row[5]
         line, start, end = map(int, row[1:4])
         if name not in lines_of:

@@ -29,19 +29,19 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
     missing = [name for name in (*_RANK_VARIABLES, *_RENDEZVOUS_VARIABLES) if not environment.get(name)]
     if missing:
         raise RunError(
-            f"The environment has {', '.join(given)} but not {', '.join(missing)}. Start with torchrun, which sets"
+            f"The environment sets {', '.join(given)} but not {', '.join(missing)}. Start with torchrun, which sets"
             f" them all, or unset {', '.join(given)} to train in one process."
         )
     values = {name: environment[name] for name in (*_RANK_VARIABLES, "MASTER_PORT")}
     listed = ", ".join(f"{name}={value}" for name, value in values.items())
     if not all(value.isdecimal() for value in values.values()):
-        raise RunError(f"The environment has {listed}, which should be whole numbers. Start with torchrun.")
+        raise RunError(f"The environment variables {listed} should be whole numbers. Start with torchrun.")
     launch = Launch(
         **{name: int(values[key]) for name, key in zip(("rank", "size", "local_rank"), _RANK_VARIABLES, strict=True)}
     )
     if not launch.local_rank <= launch.rank < launch.size:
         raise RunError(
-            f"The environment has {listed}, but LOCAL_RANK <= RANK < WORLD_SIZE must hold. Start with torchrun."
+            f"The environment variables {listed} break LOCAL_RANK <= RANK < WORLD_SIZE. Start with torchrun."
         )
     return launch
 

@@ -111,8 +111,8 @@ def _require_documents(context: _Context) -> None:
     if config.shuffle == "documents" and num_documents < config.batch_size:
         raise RunError(
             f"train.shuffle = documents needs at least as many documents as streams (train.batch_size ="
-            f" {config.batch_size}), but the training text has {num_documents}. Set train.shuffle=sentences, or"
-            " segment the text again with a different --document, such as paragraph."
+            f" {config.batch_size}), but the training text has only {num_documents}. Set train.shuffle=sentences,"
+            " or segment the text again with a different --document, such as paragraph."
         )
 
 

@@ -120,7 +120,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
                 f" {remedy}"
             )
     if len(counts) != len(vocabulary):
-        raise RunError(f"{path} has {len(counts)} lines, but the vocabulary has {len(vocabulary)}. {remedy}")
+        raise RunError(f"{path} has {len(counts)} lines, but the vocabulary has {len(vocabulary)} rows. {remedy}")
     return counts
 
 

@@ -61,8 +61,8 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
             continue  # the header: number of words and dimension
         if len(numbers) != dimension:
             raise RunError(
-                f"{path}: line {number} has {len(numbers)} numbers, but token embeddings have {dimension}."
-                " Give vectors of that length, or set model.projection_dim to the length in the file."
+                f"{path}: line {number} has {len(numbers)} numbers; expected {dimension} (model.projection_dim)."
+                " Give vectors of that length, or change model.projection_dim."
             )
         row = rows_by_word.get(word)
         if row is not None and row not in found:

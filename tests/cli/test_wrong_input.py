@@ -343,8 +343,8 @@ def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
     counts = json.loads((untrained_run / "ids" / "store.json").read_text(encoding="utf-8"))
     assert told == (
         "train.shuffle = documents needs at least as many documents as streams (train.batch_size = 997), but the"
-        f" training text has {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again with a"
-        " different --document, such as paragraph."
+        f" training text has only {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again"
+        " with a different --document, such as paragraph."
     )
 
 

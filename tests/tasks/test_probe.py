@@ -119,8 +119,8 @@ WRONG_TABLES = [
         "the columns are 'word, sense'; the first ones should be file, line, start, end, word, sense",
     ),
     (TABLE, "has no marked words."),
-    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has a missing or invalid value in a column (file, line"),
-    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value in a column (file, line"),
+    (TABLE + "a.txt\t0\t1\t2\t花\n", "line 2 has a missing or invalid value. Check its columns: file, line"),
+    (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value. Check its columns: file, line"),
     (
         TABLE + "a.txt\t0\t0\t1\t花\tf\n",
         "line 0 of a.txt has '我' at characters 0 to 1 (excluded); expected '花'",

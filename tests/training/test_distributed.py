@@ -335,17 +335,17 @@ def test_a_place_in_the_environment() -> None:
     [
         (
             {"LOCAL_RANK": "", "MASTER_PORT": ""},
-            "The environment has RANK, WORLD_SIZE but not LOCAL_RANK, MASTER_PORT. Start with torchrun, which sets them"
-            " all, or unset RANK, WORLD_SIZE to train in one process.",
+            "The environment sets RANK, WORLD_SIZE but not LOCAL_RANK, MASTER_PORT. Start with torchrun, which sets"
+            " them all, or unset RANK, WORLD_SIZE to train in one process.",
         ),
         (
             {"RANK": "7"},
-            "The environment has RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500, but LOCAL_RANK <= RANK <"
-            " WORLD_SIZE must hold. Start with torchrun.",
+            "The environment variables RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500 break LOCAL_RANK <= RANK <"
+            " WORLD_SIZE. Start with torchrun.",
         ),
         (
             {"LOCAL_RANK": "two"},
-            "The environment has RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500, which should be whole"
+            "The environment variables RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500 should be whole"
             " numbers. Start with torchrun.",
         ),
     ],

@@ -127,7 +127,7 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
             ": line 5: counts are not in descending order, which negative sampling requires.",
         ),
         ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n", ": line 6 ('草\\t2') does not match the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", " has 4 lines, but the vocabulary has 5."),
+        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", " has 4 lines, but the vocabulary has 5 rows."),
     ],
 )
 def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str) -> None:

@@ -216,8 +216,8 @@ def test_compressed_files_are_read_and_of_two_vectors_of_a_word_the_first_is_tak
 )
 def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: int) -> None:
     assert message_of(RunError, lambda: load(tmp_path, text)) == (
-        f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers, but token embeddings have 3."
-        " Give vectors of that length, or set model.projection_dim to the length in the file."
+        f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers; expected 3 (model.projection_dim)."
+        " Give vectors of that length, or change model.projection_dim."
     )
 
 
