@@ -135,5 +135,5 @@ class _CheckedWork(Generic[Task, Result]):
         except FileNotFoundError as error:
             raise ClusterError(
                 f"The Dask worker {worker} cannot find {error.filename}."
-                " Workers must see the same disk, at the same path as on this machine."
+                " Workers must have access to the same disk, at the same path as on this machine."
             ) from None

@@ -116,7 +116,7 @@ class ExploreServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Answers)
         except OSError as error:
             raise OutputError(
-                f"Port {port} of {HOST} cannot be used: {error.strerror}."
+                f"Port {port} on {HOST} cannot be used: {error.strerror}."
                 " Choose another port with --port; with --port 0, any free port is used."
             ) from None
 

@@ -145,11 +145,11 @@ def _explain(told: str, path: Path) -> Exception:
             return UnsafeFileError(f"{path} {needed}. {_UNSAFE}")
     except (ValueError, TypeError, KeyError, AttributeError):
         pass  # a traceback
-    return RuntimeError(f"the reader of {path} failed:\n{told}")
+    return RuntimeError(f"reading {path} failed:\n{told}")
 
 
 def _explain_status(status: int, path: Path) -> UnsafeFileError:
     """Return the error for a process that ended while it read a file."""
     is_late = status == -getattr(signal, "SIGALRM", 0)
-    what = "takes too long to read" if is_late else "makes the HDF5 library crash"
+    what = "takes too long to read" if is_late else "makes the HDF5 library crash or return unusable data"
     return UnsafeFileError(f"{path} {what} and may be damaged or malicious. {_UNSAFE}")

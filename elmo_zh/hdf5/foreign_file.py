@@ -52,7 +52,7 @@ class ForeignFile:
             names[address] += 1
             if names[address] > _MOST_NAMES:
                 raise BundleError(
-                    f"{self.path}: dataset {name} has more than {_MOST_NAMES} names. Export the model again."
+                    f"{self.path}: more than {_MOST_NAMES} names refer to dataset {name}. Export the model again."
                 )
 
     def _check_array(self, name: str, shape: tuple[int, ...]) -> None:
@@ -65,7 +65,7 @@ class ForeignFile:
             raise BundleError(f"{self.path}: {name} is {kind}. Copy or export all files of the model again.")
         if not found["holds_its_data"]:
             size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"
-            raise BundleError(f"{self.path}: the file lacks data of {name} ({size}). Copy or export the file again.")
+            raise BundleError(f"{self.path}: the data of {name} is incomplete ({size}). Copy or export the file again.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Read one dataset of a known shape, like `read_arrays`."""

@@ -119,4 +119,4 @@ def holds_its_data(dataset: Any) -> bool:
 
 
 def _unsafe(path: Path, problem: str) -> BundleError:
-    return BundleError(f"{path} {problem}, which no model needs. It is not safe.")
+    return BundleError(f"{path} {problem}, which no model needs. Do not use the file.")

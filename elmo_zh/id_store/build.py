@@ -142,7 +142,7 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
             raise RunError(
                 f"{task.documents} ({len(content)} bytes) describes {int(lengths.sum())} sentences, but"
-                f" {task.text.name} has {num_sentences}. Make both files again with:"
+                f" {task.text.name} has {num_sentences}. Recreate both files with:"
                 f" {command('segment', 'CORPUS', '--run', task.text.parent.parent, '--force')}"
             )
     bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])

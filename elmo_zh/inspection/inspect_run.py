@@ -205,7 +205,7 @@ _LITTLE_COVERAGE = 0.9
 _MANY_COPIES, _MANY_COPIES_FRACTION = 20, 0.0005
 _MUCH_DROPPED = 0.5
 _LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
-_EMPTY, _HALVED = "sources with nothing kept", "sources with most of their text left out"
+_EMPTY, _HALVED = "sources from which no text was kept", "sources with most of their text left out"
 _HELDOUT, _UNKNOWN = "unusual share of held-out tokens", "tokens outside the vocabulary, which is full"
 _RARE = "tokens too rare for the vocabulary"
 _REPEATED = "sentences that occur again and again"
@@ -213,13 +213,13 @@ _HAN, _SINGLE = "share of Han characters is low", "share of single-character tok
 # Advice on each oddity.
 _ADVICE = {
     _EMPTY: "Check the file, its format (--format) and its field (--field), or leave the file out.",
-    _HALVED: "The table of sources lists the reasons. docs/corpora.md explains the options for keeping more.",
+    _HALVED: "The table of sources lists the reasons. docs/corpora.md explains the options that keep more text.",
     _HELDOUT: "Perplexity is measured on the held-out text. To hold out more or less, change text.heldout_share,"
     " text.heldout_min_sentences or text.heldout_max_tokens.",
-    "sentences with U+FFFD": "U+FFFD stands for bytes that could not be decoded, in the file itself or here with"
-    " --bad-bytes replace. Get the original file, or specify its encoding: --encoding",
-    "sentences that look wrongly decoded": "The text was decoded with the wrong encoding, here or earlier. Specify"
-    " the right one (--encoding), get the original file, or try: --set text.repair_mojibake=true",
+    "sentences with U+FFFD": "U+FFFD replaces bytes that could not be decoded, either here (with --bad-bytes"
+    " replace) or before you got the file. Get the original file, or specify its encoding: --encoding",
+    "sentences that look wrongly decoded": "The text was probably decoded with the wrong encoding, either here or"
+    " earlier. Specify the right encoding (--encoding), get the original file, or try: --set text.repair_mojibake=true",
     "sentences with private-use characters": "Such characters have a meaning only in certain fonts. Replace or remove"
     " them.",
     "long sentences": f"Sentences of more than {LONG_SENTENCE_TOKENS} tokens are usually lists, tables or text without"
@@ -228,8 +228,8 @@ _ADVICE = {
     " formulas. Remove them from the corpus.",
     _REPEATED: "Repeated notices, headers and copies of documents teach the model nothing new. Remove them.",
     _HAN: "Check that you chose the right text, field (--field) and encoding (--encoding).",
-    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise, there are spaces between"
-    " the characters, or the dictionary lacks words of this domain. To add words: --set text.user_dictionary=FILE",
+    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise, characters may be"
+    " separated by spaces, or words may be missing from the dictionary. To add words: --set text.user_dictionary=FILE",
     _UNKNOWN: "In token mode, the model reads all of them as <UNK>. For a larger vocabulary, start a new run with:"
     " --set vocab.size=N",
     _RARE: "In token mode, the model reads words that occur fewer than vocab.min_count times as <UNK>. Use more text,"

@@ -81,7 +81,7 @@ class LanguageModel:
             if described.get(name) != value:
                 raise RunError(
                     f"{where} was made with {name} = {described.get(name)}, but this run has {value}."
-                    " Use the original files and settings, or start over with --force."
+                    " Use the original files and settings, or train again with --force."
                 )
 
 

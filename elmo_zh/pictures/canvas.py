@@ -93,8 +93,7 @@ def name_corpus(run_name: str, files: Sequence[str]) -> str:
     elif len(files) <= 2 and len(names) == len(files):
         corpus = " and ".join(names)
     else:
-        others = len(files) - 1
-        corpus = f"{names[0]} and {others:,} more files" if others > 1 else f"{names[0]} and 1 more file"
+        corpus = f"{names[0]} and {len(files) - 1:,} more"
     run = run_name if can_write(run_name) else ""
     return f"{run} ({corpus})" if run and corpus else run or corpus or "this run"
 

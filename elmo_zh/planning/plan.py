@@ -211,8 +211,8 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"The vocabulary has {figures['rows']:,.0f} rows, including all rows of the model to start from."
     else:
         yield (
-            f"Recommended: vocab.size = {enough:,}. More words would cover little more text. The setting is {size:,},"
-            f" giving {figures['rows']:,.0f} rows."
+            f"Recommended: vocab.size = {enough:,}. More words would cover little more text. The current setting,"
+            f" {size:,}, gives {figures['rows']:,.0f} rows."
         )
     yield ""
     yield from _stage_lines(plan["memory_bytes"], figures)

@@ -37,7 +37,7 @@ def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskErr
         # The user's quota or the number of files has reached its limit.
         found = f"no space is left for {path} (the quota or the maximum number of files is reached)"
     elif room:
-        found = f"{path} needs more than the {format_bytes(room)} that was free"
+        found = f"{path} needs more than the free space ({format_bytes(room)})"
     else:
         found = f"no space is left for {path}"
     return FullDiskError(f"The disk is full: {found}. {ADVICE}")

@@ -259,7 +259,7 @@ def claimed_output(
     """
     other = f"Choose another {names[0]}"
     if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with content that this command did not make. {other}.")
+        raise OutputError(f"{output} is a folder with content that this command did not create. {other}.")
     require_no_input(output, inputs, f"{other}.")
     _, claimed = _NOTED.get() or ([], {})
     if output.resolve() in map(Path.resolve, claimed):
@@ -275,7 +275,7 @@ def claimed_output(
             raise OutputError(f"{output} exists already. {other}, or add {names[1]} to replace it.")
         if output.exists() and not is_own(output):
             raise OutputError(
-                f"{output} was not made by this command, so even {names[1]} does not replace it."
+                f"{output} was not created by this command, so even {names[1]} does not replace it."
                 f" {other}, or remove it first."
             )
         claimed[output] = names[0]

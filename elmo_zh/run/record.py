@@ -155,7 +155,7 @@ def require_inputs(run: RunDir, paths: Any) -> None:
                 raise RunError(explain_no_run(run.path))
             inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
             maker = MAKERS.get(inside)
-            hint = f"Make it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
+            hint = f"Create it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
@@ -166,7 +166,7 @@ def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], describe
         if name in files and described[name]["digest"] != entry["digest"]:
             raise RunError(
                 f"{files[name]} is not the file that {maker} wrote: it was damaged or replaced."
-                f" Make it again with: {command(maker, '--run', run.path, '--force')}"
+                f" Recreate it with: {command(maker, '--run', run.path, '--force')}"
             )
 
 

@@ -363,7 +363,7 @@ class _Job(Generic[Task]):
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"A worker wrote {self.folder.record(self.name)}, but this machine cannot see it."
-                    " Workers must see the same disk, at the same path as on this machine."
+                    " Workers must have access to the same disk, at the same path as on this machine."
                 )
             time.sleep(0.2)
             any(self.folder.path.iterdir())  # makes a network file system look up the names again

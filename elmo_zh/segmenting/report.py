@@ -58,9 +58,9 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
         reporter.note(line)
     reporter.note(
         f"segment: {counted(counts.characters, 'character')} in {counted(counts.lines, 'line')} of"
-        f" {counted(counts.files, 'file')}; {counted(counts.train_tokens, 'token')} in"
-        f" {counted(counts.train_sentences, 'sentence')} to train on,"
-        f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
+        f" {counted(counts.files, 'file')}; training text: {counted(counts.train_tokens, 'token')} in"
+        f" {counted(counts.train_sentences, 'sentence')}; held-out text:"
+        f" {counted(counts.heldout_tokens, 'token')} in {counted(counts.heldout_sentences, 'sentence')}."
     )
     if counts.near_copies_trained:
         reporter.note(
@@ -69,7 +69,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
         )
     dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
     if dropped:
-        reporter.note(f"{counts.kept_characters:,} characters were kept. Characters left out: {dropped}.")
+        reporter.note(f"Characters kept: {counts.kept_characters:,}. Characters left out: {dropped}.")
     for entry in result.lines.ledger(STEPS):
         if entry.step in CLEANING_STEPS and entry.lines:
             removed = entry.characters_in - entry.characters_out
@@ -138,8 +138,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         )
     if not counts.heldout_sentences:
         reporter.warn(
-            "No text could be held out, because there is too little text or its lines are too long, so perplexity will"
-            " not be measured. Put one paragraph on each line, or add more text."
+            "No text was held out, so perplexity will not be measured. Unless text.heldout_share is 0, the text is too"
+            " short or its lines are too long: put one paragraph on each line, or add more text."
         )
 
 
@@ -147,7 +147,7 @@ _MOST_SOURCES = 200
 _INTRODUCTION = """# What became of the corpus
 
 Characters are counted as they were read, without line breaks and before any change. In examples, invisible characters
-are written as escapes such as `\\u200b`. At most the first five examples of each kind are shown."""
+are written as escapes such as `\\u200b`. Only the first few examples of each kind are shown."""
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> str:
@@ -182,9 +182,9 @@ def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
     yield (
         f"The corpus has {counted(counts.files, 'file')} with {counted(counts.documents, 'document')} in"
         f" {counted(counts.lines, 'line')}. The kept text became"
-        f" {counted(result.lines.normalised_characters, 'character')} of normalised text:"
-        f" {counted(counts.train_tokens, 'token')} in {counted(counts.train_sentences, 'sentence')} to train on,"
-        f" {counts.heldout_tokens:,} in {counts.heldout_sentences:,} held out."
+        f" {counted(result.lines.normalised_characters, 'character')} of normalised text. Training text:"
+        f" {counted(counts.train_tokens, 'token')} in {counted(counts.train_sentences, 'sentence')}. Held-out text:"
+        f" {counted(counts.heldout_tokens, 'token')} in {counted(counts.heldout_sentences, 'sentence')}."
     )
 
 

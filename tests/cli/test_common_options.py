@@ -169,7 +169,7 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
     assert told.endswith("Error: --engine dask and --scheduler ADDRESS need each other. Give both or neither.\n")
     for arguments in (options, (*options[2:], *options[:2])):
         told = elmo_zh("encode", "--run", tmp_path, *arguments).only_error()
-        assert told == f"{tmp_path / 'segmented'} is missing. Make it with: elmo-zh segment CORPUS --run {tmp_path}"
+        assert told == f"{tmp_path / 'segmented'} is missing. Create it with: elmo-zh segment CORPUS --run {tmp_path}"
 
 
 def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
 def test_a_missing_input_names_the_command_that_makes_it(run: Path, command: str, missing: str, maker: str) -> None:
     files.remove(run / missing)
     told = elmo_zh(command, "--run", run).only_error()
-    assert told == f"{run / missing} is missing. Make it with: elmo-zh {maker} --run {run}"
+    assert told == f"{run / missing} is missing. Create it with: elmo-zh {maker} --run {run}"
 
 
 @pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export", "inspect"])
@@ -240,7 +240,7 @@ def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: st
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
     for output in ((), ("--output", tmp_path / "bundle")):
         assert elmo_zh("export", "--run", run, *output).only_error() == (
-            f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. Make it again with:"
+            f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. Recreate it with:"
             f" elmo-zh {maker} --run {run} --force"
         )
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
@@ -254,7 +254,7 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     path.write_bytes(content[64:128] + content[:64] + content[128:])
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert elmo_zh("train", "--run", untrained_run).only_error() == (
-        f"{path} is not the file that encode wrote: it was damaged or replaced. Make it again with: elmo-zh"
+        f"{path} is not the file that encode wrote: it was damaged or replaced. Recreate it with: elmo-zh"
         f" encode --run {untrained_run} --force"
     )
     # Without the record, nothing says so; but what cannot be right is an error.

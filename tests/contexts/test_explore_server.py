@@ -142,10 +142,10 @@ def test_the_size_of_a_question_is_bounded(server: ExploreServer) -> None:
 
 
 def test_a_port_in_use(server: ExploreServer) -> None:
-    with pytest.raises(OutputError, match=rf"Port {server.server_port} of 127.0.0.1 cannot be used: Address already"):
+    with pytest.raises(OutputError, match=rf"Port {server.server_port} on 127.0.0.1 cannot be used: Address already"):
         ExploreServer(server.server_port)
     before = elmo_zh("explore", "no.index", "--port", str(server.server_port)).only_error()
-    assert before.startswith(f"Port {server.server_port} of 127.0.0.1 cannot be used")
+    assert before.startswith(f"Port {server.server_port} on 127.0.0.1 cannot be used")
 
 
 def test_sentences_beside_a_segmented_text(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> Non
             build(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     (tmp_path / "index").mkdir()
-    with pytest.raises(OutputError, match="is a folder with content that this command did not make"):
+    with pytest.raises(OutputError, match="is a folder with content that this command did not create"):
         build(embedder, [path], tmp_path / "index", force=True)
 
 

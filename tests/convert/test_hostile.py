@@ -211,8 +211,8 @@ def store_virtually(file: h5py.File, folder: Path) -> None:
     file.create_virtual_dataset(f"{CELL}/B", layout)
 
 
-TOO_DEEP = " has groups nested deeper than 32 levels, which no model needs. It is not safe."
-TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs. It is not safe."
+TOO_DEEP = " has groups nested deeper than 32 levels, which no model needs. Do not use the file."
+TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs. Do not use the file."
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs
         (lambda file, _: file.update({f"more/{n}": h5py.SoftLink("/nowhere") for n in range(11_003)}), TOO_MANY),
         (lambda file, _: [file.create_group(f"more/{n % 7}/{n}") for n in range(11_003)], TOO_MANY),
         (name_in_other_bytes, ": RNN_\\xff\\n is not in the model that options.json"),
-        (store_outside, f": the file lacks data of {CELL}/B ("),
-        (store_virtually, f": the file lacks data of {CELL}/B ("),
+        (store_outside, f": the data of {CELL}/B is incomplete ("),
+        (store_virtually, f": the data of {CELL}/B is incomplete ("),
     ],
 )
 @pytest.mark.usefixtures("hdf5_in_its_process")
@@ -253,7 +253,7 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
         file[name][:P, :P] = 1.0
     stored = r"[0-9]{1,4}" if compression else str(4 * P * P)
     size = rf"\({stored} of {4 * 2 * P * 4 * LARGE} bytes\)"
-    expected = rf"{path}: the file lacks data of {name} {size}\. Copy or export the file again\."
+    expected = rf"{path}: the data of {name} is incomplete {size}\. Copy or export the file again\."
     assert re.fullmatch(expected, refused(source, out))
 
 
@@ -273,7 +273,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
         )
     assert path.stat().st_size < 300_000
     assert refused(source, out).startswith(
-        f"{path}: the file lacks data of RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 ("
+        f"{path}: the data of RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is incomplete ("
     )
 
 

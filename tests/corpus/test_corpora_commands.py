@@ -52,7 +52,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
         "Skipped (cannot tell which field holds the text: name): c/e.json",
-        "26 characters were kept. Characters left out: lines with undecodable bytes: 3.",
+        "Characters kept: 26. Characters left out: lines with undecodable bytes: 3.",
         "Warning: Left out because of bytes that cannot be decoded: 1 line. corpus_report.md in the run folder"
         " shows how many characters each source lost. To stop at the first such line, use --bad-bytes strict. To keep"
         " such lines: --bad-bytes replace",
@@ -88,7 +88,7 @@ def test_fields_that_were_not_read_are_reported() -> None:
     answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
     for line in (
         "Fields with Chinese text that were not read: note, title. To choose the fields to read: --field NAME",
-        "14 characters were kept. Characters left out: records without the text field: 15.",
+        "Characters kept: 14. Characters left out: records without the text field: 15.",
         "Warning: a.jsonl: 3 of 5 records lack the field that was read. Specify the right field with --field, or"
         " several fields: --field text,content",
     ):

@@ -61,7 +61,7 @@ def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, tex
     arguments = ("embed", texts / "a.txt", "--model", sample_run.model, "--output", "texts", "--force")
     for form in ("npy", "hdf5"):
         told = elmo_zh(*arguments, "--format", form).only_error()
-        assert told == "texts is a folder with content that this command did not make. Choose another --output."
+        assert told == "texts is a folder with content that this command did not create. Choose another --output."
     assert len(files_below(texts)) == 4
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine")
     embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine", "--force", "--layers", "top")
@@ -77,7 +77,7 @@ def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts
     for path in (Path("weights.hdf5"), Path("corpus.jsonl"), Path("corpus")):
         before, form = path.read_bytes(), "jsonl" if path.suffix == ".jsonl" else "hdf5"
         assert elmo_zh(*arguments, path, "--format", form).only_error() == (
-            f"{path} was not made by this command, so even --force does not replace it."
+            f"{path} was not created by this command, so even --force does not replace it."
             " Choose another --output, or remove it first."
         )
         assert path.read_bytes() == before

@@ -187,7 +187,7 @@ def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Pat
         told = message_of(ClusterError, lambda: list(engine.run(open_file, [tmp_path / "not there.txt"])))
     assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
         f"The Dask worker ADDRESS cannot find {tmp_path / 'not there.txt'}."
-        " Workers must see the same disk, at the same path as on this machine."
+        " Workers must have access to the same disk, at the same path as on this machine."
     )
 
 
@@ -200,7 +200,7 @@ def test_a_worker_whose_files_are_not_seen_here(
         told = message_of(ClusterError, lambda: list(made))
     assert told == (
         f"A worker wrote {tmp_path / 'one.json'}, but this machine cannot see it."
-        " Workers must see the same disk, at the same path as on this machine."
+        " Workers must have access to the same disk, at the same path as on this machine."
     )
 
 

@@ -197,7 +197,7 @@ def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, foun
     path.with_suffix(".documents").write_bytes(content)
     assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
         f"{folder / 'train-00000.documents'} ({len(content)} bytes) describes {found} sentences, but train-00000.txt"
-        f" has 5. Make both files again with: elmo-zh segment CORPUS --run {tmp_path} --force"
+        f" has 5. Recreate both files with: elmo-zh segment CORPUS --run {tmp_path} --force"
     )
 
 

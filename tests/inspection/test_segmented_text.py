@@ -114,7 +114,7 @@ def test_what_is_odd_of_sources_and_split() -> None:
         coverage=0.8,
     )
     assert found == {
-        "sources with nothing kept": 1,
+        "sources from which no text was kept": 1,
         "sources with most of their text left out": 1,
         "unusual share of held-out tokens": 0.00001,
         "tokens outside the vocabulary, which is full": 0.2,

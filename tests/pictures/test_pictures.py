@@ -173,8 +173,8 @@ def test_names_that_no_font_has_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(canvas, "can_write", str.isascii)
     assert name_corpus("news", ["a.txt"]) == "news (a.txt)"
     assert name_corpus("news", ["a.txt", "b.txt"]) == "news (a.txt and b.txt)"
-    assert name_corpus("news", ["a.txt", "b.txt", "c.txt"]) == "news (a.txt and 2 more files)"
-    assert name_corpus("新闻", ["新闻.txt", "b.txt"]) == "b.txt and 1 more file"
+    assert name_corpus("news", ["a.txt", "b.txt", "c.txt"]) == "news (a.txt and 2 more)"
+    assert name_corpus("新闻", ["新闻.txt", "b.txt"]) == "b.txt and 1 more"
     assert name_corpus("news", ["新闻.txt"]) == "news (1 file)"
     assert name_corpus("新闻", ["新闻.txt", "小说.txt"]) == "2 files"
     assert name_corpus("新闻", []) == "this run"

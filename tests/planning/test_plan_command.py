@@ -74,7 +74,7 @@ def test_a_plan_is_told_in_tables() -> None:
     assert not Path("plan.json").exists()
     (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
     assert recommended.startswith(
-        "Recommended: vocab.size = 1,000. More words would cover little more text. The setting is 30,000, giving "
+        "Recommended: vocab.size = 1,000. More words would cover little more text. The current setting, 30,000, gives "
     )
 
 
@@ -83,7 +83,7 @@ def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
     Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
     answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
     (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
-    assert recommended.endswith("The setting is 30,000, giving 5 rows.")
+    assert recommended.endswith("The current setting, 30,000, gives 5 rows.")
 
 
 def test_standard_input_and_options_of_reading() -> None:

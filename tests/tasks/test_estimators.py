@@ -176,7 +176,7 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     Path("other", "mine.txt").write_text("", encoding="utf-8")
     for force in (False, True):
         told = message_of(OutputError, lambda force=force: tagger.save("other", force=force))
-        assert told == "other is a folder with content that this command did not make. Choose another path."
+        assert told == "other is a folder with content that this command did not create. Choose another path."
     assert [path.name for path in Path("other").iterdir()] == ["mine.txt"]
 
 

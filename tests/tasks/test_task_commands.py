@@ -177,7 +177,7 @@ def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
         (elmo_zh("task", "score", "classify.csv", "--task", "."), ". has no trained task"),
         (
             fit(sample_run, "classify", "--output", "full", "--force"),
-            "full is a folder with content that this command did not make. Choose an",
+            "full is a folder with content that this command did not create. Choose an",
         ),
     ):
         assert answer.only_error().startswith(problem)

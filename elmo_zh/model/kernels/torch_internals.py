@@ -123,8 +123,8 @@ def int8_product_works() -> bool:
 def _give_up(missing: str, problem: str) -> bool:
     first_line = problem.partition("\n")[0]
     warnings.warn(
-        f"The {missing} of torch {torch.__version__} do not work here ({first_line}), so elmo-zh computes more slowly."
-        f" Install torch {MEASURED_WITH}.",
+        f"The {missing} of torch {torch.__version__} do not work here ({first_line}), so elmo-zh will run more slowly."
+        f" Installing torch {MEASURED_WITH} may help.",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -71,7 +71,7 @@ def test_without_torchscript_it_is_the_function_itself(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(torch.jit, "script", refuse)
     with pytest.warns(
-        RuntimeWarning, match=r"The TorchScript functions of torch .*no TorchScript here.*computes more slowly"
+        RuntimeWarning, match=r"The TorchScript functions of torch .*no TorchScript here.*will run more slowly"
     ):
         assert scripted(nothing) is nothing
 
