@@ -75,16 +75,16 @@ class Common:
     """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by the words
     command."""
     engine: str = option("local", choices=("local", "dask"))
-    """Run tasks on this machine (local) or on a Dask cluster (docs/clusters.md)."""
+    """Prepare or score text on this machine (local) or on a Dask cluster (dask; docs/clusters.md)."""
     scheduler: str = option("", metavar="ADDRESS")
-    """Address of Dask's scheduler, such as tcp://192.168.0.1:8786; needed by --engine dask."""
+    """Address of the Dask scheduler, such as tcp://192.168.0.1:8786; required with --engine dask."""
     model: Path | None = option(None, help=model_help(DEFAULT), metavar="BUNDLE")
     device: str | None = option(None, choices=DEVICES)
     """Device to compute on; auto uses a GPU (experimental) if there is one. Default: auto."""
     segmented: bool = option(False)
     """The text is already segmented: one sentence per line, with a single space between tokens."""
     stateful: bool = option(False)
-    """Carry the LSTM state across sentences, like the original programs; slower, as sentences cannot be batched."""
+    """Carry the LSTM state across sentences, as the original ELMo does; slower, as sentences cannot be batched."""
     chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
 
     @classmethod
@@ -282,7 +282,7 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
         for name in ("output", "picture"):
             # click turns "" into the current folder.
             if context.params.get(name) in (Path(), Path("/")):
-                raise click.UsageError(f"--{name} is empty, . or /. Give the name of a file or folder to write.")
+                raise click.UsageError(f"--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
         with inputs_noted(_given_paths(context)):
             return function(Common.taken_from(values), **values)
 

@@ -192,9 +192,7 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     if _keeps(options) and (options.kind or options.by == "token"):
         raise click.UsageError("--keep-below and --keep-share write whole lines. Leave out --format and --by token.")
     if options.against and options.by == "token":
-        raise click.UsageError(
-            "--against compares lines, since two models may have different tokens. Leave out --by token."
-        )
+        raise click.UsageError("--against compares whole lines, not tokens. Leave out --by token.")
 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:

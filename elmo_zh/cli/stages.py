@@ -78,8 +78,8 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 
     Use it as the first stage of a run. CORPUS is one or more files, folders, globs or URLs (https://...), or - for
     standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
-    wikiextractor, HTML, Markdown. Files may be packed as .gz, .bz2, .xz, .zst, .zip or .tar. The format and encoding of
-    each file are detected (docs/corpora.md).
+    wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
+    format and encoding of each file are detected (docs/corpora.md).
 
     Invisible characters and remnants of markup are removed. RUN/corpus_report.md shows what was changed and dropped.
 
@@ -173,7 +173,7 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     from the known words in it. Once training has begun, that model is no longer needed.
 
     With torchrun, several processes on one or more machines train together and share the train.batch_size streams of
-    each step (docs/distributed.md). In the example, -- keeps torchrun from reading --run.
+    each step (docs/distributed.md). In the example, -- keeps torchrun from treating --run as its own option.
 
     \b
     Example:

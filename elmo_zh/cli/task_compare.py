@@ -32,14 +32,14 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @shared_options("model")
 @output_option("COMPARISON", "Folder to write.", is_folder=True, required=True)
 @word2vec_option(
-    "Model or run whose word2vec vectors are compared with ELMo. Default: the model's own, otherwise its ancestor's."
+    "Model or run with the word2vec vectors to compare. Default: the model's own vectors, otherwise its ancestor's."
 )
 @click.option(
     "--ancestor",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Model from which the compared model was trained (--init), to be compared too: a folder, or the name of an"
-    " installed model. Default: found among the installed models, if it is there.",
+    help="Also compare the model that --model was trained from (--init): its folder, or its name if it is installed."
+    " Default: compared only if it is installed.",
 )
 @click.option(
     "--shares",
@@ -47,7 +47,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     default="1,0.3,0.1",
     show_default=True,
     metavar="SHARE,...",
-    help="Fractions of the training examples to train with.",
+    help="Train on these fractions of the training examples.",
 )
 @click.option(
     "--folds",
@@ -56,7 +56,9 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     help="Divide the examples of a single file into N folds, and test each fold once (cross-validation). With 1, only a"
     " tenth of the examples is tested. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
 )
-@training_options(3, "Use N consecutive seeds, each with its own sample of the labels; folds use the seeds in turn.")
+@training_options(
+    3, "Train with N consecutive seeds, each with its own sample of the labels; each fold uses one seed in turn."
+)
 @shared_options("device")
 @common_options
 def compare(
@@ -69,12 +71,12 @@ def compare(
     shares: tuple[float, ...],
     folds: int | None,
 ) -> None:
-    """Compare ELMo with word2vec on your labels.
+    """Compare ELMo with word2vec on your labelled texts.
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
-    [word2vec; ELMo]. It compares the networks with a baseline that always predicts the most frequent label; for tags,
-    also with a CRF; and for classes, also with linear models on characters (TF-IDF), on pooled vectors, and on both.
-    Models are trained on all labels and on some of them (--shares), except networks for classes, which get only the
+    [word2vec; ELMo]. It compares the networks with a baseline that always predicts the most frequent label; for tag,
+    also with a CRF; and for classify, also with linear models on characters (TF-IDF), on pooled vectors, and on both.
+    Models are trained on all labels and on some of them (--shares), except networks for classify, which get only the
     largest share. The command recommends the cheapest model that is not clearly worse than the best. The 95% intervals
     of the differences are bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a
     folder with tables, a picture of learning curves, and figures in JSON. Repeat an interrupted command to resume it.

@@ -59,9 +59,7 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
     if settings.head == "linear" and kind == "pairs":
         raise click.UsageError(f"--head {settings.head} is for classify and tag. Leave out --head.")
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
-        raise click.UsageError(
-            f"--metric {settings.metric} is for classes, not for tags or numbers. Leave out --metric."
-        )
+        raise click.UsageError(f"--metric {settings.metric} is for classes, not tags or numbers. Leave out --metric.")
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
 
 
@@ -69,7 +67,9 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(f"The task reads {counted(wanted, 'column')}, not {given}. Use --text-column for each.")
+        raise click.UsageError(
+            f"The task reads {counted(wanted, 'column')} of text, not {given}. Give --text-column once per column."
+        )
     if reading.skips_unlabelled and kind == "tag":
         raise click.UsageError(
             "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave out"

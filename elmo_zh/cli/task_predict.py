@@ -84,7 +84,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
         raise click.UsageError("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme.")
     if form.probabilities and kind != "tag":
         raise click.UsageError(
-            "--probabilities is for tags: classes always come with their probabilities. Leave out --probabilities."
+            "--probabilities is for tags; classes always have probabilities, numbers never. Leave out --probabilities."
         )
 
 
@@ -94,7 +94,7 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same thing. Give only one of them.")
     if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
-        raise click.UsageError(f"The task reads 2 columns, not {len(given)}. Use --text-column for each.")
+        raise click.UsageError(f"The task reads 2 columns of text, not {len(given)}. Give --text-column twice.")
     return given
 
 

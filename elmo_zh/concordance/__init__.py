@@ -17,7 +17,7 @@ class TextChoice:
     """Read this index, whose lines are already segmented, instead of files. Default if no files are given: the index
     that explore created."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Read columns from file names that have this form, such as '{year}_{author}.txt'. An index already has columns."""
+    """Pattern of the file names, such as '{year}_{author}.txt'; parts in braces become columns. Not for an index."""
     where: str | None = option(None, metavar="CONDITION")
     """Keep only lines whose columns meet this condition, such as 'year >= 2020 and source ~ news'."""
     fold_script: bool = option(False)
@@ -31,17 +31,17 @@ class ConcordanceOptions:
     containing: str | None = option(None, metavar="REGEX")
     """Keep only lines with a match for this regular expression."""
     usage: int | None = option(None, least=1, metavar="N")
-    """Keep only this usage of the word, given by its number in the output of senses. Needs an index."""
+    """Keep only lines with this usage of the word, numbered as in the output of senses. Needs an index."""
     sort: str | None = option(None, metavar="KEY,...")
     """Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node (the
     match itself), source or another column, or surprisal (highest first; needs an index). A - before a key reverses
     its order. Default: the order of the texts."""
     like: int | None = option(None, least=1, metavar="NUMBER")
-    """Sort by meaning: the lines most similar to the line with this number come first."""
+    """Sort by meaning: the lines most similar to the line with this number come first. Needs an index."""
     layer: int | None = option(None, least=0)
     """Layer whose vectors --like and --usage compare. Default: the lowest layer above 0 in the index."""
     sample: int | None = option(None, least=1, metavar="N")
-    """Show a random sample of this many lines."""
+    """Keep only a random sample of this many lines."""
     seed: int = option(1, least=0, most=2**32 - 1)
     """Random seed for --sample and --usage."""
     top: int = option(50, least=0)

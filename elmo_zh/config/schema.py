@@ -78,7 +78,7 @@ class Word2vecConfig:
     seed: int = number(1, 0, 2**31 - 1)
     """Seed of the initial vectors and of the sampling."""
     num_workers: int = number(1, 1)
-    """Number of gensim threads. With more than one, training is faster, but its vectors are not reproducible."""
+    """Number of gensim threads. With more than one, training is faster but not reproducible."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
@@ -104,9 +104,9 @@ class ModelConfig:
     skip_connections: bool = True
     """Add each LSTM layer's input to its output, from the second layer on."""
     tie_softmax: bool = True
-    """Share the token embeddings with the softmax, so that each token trains both. No effect in character mode."""
+    """Use the token embeddings as the weights of the softmax too. No effect in character mode."""
     character_slots: int = number(50, 3, 1000)
-    """Character mode: maximum number of bytes per word, including two boundary marks; other programs read 50."""
+    """Character mode: maximum number of bytes per word, including two boundary marks; other ELMo programs read 50."""
     character_dim: int = number(16, 1)
     """Character mode: width of a byte embedding."""
     character_filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
@@ -146,7 +146,7 @@ class TrainConfig:
     """Training of the biLM."""
 
     init: str = ""
-    """A model bundle to start training from; its rows are matched by word. Empty: random initial weights."""
+    """A model bundle to start training from; vocabulary rows are matched by word. Empty: random initial weights."""
     max_tokens: int = number(3_000_000, 0)
     """Stop after this many predicted tokens (counted in one direction); 0 means no such limit."""
     epochs: float = number(10.0, 0)
@@ -162,7 +162,7 @@ class TrainConfig:
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
-    """Negative samples per step (S) for all predictions; if S is half the vocabulary or more, softmax is full."""
+    """Number of negative samples per step (S); if S is at least half the vocabulary, the full softmax is used."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
     """Initial bias of the softmax: unigram (log of each word's share of the text) or zero (the published recipe)."""
     vector_scale: float = number(0.45, 0)
@@ -182,7 +182,7 @@ class TrainConfig:
     schedule: str = choice("linear", ("constant", "linear", "cosine"))
     """Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget."""
     warmup_tokens: int = number(100_000, 0)
-    """Number of warm-up tokens, during which the learning rate rises from 0 (at most a tenth of the token budget)."""
+    """Number of tokens over which the learning rate rises from 0 to its peak; at most a tenth of the token budget."""
     final_learning_rate_share: float = number(0.1, 0.0, 1.0)
     """Final learning rate of the linear and cosine schedules, as a fraction of the peak."""
     max_grad_norm: float = number(10.0, above=0)
@@ -192,7 +192,7 @@ class TrainConfig:
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed for initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
-    """Precision of matrix products: float32, bfloat16 (weights, states and sums stay float32) or auto (the faster)."""
+    """Precision of matrix products: float32, bfloat16 (weights, states and sums: float32) or auto (the faster one)."""
     deterministic: bool = False
     """Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."""
     device: str = free("auto", DEVICES)
@@ -238,9 +238,9 @@ class EmbedConfig:
     compression: str = choice("none", HDF5_COMPRESSIONS)
     """Compression of packed hdf5: none, gzip or lzf."""
     precision: str = choice("float32", EMBED_PRECISIONS)
-    """Precision of matrix products: float32; or bfloat16 or int8 (CPU only), less exact but faster on newer CPUs."""
+    """Precision of matrix products: float32 (exact); on newer CPUs, bfloat16 and int8 are faster. int8 needs a CPU."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
-    """Read unknown words as <UNK> (unk), as the known words in them (backoff), or auto (backoff unless fine-tuning)."""
+    """Read unknown words as <UNK> (unk) or as the known words in them (backoff); auto: backoff unless fine-tuning."""
     batch_tokens: int = free(4096, least=1)
     """Maximum number of tokens computed in one batch."""
 

@@ -90,7 +90,7 @@ def test_an_output_needs_a_name(empty_folder: Path, words: str, output: str) -> 
     Path("t.csv").touch()
     answer = elmo_zh(*words.split(), "--output", output)
     assert answer.status == 2
-    assert "Error: --output is empty, . or /. Give the name of a file or folder to write." in answer.stderr or (
+    assert "Error: --output cannot be empty, . or /. Give the name of a file or folder to write." in answer.stderr or (
         output and "is a directory" in answer.stderr
     )
 

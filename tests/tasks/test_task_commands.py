@@ -138,9 +138,9 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters, each only once."),
     ("tag", ("--regression",), "--regression is for classify and pairs: tags are not numbers."),
     ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
-    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not for tags or numbers."),
+    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "The task reads 2 columns, not 1. Use --text-column for each."),
+    ("pairs", ("--text-column", "a"), "The task reads 2 columns of text, not 1. Give --text-column once per column."),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is unknown to Python"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
