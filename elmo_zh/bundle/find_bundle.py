@@ -137,11 +137,8 @@ def explain_no_bundle(path: Path) -> str:
     if not path.is_dir():
         return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
     if BundleLayout(path).options.is_file():
-        advice = f"{program()} convert {shlex.quote(str(path))} --output DIR"
-        return (
-            f"{path} has options.json, but no bundle.json. If this is another program's model, convert it with:"
-            f" {advice}"
-        )
+        advice = command("convert", path, "--output", "DIR")
+        return f"{path} has options.json, but no bundle.json. To convert another program's model: {advice}"
     for name, what, reader in _OTHER_FOLDERS:
         if (path / name).is_file():
             return f"{path} is {what}, not a model bundle. Use it with: {command(*reader, path)}"

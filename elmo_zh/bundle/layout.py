@@ -22,7 +22,7 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
     is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
     if names and not (force and is_model):
-        raise OutputError(f"{output} exists already. Choose another --output, or add --force to replace a model.")
+        raise OutputError(f"{output} exists already. Choose another --output, or, if this is a model, add --force.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,9 @@ class BundleForm:
     """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
 
     layout: str = option("bundle", choices=BUNDLE_LAYOUTS)
-    """Files to write: a bundle for elmo-zh, or files for other programs."""
+    """Files to write: a bundle for elmo-zh, the files that simple_elmo reads, or the weights as safetensors."""
     dtype: str = option("float32", choices=WEIGHT_DTYPES)
-    """Data type of the weights. float16 halves the size of the files, and all supported programs can read it."""
+    """Data type of the weights. float16 at least halves the files' size, and all supported programs can read it."""
     with_word2vec: bool = True
 
 

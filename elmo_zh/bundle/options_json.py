@@ -77,9 +77,9 @@ def load_options(path: Path) -> dict[str, Any]:
     try:
         options = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}). Copy it again.") from None
+        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}). Copy the file again.") from None
     if not isinstance(options, dict):
-        raise BundleError(f"{path} does not contain a JSON object with the options of a biLM. Copy it again.")
+        raise BundleError(f"{path} does not contain a JSON object with the options of a biLM. Copy the file again.")
     return options
 
 

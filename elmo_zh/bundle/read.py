@@ -124,7 +124,7 @@ def load_same_bundle(path: Path, digest: str) -> Bundle:
     """Load a bundle again from its folder; raise BundleError if its digest is no longer the recorded one."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
-        raise BundleError(f"{path} has changed since it was loaded: found digest {bundle.digest}, expected {digest}.")
+        raise BundleError(f"{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
     return bundle
 
 
@@ -229,17 +229,17 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
 def _find_problem(info: Any) -> str:
     """Describe the first missing or wrong value in bundle.json, or return ""; add missing optional entries."""
     if not isinstance(info, dict):
-        return "it is not an object"
+        return "the content is not a JSON object"
     info.update({name: info.get(name, {}) for name in ("training", "origin")})
-    objects = dict.fromkeys(("digests", "training", "origin"), (dict, "an object"))
-    may_be_unknown = dict.fromkeys(("segmenter", "text"), (dict | None, "an object or null"))
+    objects = dict.fromkeys(("digests", "training", "origin"), (dict, "a JSON object"))
+    may_be_unknown = dict.fromkeys(("segmenter", "text"), (dict | None, "a JSON object or null"))
     plain = {"format": (int, "a whole number"), "mode": (str, "text"), "carry_state": (bool, "true or false")}
     for name, (kind, expected) in {**plain, **objects, **may_be_unknown}.items():
         if name not in info:
             return f"{name} is missing"
         if not isinstance(info[name], kind):
             return f"{name} is not {expected}"  # without the value, which may be as long as the file
-    return "" if isinstance(info["origin"].get("files", {}), dict) else "origin.files is not an object"
+    return "" if isinstance(info["origin"].get("files", {}), dict) else "origin.files is not a JSON object"
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:

@@ -41,8 +41,8 @@ def adopt_bundle(
     bundle = load_bundle(path)
     if config.vocab.init and bundle.vocabulary is None:
         raise BundleError(
-            f"{path} has no vocabulary, so there are no words to keep. Run vocab without --init, and use only the"
-            f" model's weights: --set train.init={path}"
+            f"{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"
+            f" model's weights alone: --set train.init={path}"
         )
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))

@@ -144,7 +144,7 @@ def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
         rounded = tensor.half().float()
         if not torch.isfinite(rounded).all():
             raise BundleError(
-                f"{name} contains numbers above 65,504, the largest float16 value. Export the model as float32."
+                f"{name} contains numbers that float16 cannot represent (NaN, or beyond ±65,504). Use --dtype float32."
             )
         tensor.copy_(rounded)
 

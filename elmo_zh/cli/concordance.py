@@ -68,8 +68,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
             table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
         if not queries:
             common.console.note(
-                "The files are segmented with the current settings, but an index with its model's settings, so their"
-                " counts may differ. To segment as the starter does, add --set text.jieba_hmm=false"
+                "The files are segmented with the current settings. Counts from an index may differ, because an index"
+                " is segmented with its model's settings. To segment as the starter does: --set text.jieba_hmm=false"
             )
     if not len(table.ends):
         raise CorpusError(f"{first_ten(files)}: no text found. Give at least one file that contains text.")
@@ -167,7 +167,7 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
-        raise ConfigError(f"--usage {options.usage}: {query} has no usage above {int(max(usages[usages > 0]))}.")
+        raise ConfigError(f"No match of {query} has usage {options.usage} (highest: {int(max(usages[usages > 0]))}).")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 

@@ -33,7 +33,7 @@ _LEFT = ("usage", "word", "part")
     "--by",
     "column",
     metavar="COLUMN",
-    help="Column that divides the text into parts, such as year. With --word, also count each part. Default: source.",
+    help="Column, such as year, that divides the text into parts. With --word, also count by part. Default: source.",
 )
 @takes(CountOptions, "options")
 @reading_of_texts
@@ -112,9 +112,9 @@ def collocates(
 ) -> None:
     """Find words that occur near a word more often than by chance.
 
-    With --usages, the command does so for each usage of the word. Each row has the number of co-occurrences, the
-    count of the collocate, the number expected by chance, log-likelihood (G2, negative if the two words avoid each
-    other) and logDice (14 at most, independent of corpus size).
+    With --usages, the collocates of each usage of the word are listed separately. Each row has the number of
+    co-occurrences, the count of the collocate, the number expected by chance, log-likelihood (G2, negative if the two
+    words avoid each other) and logDice (14 at most, independent of corpus size).
 
     \b
     Example:
@@ -150,7 +150,7 @@ def collocates(
     help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
 )
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with this index instead of --where."
+    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with this index; leave out --where."
 )
 @click.option(
     "--min-count",
@@ -186,7 +186,9 @@ def keywords(
 
     common.resolve()
     if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
-        raise click.UsageError("Say which lines to compare: either --where CONDITION, or --against INDEX.")
+        raise click.UsageError(
+            "Say which lines to compare: --where CONDITION, with or without --against-where, or just --against INDEX."
+        )
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         other, lines = read.table, ~read.wanted

@@ -118,7 +118,8 @@ def _report(
     if found.fragments:
         pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
         common.console.note(
-            f"{counted(len(pairs), 'fragment')} left out: {shown(first_ten(pairs))}. To compare them: --with-fragments"
+            f"{counted(len(pairs), 'fragment')} of longer words left out: {shown(first_ten(pairs))}. To compare"
+            " fragments too: --with-fragments"
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
         common.console.warn(

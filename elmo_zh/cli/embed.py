@@ -44,7 +44,7 @@ class EmbedOptions:
     sentence_index: bool = option(False)
     """Add AllenNLP's dataset sentence_to_index to HDF5 output; this keeps all sentences in memory."""
     by: str | None = option(None, choices=("line", "token"))
-    """Contents of a Parquet row: a line, or a token together with the text of its line. Default line."""
+    """Contents of a Parquet row: a line, or a token together with the text of its line. Default: line."""
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form of the output, taken from the options and from section embed."""
@@ -107,7 +107,7 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
     """
     config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
     if common.stateful and common.engine != "local":
-        raise click.UsageError("--stateful reads one line after the other, on one machine. Leave out --engine.")
+        raise click.UsageError("--stateful processes the lines one after another, on one machine. Leave out --engine.")
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
@@ -199,5 +199,5 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
             f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown; the most frequent: {named}"
         )
     if report.extra.get("words_left_out"):
-        lines.append(f"words left out because they contain white space: {report.extra['words_left_out']:,}")
+        lines.append(f"Words left out because they contain white space: {report.extra['words_left_out']:,}")
     return lines

@@ -17,7 +17,7 @@ _MEMORY_ADVICE = {
     **dict.fromkeys(("train", "pipeline"), "Lower train.batch_size, model.cell_dim or vocab.size."),
     **dict.fromkeys(("plan", "segment", "vocab", "encode"), "Lower text.num_workers."),
 }
-_USE_LESS = "Put each paragraph on a line of its own, and lower embed.batch_tokens."
+_USE_LESS = "Put each paragraph on a line of its own, lower embed.batch_tokens, or process less text."
 
 
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:

@@ -36,7 +36,7 @@ index_option = click.option(
     "index_path",
     type=IndexPath(),
     metavar="INDEX",
-    help="Folder that the index command wrote. Default: the index that explore made from the model's own text.",
+    help="Folder that the index command wrote. Default: the index that explore made for the model.",
 )
 
 # The settings for reading files that have an effect if a model is given; the model itself says how to segment.

@@ -59,7 +59,7 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
     or AllenNLP, a simple_elmo folder or NLPL archive, an ELMoForManyLangs folder, or a bundle (to add a warm state,
-    or to change its layout or file size). No code from SOURCE is run, and nothing is written unless all files match.
+    or to change its layout or file size). No code from SOURCE is run. Nothing is written unless all files fit together.
 
     If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
     segmented text. Other programs train with carried state, so their models work poorly if every sentence starts
@@ -75,7 +75,7 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     if chosen.segmented and chosen.warm_on is None:
         raise click.UsageError("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT.")
     if chosen.warm_on is not None and form.layout != "bundle":
-        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot hold a warm state.")
+        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot store a warm state.")
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
@@ -98,7 +98,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
 
     shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
     if found.bilm.warm_cell is not None and not has_warm_state:
-        common.console.note(f"The layout {layout} cannot hold the model's warm state, so the warm state is left out.")
+        common.console.note(f"The layout {layout} cannot store the model's warm state, so the warm state is left out.")
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
             "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
@@ -213,10 +213,10 @@ def _describe_bundle(bundle: "Bundle") -> dict[str, Any]:
 def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     sizes, origin = summary["sizes"], summary["origin"]
     yield "mode", summary["mode"]
-    if characters := summary["characters"]:
-        filters = ", ".join(f"{count} of width {width}" for width, count in characters["filters"])
-        yield "characters", f"{characters['num_slots']} slots, embedding {characters['embedding_dim']}"
-        yield "filters", f"{filters}; {characters['activation']}; {characters['num_highways']} highway layers"
+    if cnn := summary["characters"]:
+        filters = ", ".join(f"{count} of width {width}" for width, count in cnn["filters"])
+        yield "characters", f"{cnn['num_slots']} slots, embedding {cnn['embedding_dim']}"
+        yield "filters", f"{filters}; {cnn['activation']}; highway layers: {cnn['num_highways']}"
     yield (
         "layers",
         f"{sizes['num_layers']} in each direction, cell {sizes['cell_dim']}, projection {sizes['projection_dim']}",
@@ -262,7 +262,7 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
 def _describe_training(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if {"tokens", "epochs"} <= training.keys():
         tokens, epochs = _format_number(training["tokens"], ","), _format_number(training["epochs"], ".2f")
-        yield "trained on", f"{tokens} tokens, {epochs} epochs"
+        yield "trained on", f"{tokens} tokens in {epochs} epochs"
     heldout = training.get("heldout")
     if isinstance(heldout, dict) and {"perplexity", "bits_per_character"} <= heldout.keys():
         perplexity = _format_number(heldout["perplexity"], ",.1f")

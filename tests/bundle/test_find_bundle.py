@@ -93,8 +93,8 @@ def test_a_model_of_another_program() -> None:
     Path("published").mkdir()
     Path("published/options.json").touch()
     assert explain_no_bundle(Path("published")) == (
-        "published has options.json, but no bundle.json. If this is another program's model,"
-        " convert it with: elmo-zh convert published --output DIR"
+        "published has options.json, but no bundle.json. To convert another program's model:"
+        " elmo-zh convert published --output DIR"
     )
 
 

@@ -72,7 +72,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["segmenter"] == f"jieba {result['segmenter']['version']}"
     assert found["state"] == "trained with each sentence starting from zero state"
     training = result["training"]
-    assert found["trained on"] == f"{training['tokens']:,} tokens, {training['epochs']:.2f} epochs"
+    assert found["trained on"] == f"{training['tokens']:,} tokens in {training['epochs']:.2f} epochs"
     assert found["held-out text"].startswith(f"perplexity {training['heldout']['perplexity']:,.1f}, ")
     assert found["made by"] == "elmo-zh"
     assert found["Also read by"] == "bilm-tf, pytorch-fast-elmo."
@@ -111,7 +111,7 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert result["parameters"] == 2 * 2 * layer + cnn
     found = lines_of(model)
     assert found["characters"] == "50 slots, embedding 3"
-    assert found["filters"] == "2 of width 1, 17 of width 2; tanh; 1 highway layers"
+    assert found["filters"] == "2 of width 1, 17 of width 2; tanh; highway layers: 1"
     assert found["cell"] == "state not clipped, projection clipped at 2.5, without skip connections"
     assert found["parameters"] == f"{2 * 2 * layer + cnn:,}; no softmax, so no perplexities"
     assert found["vocabulary"] == "no vocabulary"
@@ -167,7 +167,7 @@ def test_info_with_figures_that_are_none(sample_run: SampleRun, tmp_path: Path) 
     model = Path(shutil.copytree(sample_run.model, tmp_path / "model"))
     with changed_json(model / "bundle.json") as info:
         info["training"] = {"tokens": "many", "epochs": None, "heldout": {"perplexity": 1}}
-    assert lines_of(model)["trained on"] == "many tokens, None epochs"
+    assert lines_of(model)["trained on"] == "many tokens in None epochs"
     with changed_json(model / "bundle.json") as info:
         info["training"] = [1]
     assert elmo_zh("info", model).only_error().startswith(f"{model / 'bundle.json'} is damaged (")

@@ -211,7 +211,7 @@ def test_what_is_no_json(tmp_path: Path, kind: str) -> None:
 def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
     path = tmp_path / "options.json"
     path.write_text(content, encoding="utf-8")
-    expected = f"{path} does not contain a JSON object with the options of a biLM. Copy it again."
+    expected = f"{path} does not contain a JSON object with the options of a biLM. Copy the file again."
     assert message_of(BundleError, lambda: load_options(path)) == expected
 
 

@@ -29,7 +29,7 @@ def message_with(bundle: Path, content: bytes) -> str:
     ("content", "problem"),
     [
         (b"\xff" + b"x" * 5000, "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (f'["{LONG}"]'.encode(), "it is not an object"),
+        (f'["{LONG}"]'.encode(), "the content is not a JSON object"),
         (b"{}", "format is missing"),
         (b'{"format": 1}', "mode is missing"),
     ],
@@ -51,8 +51,8 @@ def test_content_that_is_hardly_json(bundle: Path, content: bytes) -> None:
         ({"format": LONG}, "is damaged (format is not a whole number)"),
         ({"mode": [LONG]}, "is damaged (mode is not text)"),
         ({"carry_state": LONG}, "is damaged (carry_state is not true or false)"),
-        ({"digests": LONG}, "is damaged (digests is not an object)"),
-        ({"text": LONG}, "is damaged (text is not an object or null)"),
+        ({"digests": LONG}, "is damaged (digests is not a JSON object)"),
+        ({"text": LONG}, "is damaged (text is not a JSON object or null)"),
         ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this version of elmo-zh reads format"),
         (
             {"format": 2},

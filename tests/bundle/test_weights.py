@@ -166,5 +166,5 @@ def test_a_weight_beyond_float16_is_refused() -> None:
     model = random_model()
     with torch.no_grad():
         model.softmax.bias[3] = 70_000.0
-    with pytest.raises(BundleError, match=r"softmax\.bias .* above 65,504"):
+    with pytest.raises(BundleError, match=r"softmax\.bias .* beyond ±65,504"):
         round_to_float16(model.bilm, model.softmax)

@@ -50,8 +50,8 @@ NO_PROCESSES = (
     " (ulimit -u), or lower text.num_workers and train.num_threads."
 )
 NO_MEMORY = (
-    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). Put each paragraph on a line of its own, and lower"
-    " embed.batch_tokens."
+    f"There is not enough memory ({os.strerror(errno.ENOMEM)}). Put each paragraph on a line of its own, lower"
+    " embed.batch_tokens, or process less text."
 )
 
 
@@ -77,7 +77,7 @@ def test_the_advice_fits_the_error(error: Exception, told: str) -> None:
     [
         ("train", "Lower train.batch_size, model.cell_dim or vocab.size."),
         ("segment", "Lower text.num_workers."),
-        ("score", "Put each paragraph on a line of its own, and lower embed.batch_tokens."),
+        ("score", "Put each paragraph on a line of its own, lower embed.batch_tokens, or process less text."),
     ],
 )
 def test_advice_against_lack_of_memory_fits_the_command(command: str, advice: str) -> None:

@@ -391,7 +391,7 @@ def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> Non
 def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
     with changed_json(model / "bundle.json") as info:
         info["origin"] = {"files": ["a"]}
-    assert "is damaged (origin.files is not an object)" in bundle_error(model, sample_run)
+    assert "is damaged (origin.files is not a JSON object)" in bundle_error(model, sample_run)
     with changed_json(model / "bundle.json") as info:
         info["origin"] = {"program": "a\nb\ud800\x1b[2J"}
     assert "a\\nb\\ud800\\x1b[2J" in succeed("info", model).stdout

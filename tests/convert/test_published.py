@@ -427,7 +427,7 @@ def test_an_output_that_exists(tmp_path: Path, out: Path) -> None:
     out.mkdir(parents=True)
     convert(source, out)  # an empty folder is in nobody's way
     before = contents_alone(out)
-    refusal = f"{out} exists already. Choose another --output, or add --force to replace a model."
+    refusal = f"{out} exists already. Choose another --output, or, if this is a model, add --force."
     assert elmo_zh("convert", other, "--output", out).only_error() == refusal
     assert contents_alone(out) == before
     convert(other, out, "--force")
@@ -730,7 +730,7 @@ def test_a_layout_without_room_for_the_warm_state(tmp_path: Path, out: Path) -> 
     convert(source, tmp_path / "warm", "--warm-on", text, "--segmented")
     answer = elmo_zh("convert", tmp_path / "warm", "--output", out, "--layout", "simple_elmo", "--json")
     assert answer.result()["warm_state"] is False
-    assert "cannot hold the model's warm state, so the warm state is left out" in answer.stderr
+    assert "cannot store the model's warm state, so the warm state is left out" in answer.stderr
     assert elmo_zh("convert", source, "--output", out, "--layout", "safetensors", "--warm-on", text).status == 2
     assert elmo_zh("convert", source, "--output", out, "--segmented").status == 2
 

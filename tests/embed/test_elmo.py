@@ -492,5 +492,5 @@ def test_a_model_is_not_saved_with_the_vocabulary_of_another(tmp_path: Path) -> 
     shutil.rmtree(folder)
     write_model(folder, SHAPES["token"], words=("苹果", "今天"))
     told = refusal_of(BundleError, lambda: elmo.save(tmp_path / "tuned"))
-    assert told.startswith(f"{folder} has changed since it was loaded: found digest ")
+    assert told.startswith(f"{folder} has changed since it was loaded. Restore it (digest ")
     assert not (tmp_path / "tuned").exists()

@@ -325,9 +325,8 @@ def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_pat
     pickled, digest = pickle.dumps(embedder), embedder.bundle.digest
     shutil.rmtree(folder)
     write_model(folder, TOKENS, words=WORDS, text=BY_CHARACTER, seed=5)
-    other = ElmoEmbedder.load(folder, "cpu").bundle.digest
     found = message_of(BundleError, lambda: pickle.loads(pickled))
-    assert found == f"{folder} has changed since it was loaded: found digest {other}, expected {digest}."
+    assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or start again."
     shutil.rmtree(folder)
     assert "does not exist" in message_of(BundleError, lambda: pickle.loads(pickled))
 

@@ -132,7 +132,11 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, text: Path, bund
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("embed", "--stateful"), 2, "--stateful reads one line after the other, on one machine. Leave out --engine."),
+        (
+            ("embed", "--stateful"),
+            2,
+            "--stateful processes the lines one after another, on one machine. Leave out --engine.",
+        ),
         (("score",), 2, "--engine dask needs an output file on a disk that all workers share: --output FILE"),
         (("index", "--output", "x"), 1, "--engine dask needs Dask. Install it here and on the workers with: "),
     ],
