@@ -68,7 +68,7 @@ class TextConfig:
     max_line_characters: int = number(0, 0)
     """Drop lines with more characters than this; 0 keeps all lines, even one that contains an entire book."""
     drop_duplicates: bool = True
-    """Drop repeated lines, even from different files: copies teach the model nothing new, and it memorises them."""
+    """Keep only the first copy of a repeated line, even across files: the model would just memorise further copies."""
     duplicate_min_characters: int = number(20, 1)
     """Lines with fewer characters than this never count as duplicates: short sentences recur naturally."""
     boilerplate_copies: int = number(0, 0)

@@ -21,7 +21,7 @@ class ScoreOptions:
     """The options of `score`: how to split lines, the form of the rows, and which lines to keep."""
 
     split_sentences: bool = option(False)
-    """Split lines into sentences as in training; the cost of a line is then the sum over its sentences."""
+    """Split lines into sentences as in training; the cost of a line is then the sum of the costs of its sentences."""
     by: str = option("line", choices=("line", "token"))
     """Write one row per line, or one row per token with the token's surprisal."""
     kind: str | None = option(None, choices=SCORE_FORMATS, names=("--format",))

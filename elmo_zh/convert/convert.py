@@ -89,7 +89,7 @@ def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) ->
 
 def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
     if given:
-        raise BundleError(f"{folder} is {kind}. Leave out options that have no effect on it: {', '.join(given)}")
+        raise BundleError(f"{folder} is {kind}. Leave out the options that have no effect on it: {', '.join(given)}")
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
