@@ -90,8 +90,8 @@ def _detect_encoding(content: Content, *, trusts_head: bool = False) -> Encoding
         if bad_byte(stream, "utf-8") is None:
             return Encoding("utf-8", 0)
     if b"\0" in head:
-        name = _unmarked(head)
-        raise _not_text(content, name and f"It looks like {name} without a BOM; if so, add: --encoding {name}")
+        guess = _unmarked(head)
+        raise _not_text(content, guess and f"It looks like {guess}; if so, add: --encoding {guess}")
     samples = list(_samples(content))
     if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
@@ -245,7 +245,7 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:
     return UnsuitableError(
         content.name,
-        "not text in UTF-8, GB18030 or Big5, and without a byte order mark",
+        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found",
         guess.strip() or "If it is text in another encoding, specify the encoding: --encoding NAME",
     )
 

@@ -138,7 +138,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 wrong = counted(num_wrong, "tag")
-                notes.append(f"{wrong} with no span to continue, treated as the start of a span, as in conlleval")
+                notes.append(f"{wrong} with no span to continue, each treated as the start of one, as in conlleval")
     notes.insert(0, f"{kind} format, {describe_tags(scheme, by_words=by_words)}")
     named = columns if any(columns) else ()
     return Labelled(
@@ -157,7 +157,7 @@ def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
 
 
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
-    conll = f"{text.name} looks like CoNLL. Use task fit tag, or --input-format tsv for one label per text"
+    conll = f"{text.name} looks like CoNLL. Use task fit tag or, for one label per text, add: --input-format tsv"
     if kind == "conll":
         raise CorpusError(conll)
     found = labelled_records(text, kind, reading)
@@ -188,7 +188,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         notes.append("the file is sorted by label")
     agreed = examples if reading.regression else _with_agreed_label(examples)
     if len(agreed) < len(examples):
-        notes.append(f"left out because the label {_NO_LABEL!r} means no label: {len(examples) - len(agreed):,}")
+        notes.append(f"left out because the label is {_NO_LABEL!r} (unlabelled): {len(examples) - len(agreed):,}")
     return Labelled(name=text.name, examples=agreed, columns=found.used_columns, notes=tuple(notes))
 
 

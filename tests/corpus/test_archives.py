@@ -45,7 +45,10 @@ def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> 
         "archives inside archives": {"count": 1, "names": [f"{path}: inner.zip"]},
         "files whose names do not suggest text": {"count": 1, "names": [f"{path}: cat.png"]},
         "hidden files in archives": {"count": 2, "names": [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]},
-        "not text in UTF-8, GB18030 or Big5, and without a byte order mark": {"count": 1, "names": [f"{path}: noise"]},
+        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found": {
+            "count": 1,
+            "names": [f"{path}: noise"],
+        },
     }
     assert sorted(tmp_path.rglob("*")) == before
 

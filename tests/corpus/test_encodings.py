@@ -106,7 +106,7 @@ def test_damaged_lines_do_not_make_the_encoding_suspect() -> None:
 @pytest.mark.parametrize("data", [random.Random(3).randbytes(3000), b"\xff\0\0\0"])
 def test_what_is_no_text(data: bytes) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
-    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and without a byte order mark. ")
+    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and no byte order mark was found. ")
 
 
 def test_bytes_of_no_encoding_are_not_all_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_bytes_of_no_encoding_are_not_all_decoded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(encodings, "_decoded", decoded)
     data = (b"\x80" * 997 + "好".encode("gb18030")) * 200
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
-    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and without a byte order mark.")
+    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and no byte order mark was found.")
     assert not decoded.called
 
 
@@ -147,8 +147,8 @@ def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int
 def test_a_mark_that_is_missing_is_told(name: str) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
     assert told == (
-        "a.txt: not text in UTF-8, GB18030 or Big5, and without a byte order mark."
-        f" It looks like {name} without a BOM; if so, add: --encoding {name}"
+        "a.txt: not text in UTF-8, GB18030 or Big5, and no byte order mark was found."
+        f" It looks like {name}; if so, add: --encoding {name}"
     )
     assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)
 

@@ -74,7 +74,7 @@ def test_the_trained_model_passes(sample_run: SampleRun) -> None:
     assert lines[0] == f'ok     {TOKENS}: segmenter "jieba"'
     assert lines[1].startswith(f"ok     {STORED}: largest difference ")
     rows = len((sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines())
-    assert lines[5] == f"ok     {TABLES}: {rows:,} rows; the digest is the one recorded at export"
+    assert lines[5] == f"ok     {TABLES}: {rows:,} vocabulary entries; their digest is the one recorded at export"
     neighbours = [line.split(": ", 1) for line in lines[6:]]
     assert [table for table, _ in neighbours] == ["token layer and softmax"] * 8
     words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()

@@ -114,7 +114,7 @@ def test_no_agreement_is_no_label(tmp_path: Path) -> None:
     assert [example.labels for example in labelled.examples] == [("entailment",), ("neutral",)]
     assert labelled.notes == (
         "tsv format, columns 1, 2, 3, no header",
-        "left out because the label '-' means no label: 1",
+        "left out because the label is '-' (unlabelled): 1",
     )
     path = written(tmp_path, "b.tsv", "好评\t+\n差评\t-\n一般\t0\n")
     assert read(path, CLASSIFY) == [("好评", "+"), ("差评", "-"), ("一般", "0")]
