@@ -108,7 +108,7 @@ class Common:
     def resolve(self, run: RunDir | None = None) -> Config:
         """Return the settings: the run's settings or the defaults, changed first by --config and then by --set."""
         if (self.engine == "dask") != bool(self.scheduler):
-            raise click.UsageError("--engine dask and --scheduler ADDRESS need each other. Give both or neither.")
+            raise click.UsageError("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
         assignments = [
             *self.assignments,
             *self.chosen_assignments,

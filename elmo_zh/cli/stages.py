@@ -169,8 +169,8 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
-    from the weights of another model: the words of that model keep their rows, and the row of a new word is computed
-    from the known words in it. Once training has begun, that model is no longer needed.
+    from the weights of another model: the words of that model keep their rows of the token and softmax tables, and the
+    rows of a new word are computed from the known words in it. Once training has begun, that model is no longer needed.
 
     With torchrun, several processes on one or more machines train together and share the train.batch_size streams of
     each step (docs/distributed.md). In the example, -- keeps torchrun from treating --run as its own option.

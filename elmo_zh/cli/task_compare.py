@@ -57,7 +57,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     " tenth of the examples is tested. Default: 3 if a tenth is fewer than 300 examples, otherwise 1.",
 )
 @training_options(
-    3, "Train with N consecutive seeds, each with its own sample of the labels; each fold uses one seed in turn."
+    3, "Train with N consecutive seeds, each with its own sample of the labels; the folds use the seeds in turn."
 )
 @shared_options("device")
 @common_options

@@ -111,7 +111,7 @@ task_option = click.option(
     help="Folder that task fit wrote.",
 )
 moved_model_option = shared_options(
-    "model", help="Folder of the model that the task was trained on. Give it only if the model has been moved."
+    "model", help="Folder of the model that the task uses. Needed only if the model was moved after task fit."
 )
 
 

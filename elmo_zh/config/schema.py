@@ -158,7 +158,7 @@ class TrainConfig:
     carry_state: bool = False
     """Carry the LSTM state across sentence ends (the published recipe) instead of starting each sentence from zero."""
     dropout: float = AUTOMATIC
-    """Dropout probability for the inputs of each layer and the top output; -1 sets it by the number of epochs."""
+    """Dropout probability for each layer's input and the top layer's output; -1 sets it by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
     """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
@@ -210,7 +210,7 @@ class TrainConfig:
     checkpoint_every_tokens: int = free(150_000, least=1)
     """Number of training tokens between checkpoints."""
     keep_checkpoints: int = free(2, least=1)
-    """Number of latest checkpoints to keep, besides the one with the lowest held-out perplexity."""
+    """Number of most recent checkpoints to keep, besides the one with the lowest held-out perplexity."""
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""

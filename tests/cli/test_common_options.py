@@ -166,7 +166,7 @@ def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None
     """In any order; what is wrong with the cluster itself is one line."""
     options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
     told = elmo_zh("encode", "--run", tmp_path, *options[:2]).stderr
-    assert told.endswith("Error: --engine dask and --scheduler ADDRESS need each other. Give both or neither.\n")
+    assert told.endswith("Error: --engine dask and --scheduler ADDRESS must be used together. Give both or neither.\n")
     for arguments in (options, (*options[2:], *options[:2])):
         told = elmo_zh("encode", "--run", tmp_path, *arguments).only_error()
         assert told == f"{tmp_path / 'segmented'} is missing. Create it with: elmo-zh segment CORPUS --run {tmp_path}"
