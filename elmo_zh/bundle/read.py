@@ -115,8 +115,8 @@ class Bundle:
             problem = f"the model's segmenter {self.text.segmenter} does not support user dictionaries"
         if problem:
             raise BundleError(
-                f"{self.path} cannot use the user dictionary {given}: {problem}. Leave the dictionary out, or segment"
-                " the text yourself."
+                f"{self.path} cannot use the user dictionary {given}: {problem}. Leave out the dictionary, or segment"
+                " the text yourself and use --segmented."
             )
 
 

@@ -129,7 +129,7 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = source.bilm.shape.characters
     if form.layout == "simple_elmo" and characters is None:
-        raise BundleError("simple_elmo reads character-mode models only, and this model is in token mode.")
+        raise BundleError("simple_elmo cannot read token-mode models such as this one. Choose another --layout.")
     if characters is not None and not characters.is_published:
         raise BundleError(
             f"An ELMoForManyLangs model cannot be written in the layout {form.layout}. Use --layout bundle."

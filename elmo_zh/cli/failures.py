@@ -38,8 +38,8 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
         return [_no_memory(os.strerror(number), command)]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
         return [
-            f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). End other programs, raise the"
-            " limit (ulimit -u), or lower text.num_workers and train.num_threads."
+            f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). Close other programs, raise"
+            " the limit (ulimit -u), or lower text.num_workers and train.num_threads."
         ]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return [_no_memory(text[:200] or "MemoryError", command)]

@@ -139,8 +139,8 @@ def load_model(common: Common, path: Path, results: str) -> "Bundle":
     if bundle.needs_warm_state() and not common.stateful:
         common.console.warn(
             "This model was trained with carried state, but here every sentence starts from zero state, so the"
-            f" model's {results} worse than necessary. Give it a warm state (convert --warm-on, or export the run"
-            " again), or use --stateful."
+            f" model's {results} worse than necessary. Give the model a warm state (convert --warm-on, or export the"
+            " run again), or use --stateful."
         )
     return bundle
 

@@ -46,7 +46,7 @@ def test_messages_that_cannot_be_written(empty_folder: Path, stderr: str, argume
 
 
 NO_PROCESSES = (
-    f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). End other programs, raise the limit"
+    f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). Close other programs, raise the limit"
     " (ulimit -u), or lower text.num_workers and train.num_threads."
 )
 NO_MEMORY = (
