@@ -96,8 +96,8 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
         common.console.warn(describe_missing_words(missing, "--words"))
     common.finish(
         {"output": str(report.path), **counts, "bytes": report.num_bytes, "missing_words": list(missing)},
-        f"{counted(counts['occurrences'], 'occurrence')} of {counted(counts['words'], 'word')} in"
-        f" {counted(counts['kept_lines'], 'line')}, {format_bytes(report.num_bytes)}: folder {report.path}",
+        f"Wrote {report.path} ({format_bytes(report.num_bytes)}): {counted(counts['occurrences'], 'occurrence')} of"
+        f" {counted(counts['words'], 'word')} in {counted(counts['kept_lines'], 'line')}.",
         f"Next: {program()} neighbours WORD --in SENTENCE --index {shlex.quote(str(report.path))}",
         bundle=embedder.bundle,
     )

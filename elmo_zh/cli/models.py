@@ -61,9 +61,10 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     or AllenNLP, a simple_elmo folder or NLPL archive, an ELMoForManyLangs folder, or a bundle (to add a warm state,
     or to change its layout or file size). No code from SOURCE is run. Nothing is written unless all files fit together.
 
-    If you know how the model's text was segmented, say so (--set text.segmenter=jieba); otherwise `embed` accepts only
-    segmented text. Other programs train with carried state, so their models work poorly if every sentence starts
-    from zero state. --warm-on adds a better start, without making vectors depend on other sentences.
+    If you know how the model's text was segmented, specify it (--set text.segmenter=jieba); otherwise `embed` accepts
+    only segmented text. Other programs carry the state from sentence to sentence in training, so their models work
+    poorly if every sentence starts from a zero state. --warm-on stores a better initial state; vectors still do not
+    depend on other sentences.
 
     \b
     Example:

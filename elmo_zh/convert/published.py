@@ -79,5 +79,5 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     except RunError as error:
         if is_needed:
             raise BundleError(*(message.partition(" Make the file with")[0] for message in error.messages)) from None
-        reporter.note(f"{path.name} was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once.")
+        reporter.note(f"{path.name} was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once.")
         return None

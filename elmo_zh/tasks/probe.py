@@ -186,7 +186,7 @@ def probe_tags(
     with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:
         dataset = load_dataset(files, reading, reporter)
         if dataset.scheme:
-            raise CorpusError(f"{files.data}: the tags mark spans. Give one tag per word, such as its part of speech.")
+            raise CorpusError(f"{files.data}: the tags mark spans. Use tags of single words, such as parts of speech.")
         if not dataset.test:
             raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
         texts = read_texts(dataset, embedder, reporter)

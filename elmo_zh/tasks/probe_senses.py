@@ -205,7 +205,7 @@ def _report_senses(
     others = []
     if word2vec is not None:
         around = [_around(word2vec, tokens, positions) for tokens, positions in places]
-        others.append(probed("word2vec of the surrounding words", None, np.stack(around)))
+        others.append(probed("word2vec vectors of the surrounding words", None, np.stack(around)))
     for layer in range(cache.vectors.shape[1]):
         vectors = [
             cache.vectors[cache.first_rows[tokens] + positions, layer].astype(np.float32).mean(axis=0)

@@ -216,7 +216,7 @@ class Start:
             f" {rows['words_drawn']:,} get random rows."
         )
         if not info["has_softmax"]:
-            remedy = "shares the token table" if info["model"]["tie_softmax"] else "starts at random"
+            remedy = "shares the token table" if info["model"]["tie_softmax"] else "is initialised randomly"
             reporter.note(f"{info['bundle']} has no softmax, so the new softmax {remedy}.")
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:

@@ -187,7 +187,7 @@ def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool =
 def test_the_commands(model: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "a.txt", LINES)
     made = succeed("index", text, "--model", model, "--output", "new.index", "--min-count", "1")
-    assert made.stdout.splitlines()[0].startswith("24 occurrences of 11 words in 5 lines, ")
+    assert made.stdout.splitlines()[0].endswith("): 24 occurrences of 11 words in 5 lines.")
     assert made.stdout.splitlines()[1].endswith("neighbours WORD --in SENTENCE --index new.index")
     assert "1 text: 7 lines, 31 tokens" in made.stderr
     arguments = ("neighbours", "苹果", "--in", LINES[0], "--index", "new.index")

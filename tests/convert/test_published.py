@@ -379,7 +379,7 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     model = Published(characters=True, vocab=["good", "Why", "，"])
     source = model.write(tmp_path / "source", vocab="vocab_test.txt")
     answer = convert(source, out)
-    note = "vocab_test.txt was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once."
+    note = "vocab_test.txt was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once."
     (left_out,) = (line for line in answer.stderr.splitlines() if line != CARRIED)
     assert left_out == note
     assert_same_vectors(out, model)
@@ -666,7 +666,7 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     source = golden_dir(request.param)
     bundle = tmp_path_factory.mktemp(request.param) / "bundle"
     answer = convert(source, bundle)
-    note = "vocab_test.txt was not used: a vocabulary lists <S>, </S> and <UNK>, then each word once."
+    note = "vocab_test.txt was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once."
     assert answer.stderr.startswith(note)
     return source, bundle
 

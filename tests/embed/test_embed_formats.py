@@ -191,8 +191,8 @@ def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) 
         (["--compression", "gzip"], "--compression gzip needs --layout packed"),
         (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
-        (["--by", "token"], "--by token writes one row per token into Parquet, but --format is hdf5"),
-        (["--by", "token", "--format", "parquet", "--pool", "mean"], "--by token writes one row per token into Pa"),
+        (["--by", "token"], "--by token needs --format parquet and vectors that are not pooled (--format is hdf5"),
+        (["--by", "token", "--format", "parquet", "--pool", "mean"], "--by token needs --format parquet"),
     ],
 )
 def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, options: list[str], message: str) -> None:

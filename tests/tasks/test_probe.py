@@ -146,7 +146,7 @@ def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     assert "558 occurrences of 17 words with several senses" in answer.stderr
     names = [line.split("|")[1].strip() for line in answer.stdout.splitlines() if line.startswith("| ")]
     assert names[2:] == [
-        "most frequent sense of the word", "word2vec of the surrounding words", "layer 0", "layer 1", "layer 2",
+        "most frequent sense of the word", "word2vec vectors of the surrounding words", "layer 0", "layer 1", "layer 2",
     ]  # fmt: skip
     found = json.loads(Path("found", "probe.json").read_text(encoding="utf-8"))
     layers = {row["layer"]: row["accuracy"] for row in found["rows"] if row["layer"] is not None}

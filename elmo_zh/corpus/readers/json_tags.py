@@ -162,8 +162,8 @@ def _end_offset(name: str, sentences: Sequence[_Sentence]) -> int:
     )
     if votes[0] and votes[1] and min(votes.values()) > 0.05 * votes.total():
         raise CorpusError(
-            f"{name}: in some spans ({votes[1]:,}), the end is the last character; in others ({votes[0]:,}), it is the"
-            " character after the last. Use the same convention for all spans."
+            f"{name}: some spans ({votes[1]:,}) end at their last character, others ({votes[0]:,}) one character after"
+            " it. Use the same convention for all spans."
         )
     return int(votes[1] > votes[0])
 

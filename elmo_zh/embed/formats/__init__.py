@@ -173,8 +173,8 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
         raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
     if form.by_token and (form.format != "parquet" or pool != "none"):
         raise OptionError(
-            f"--by token writes one row per token into Parquet, but --format is {form.format} and --pool is {pool}."
-            " Give --format parquet and no --pool."
+            f"--by token needs --format parquet and vectors that are not pooled (--format is {form.format}, --pool is"
+            f" {pool}). Use --format parquet, and leave out --pool."
         )
     if form.format == "word2vec" and (layers == "all" or pool != "none"):
         raise OptionError(
