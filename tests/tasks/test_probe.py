@@ -183,4 +183,4 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
         "".join(f"我 O\n{chr(0x4E00 + number)} B-X\n\n" for number in range(90)), encoding="utf-8"
     )
     told = elmo_zh("task", "probe", "tags", "names.conll", "--model", sample_run.model, "--output", "x").only_error()
-    assert told.startswith("names.conll: the tags mark spans. Give one tag per word")
+    assert told.startswith("names.conll: the tags mark spans. Use tags of single words")
