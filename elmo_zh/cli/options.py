@@ -84,7 +84,7 @@ class Common:
     segmented: bool = option(False)
     """The text is already segmented: one sentence per line, with a single space between tokens."""
     stateful: bool = option(False)
-    """Carry the LSTM state across sentences, as the original ELMo does; slower, as sentences cannot be batched."""
+    """Carry the LSTM state across sentences, as the original ELMo does. This prevents batching and is slower."""
     chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
 
     @classmethod

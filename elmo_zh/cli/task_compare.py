@@ -39,7 +39,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
     help="Also compare the model that --model was trained from (--init): its folder, or its name if it is installed."
-    " Default: compared only if it is installed.",
+    " Default: that model, if it is installed.",
 )
 @click.option(
     "--shares",

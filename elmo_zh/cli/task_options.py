@@ -68,7 +68,8 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
         raise click.UsageError(
-            f"The task reads {counted(wanted, 'column')} of text, not {given}. Give --text-column once per column."
+            f"The task reads {counted(wanted, 'column')} of text, not {given}. Give --text-column once for each"
+            " column that the task reads."
         )
     if reading.skips_unlabelled and kind == "tag":
         raise click.UsageError(
@@ -98,7 +99,7 @@ def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: P
         return None
     path = find_bundle(value)
     if not path.exists():
-        raise click.BadParameter(f"{str(value)!r} is neither a folder nor the name of an installed model.")
+        raise click.BadParameter(f"{str(value)!r} does not exist. Give a folder, or the name of an installed model.")
     return path
 
 

@@ -84,7 +84,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
         raise click.UsageError("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme.")
     if form.probabilities and kind != "tag":
         raise click.UsageError(
-            "--probabilities is for tags; classes always have probabilities, numbers never. Leave out --probabilities."
+            "--probabilities is for tags: classes always have probabilities; numbers have none. Leave out this option."
         )
 
 

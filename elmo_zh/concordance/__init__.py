@@ -17,7 +17,7 @@ class TextChoice:
     """Read this index, whose lines are already segmented, instead of files. Default if no files are given: the index
     that explore created."""
     from_name: str | None = option(None, metavar="PATTERN")
-    """Pattern of the file names, such as '{year}_{author}.txt'; parts in braces become columns. Not for an index."""
+    """File name pattern, such as '{year}_{author}.txt'; parts in braces become columns. Not allowed with an index."""
     where: str | None = option(None, metavar="CONDITION")
     """Keep only lines whose columns meet this condition, such as 'year >= 2020 and source ~ news'."""
     fold_script: bool = option(False)

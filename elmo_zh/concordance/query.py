@@ -24,7 +24,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 # Advice for invalid regular expressions.
-ESCAPE_SIGNS = "To search for a special character itself, put \\ before it, such as \\( or \\["
+ESCAPE_SIGNS = "To search for a special character itself, put \\ before it, as in \\( or \\["
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _CONDITION = re.compile(
     r"\s*(?P<name>[^\s=!<>~]+)\s*(?P<sign>==|=|!=|<=|>=|<|>|~)\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)\s*"

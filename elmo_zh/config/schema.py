@@ -66,9 +66,9 @@ class Word2vecConfig:
     vectors: str = ""
     """A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none."""
     implementation: str = choice("auto", ("auto", "gensim", "torch"))
-    """gensim (Python 3.11 to 3.13), torch (built in; all cores, reproducible) or auto (gensim if it is installed)."""
+    """Library: gensim (Python 3.11 to 3.13), torch (reproducible on all cores) or auto (gensim if it is installed)."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
-    """cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
+    """Algorithm: cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
     window: int = number(5, 1)
     """Number of tokens on each side of a token that count as its context."""
     negative: int = number(5, 1)
@@ -90,7 +90,7 @@ class ModelConfig:
     """The bidirectional language model (biLM)."""
 
     mode: str = choice("token", ("token", "character"))
-    """token (one vector per vocabulary row) or character (a CNN over the word's UTF-8 bytes: no word is unknown)."""
+    """Token layer: token (one vector per vocabulary row) or character (a CNN over UTF-8 bytes: no word is unknown)."""
     cell_dim: int = number(1024, 1)
     """Width of the LSTM cell (D)."""
     projection_dim: int = number(256, 1)
@@ -160,7 +160,7 @@ class TrainConfig:
     dropout: float = AUTOMATIC
     """Dropout probability for each layer's input and the top layer's output; -1 sets it by the number of epochs."""
     softmax: str = choice("sampled", ("sampled", "full"))
-    """sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
+    """Softmax in training: sampled (log-uniform negative samples, fast) or full (every word at every step, exact)."""
     num_negatives: int = number(4096, 1)
     """Number of negative samples per step (S); if S is at least half the vocabulary, the full softmax is used."""
     softmax_bias: str = choice("unigram", ("unigram", "zero"))
@@ -170,7 +170,7 @@ class TrainConfig:
     train_embeddings: bool = True
     """Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true."""
     optimizer: str = choice("adamw", ("adamw", "adagrad"))
-    """adamw (AdamW for the LSTMs, Adagrad for token and softmax tables) or adagrad (for all weights, as published)."""
+    """Optimizer: adamw (token and softmax tables still use Adagrad) or adagrad (for all weights, as published)."""
     learning_rate: float = number(0.004, 0)
     """Peak learning rate of the LSTMs."""
     table_learning_rate: float = number(0.5, 0)
@@ -192,7 +192,7 @@ class TrainConfig:
     seed: int = number(1, 0, 2**31 - 1)
     """Random seed for initial weights, sentence order, dropout and negative samples."""
     precision: str = choice("auto", TRAIN_PRECISIONS)
-    """Precision of matrix products: float32, bfloat16 (weights, states and sums: float32) or auto (the faster one)."""
+    """Precision of matrix products: float32, bfloat16 (everything else stays float32) or auto (the faster one)."""
     deterministic: bool = False
     """Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."""
     device: str = free("auto", DEVICES)
@@ -228,9 +228,9 @@ class EmbedConfig:
     layers: str = "all"
     """Layers to write: all, average (their mean), top (last), mix (learned weights) or a layer number (0, 1, ...)."""
     dtype: str = choice("float32", VECTOR_DTYPES)
-    """Number type of the vectors: float32 or float16 (half the size)."""
+    """Numeric type of the vectors: float32 or float16 (half the size)."""
     pool: str = choice("none", ("none", *POOL_METHODS))
-    """none (one vector per token) or one vector per line: mean, max or first-last (last state of each direction)."""
+    """Pooling into one vector per line: none, mean, max or first-last (the last state of each direction)."""
     format: str = choice("hdf5", OUTPUT_FORMATS)
     """File format: hdf5, npy (a folder of arrays), parquet, jsonl (text) or word2vec (text, a mean vector per word)."""
     layout: str = choice("lines", HDF5_LAYOUTS)
@@ -238,7 +238,7 @@ class EmbedConfig:
     compression: str = choice("none", HDF5_COMPRESSIONS)
     """Compression of packed hdf5: none, gzip or lzf."""
     precision: str = choice("float32", EMBED_PRECISIONS)
-    """Precision of matrix products: float32 (exact); on newer CPUs, bfloat16 and int8 are faster. int8 needs a CPU."""
+    """Precision of matrix products: float32 (exact), or bfloat16 or int8 (CPU only), both faster on newer CPUs."""
     unknown: str = choice("auto", UNKNOWN_WAYS)
     """Read unknown words as <UNK> (unk) or as the known words in them (backoff); auto: backoff unless fine-tuning."""
     batch_tokens: int = free(4096, least=1)
@@ -247,7 +247,7 @@ class EmbedConfig:
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         if self.layers not in LAYERS and not self.layers.isdecimal():
-            yield f"embed.layers = {self.layers!r} is neither one of {', '.join(LAYERS)} nor a layer number"
+            yield f"embed.layers = {self.layers!r} must be {', '.join(LAYERS)} or a layer number"
         yield from problems_of_fields(self, "embed")
 
 

@@ -63,7 +63,7 @@ class ElmoEmbedder(SentenceTokens):
         bundle: The model and everything that belongs to it.
         precision: Precision of the matrix products: float32, bfloat16 or int8.
         unknown: Input for a word outside the vocabulary: unk or backoff.
-        dtype: Number type of the vectors: float32 or float16.
+        dtype: Numeric type of the vectors: float32 or float16.
         batch_tokens: Tokens computed together; affects only speed and memory.
         user_dictionary: File of additional words that the segmenter keeps whole, or None.
         is_stateful: Whether the state is carried from sentence to sentence.
@@ -122,7 +122,7 @@ class ElmoEmbedder(SentenceTokens):
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
             unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it from the known
                 words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
-            dtype: Number type of the returned vectors: float32; or float16, which takes half the memory.
+            dtype: Numeric type of the returned vectors: float32; or float16, which takes half the memory.
             user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
         Raises:

@@ -157,7 +157,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ),
         (
             "embed.layers=bottom",
-            "embed.layers = 'bottom' is neither one of all, average, top, mix nor a layer number."
+            "embed.layers = 'bottom' must be all, average, top, mix or a layer number."
             " Change this with --set or in the config file.",
         ),
     ],

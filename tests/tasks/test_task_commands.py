@@ -140,7 +140,11 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not tags or numbers."),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    ("pairs", ("--text-column", "a"), "The task reads 2 columns of text, not 1. Give --text-column once per column."),
+    (
+        "pairs",
+        ("--text-column", "a"),
+        "The task reads 2 columns of text, not 1. Give --text-column once for each column that the task reads.",
+    ),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is unknown to Python"),
     ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
@@ -165,7 +169,7 @@ def test_word2vec_vectors_of_an_installed_model(
     assert result["word2vec"] == str(empty_folder / "packaged")
     told = elmo_zh(*compare, *quick, "--word2vec", "toys")
     assert told.status == 2
-    assert "'toys' is neither a folder nor the name of an installed model." in " ".join(told.stderr.split())
+    assert "'toys' does not exist. Give a folder, or the name of an installed model." in " ".join(told.stderr.split())
 
 
 def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
