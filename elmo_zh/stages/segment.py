@@ -77,7 +77,7 @@ def segment_sources(
 def _report_empty(sources: Sources, reporter: Reporter) -> None:
     empty = [source.name for source in sources.sources if not source.path.stat().st_size]
     if empty:
-        reporter.warn(f"{counted(len(empty), 'empty file')} in the corpus: {first_ten(empty)}.")
+        reporter.warn(f"The corpus contains {counted(len(empty), 'empty file')}: {first_ten(empty)}.")
 
 
 def _shared_folder(sources: Sources) -> Path:

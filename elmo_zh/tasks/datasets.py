@@ -284,7 +284,7 @@ def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: 
         if has_ids_as_labels(dataset.train):
             cause = "Most labels occur only once, as ids do. Name another column: --label-column NAME"
         labels = counted(new.total(), f"{part} label")
-        unseen = f"Never seen in training, so counted as wrong: {labels} ({shown})."
+        unseen = f"Labels that never occur in training count as wrong: {labels} ({shown})."
         reporter.warn(f"{unseen} {cause}".rstrip())
 
 

@@ -135,8 +135,8 @@ class PreparedTask:
         )
         if not self.job.settings.is_crf:
             self.reporter.note(
-                f"Seed {seed}: {self.metric} {trained.best_score:.4f} on the development examples, the best of"
-                f" {counted(len(trained.lines), 'epoch')}."
+                f"Seed {seed}: the best of {counted(len(trained.lines), 'epoch')} reached {self.metric}"
+                f" {trained.best_score:.4f} on the development examples."
             )
         return trained
 

@@ -112,8 +112,9 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
         raw = lines_of[name][line] if line < len(lines_of[name]) else ""
         if not word or raw[start:end] != word:
             raise CorpusError(
-                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at characters {start} to {end} (excluded);"
-                f" expected {word!r}. Correct these numbers, which count from 0, or give the texts with --text FOLDER."
+                f"{where}: line {line} of {name} has {raw[start:end][:20]!r} at characters {start} to {end} (end"
+                f" excluded); expected {word!r}. Correct these numbers, which count from 0, or give the texts with"
+                " --text FOLDER."
             )
         yield MarkedWord(word=word, sense=sense, text=raw, start=start, end=end)
 
@@ -121,7 +122,7 @@ def _read_table(text: DecodedText, texts: Path) -> Iterator[MarkedWord]:
 def _lines(folder: Path, name: str, where: str) -> Sequence[str]:
     path = folder / name
     if not path.is_file():
-        raise CorpusError(f"{where}: the text {path} does not exist. Give its folder with --text.")
+        raise CorpusError(f"{where}: {path} does not exist. Give the folder that contains the texts: --text FOLDER")
     return list(iter_lines(path))
 
 

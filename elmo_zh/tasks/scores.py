@@ -158,7 +158,7 @@ def score_examples(
     try:
         labelled = read_labelled(data, replace(reading, task_columns=description.columns))
     except UnlabelledError as error:
-        raise CorpusError(f"{str(error).rstrip('.')}. To label texts, use task predict.") from None
+        raise CorpusError(f"{str(error).rstrip('.')}. To label texts, use: elmo-zh task predict") from None
     notes = "; ".join(labelled.notes)
     reporter.note(f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {notes}")
     if reading.kind == "tag" and (

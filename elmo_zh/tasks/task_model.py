@@ -254,7 +254,7 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     try:
         head.load_state_dict(load_tensors(layout.head))
     except (SafetensorError, RuntimeError):
-        raise RunError(f"{layout.head} is not the network that task.json describes. {_REMEDY}") from None
+        raise RunError(f"{layout.head} does not contain the network that task.json describes. {_REMEDY}") from None
     return head
 
 

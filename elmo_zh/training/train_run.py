@@ -174,8 +174,7 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     computation = choose_computation(config.train, config.model, device, known)
     for difference in computation.differences(previous):
         context.reporter.warn(
-            f"{difference[0].upper()}{difference[1:]}, so from here on the results may differ slightly from an"
-            " uninterrupted run's."
+            f"From here on, the results may differ slightly from an uninterrupted run's, because {difference}."
         )
     return computation
 
@@ -253,8 +252,8 @@ def _describe_resumption(step: int, num_steps: int) -> str:
     if step <= num_steps:
         return f"Resuming from step {step:,} of {num_steps:,}."
     return (
-        f"Nothing to train: this run has trained {counted(step, 'step')}, more than its budget of {num_steps:,}."
-        " To train longer, raise train.max_tokens and train.epochs."
+        f"Nothing to train: this run has already trained for {counted(step, 'step')}, more than its budget of"
+        f" {num_steps:,}. To train longer, raise train.max_tokens and train.epochs."
     )
 
 

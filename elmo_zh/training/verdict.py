@@ -96,7 +96,7 @@ class TrainingFigures:
         """The reason why the perplexity says little about new text, or "" if none is known."""
         if self.share_of_copies > _MANY_COPIES:
             return (
-                f"{self.share_of_copies:.0%} of the held-out sentences share a run of {RUN_TOKENS} tokens with the"
+                f"{self.share_of_copies:.0%} of the held-out sentences share a sequence of {RUN_TOKENS} tokens with the"
                 " training text, so this perplexity flatters the model: on other text, the perplexity will be higher."
             )
         if self.near_copies_heldout:
@@ -303,7 +303,7 @@ def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
     model, num_rows = config.model, len(load_vocabulary(run.vocab))
     kind = "token mode" if model.mode == "token" else "character mode"
     details = [
-        f"{kind}, {model.num_layers} layers, cell {model.cell_dim}, projection {model.projection_dim};"
+        f"{kind}, layers: {model.num_layers} (cell size {model.cell_dim}, projection size {model.projection_dim});"
         f" vocabulary of {num_rows:,} rows; trained for {format_seconds(counts['training_seconds'])}"
         f" ({counts['epochs']:,.1f} epochs)"
     ]

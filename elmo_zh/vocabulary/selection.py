@@ -132,9 +132,10 @@ def report_given_words(
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     rows = len(selected.vocabulary)
     num_added = rows - len(SPECIALS) - num_given
-    added = "no other words are added" if config.words else f"{counted(num_added, 'other word')} added from the text"
+    added = "no other words are added" if config.words else f"the text adds {counted(num_added, 'other word')}"
     reporter.note(
-        f"vocab: {counted(num_given, 'word')} in {source} ({selected.num_absent:,} not found in the text); {added}."
+        f"vocab: {source} contains {counted(num_given, 'word')} ({selected.num_absent:,} not found in the text);"
+        f" {added}."
     )
     if rows == len(SPECIALS) + 1:
         reporter.warn(f"{source} contains only one word, so the model will have little to predict.")

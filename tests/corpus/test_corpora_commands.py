@@ -157,7 +157,7 @@ def test_an_empty_file_is_told() -> None:
     Path("a.txt").write_text("山水。\n" * 30, encoding="utf-8")
     Path("b.txt").touch()
     answer = elmo_zh("segment", "a.txt", "b.txt", "--run", "run", *FAST)
-    assert "Warning: 1 empty file in the corpus: b.txt.\n" in answer.stderr
+    assert "Warning: The corpus contains 1 empty file: b.txt.\n" in answer.stderr
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

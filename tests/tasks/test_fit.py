@@ -328,7 +328,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["model"].update(precision="int4")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["model"].update(unknown=["unk"])), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "is not the network"),
+    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "not contain the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
     (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or from another task"),
     (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or from another task: its digest differs"),
@@ -361,7 +361,7 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     # Another model of that name is not taken, and the right one beside the task is found.
     moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
     write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
-    assert "is neither there, nor beside" in message_of(BundleError, lambda: TaskModel.load(moved))
+    assert "was not found at that path, beside the task" in message_of(BundleError, lambda: TaskModel.load(moved))
     assert TaskModel.load(moved, model=model).predict(["我"])
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"

@@ -361,7 +361,7 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     messages = Heard()
     load(DataFiles(data=train, dev=dev), CLASSIFY, messages)
     assert messages.warnings == [
-        "Never seen in training, so counted as wrong: 2 dev labels (2).",
+        "Labels that never occur in training count as wrong: 2 dev labels (2).",
         "1 of 3 dev texts also occur in training, so the scores are too optimistic.",
         "Training texts that occur with different labels: 1.",
     ]

@@ -185,7 +185,7 @@ def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: 
     assert again == report.description.scores["test"]
     alone = Path(shutil.copytree(tmp_path / "task", tmp_path / "copy"))
     changed(alone, lambda found: found["settings"].update(head="bilstm"))
-    assert "is not the network that task.json describes" in message_of(RunError, lambda: TaskModel.load(alone))
+    assert "does not contain the network" in message_of(RunError, lambda: TaskModel.load(alone))
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -123,13 +123,13 @@ WRONG_TABLES = [
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 has a missing or invalid value. Check its columns: file, line"),
     (
         TABLE + "a.txt\t0\t0\t1\t花\tf\n",
-        "line 0 of a.txt has '我' at characters 0 to 1 (excluded); expected '花'",
+        "line 0 of a.txt has '我' at characters 0 to 1 (end excluded); expected '花'",
     ),
     (
         TABLE + "a.txt\t9\t1\t2\t花\tf\n",
-        "line 9 of a.txt has '' at characters 1 to 2 (excluded); expected '花'",
+        "line 9 of a.txt has '' at characters 1 to 2 (end excluded); expected '花'",
     ),
-    (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "the text b.txt does not exist. Give its folder with --text."),
+    (TABLE + "b.txt\t0\t1\t2\t花\tf\n", "b.txt does not exist. Give the folder that contains the texts: --text FOLDER"),
 ]
 
 
@@ -154,7 +154,7 @@ def test_senses_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     assert answer.stdout.splitlines()[-1].endswith(f"--layers {found['best_layer']}")
     assert not Path("found.parts").exists()
     told = elmo_zh(*arguments, "--output", "other").only_error()
-    assert told.endswith("does not exist. Give its folder with --text.")
+    assert told.endswith("does not exist. Give the folder that contains the texts: --text FOLDER")
     assert elmo_zh(*arguments, "--dev", "found/probe.json", "--output", "other").status == 2
 
 

@@ -126,8 +126,8 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     told = answer.stderr.splitlines()
     assert f"Settings taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
     assert (
-        f"vocab: {len(old)} words in {base / 'vocab.data'} ({counts.count(0)} not found in the text);"
-        f" {len(added)} other words added from the text." in told
+        f"vocab: {base / 'vocab.data'} contains {len(old)} words ({counts.count(0)} not found in the text);"
+        f" the text adds {len(added)} other words." in told
     )
     typed = f"elmo-zh train --run {run} --init {base}"
     assert told[-1] == f"To start training from the weights of the model that the words were taken from: {typed}"
@@ -203,7 +203,7 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     assert sorted(words_of(segmented_run)) == ["下雨", "不在文中", "妈妈"]
     assert words_of(segmented_run)[-1] == "不在文中"
     assert counts_of(segmented_run)[-1] == 0 < counts_of(segmented_run)[1]
-    told = f"vocab: 3 words in {path} (1 not found in the text); no other words are added."
+    told = f"vocab: {path} contains 3 words (1 not found in the text); no other words are added."
     assert told in answer.stderr.splitlines()
     # The stages after it live with a word that never comes.
     changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")

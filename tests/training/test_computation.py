@@ -184,8 +184,8 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> N
     machine(bfloat16=False, packed=False)
     answer = succeed("train", "--run", run, "--set", "train.num_threads=2")
     assert warnings_of(answer.stderr) == [
-        f"{difference}, so from here on the results may differ slightly from an uninterrupted run's."
-        for difference in ("Kernel changed from onednn to torch", "Num_threads changed from 1 to 2")
+        f"From here on, the results may differ slightly from an uninterrupted run's, because {difference}."
+        for difference in ("kernel changed from onednn to torch", "num_threads changed from 1 to 2")
     ]
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
 

@@ -46,8 +46,8 @@ def test_runs_do_not_cross_sentences_and_without_long_ones_nothing_is_known() ->
     [
         (
             {"share_of_copies": 0.41},
-            "41% of the held-out sentences share a run of 8 tokens with the training text, so this perplexity flatters"
-            " the model: on other text, the perplexity will be higher.",
+            "41% of the held-out sentences share a sequence of 8 tokens with the training text, so this perplexity"
+            " flatters the model: on other text, the perplexity will be higher.",
         ),
         (
             {"perplexity": 3.0},

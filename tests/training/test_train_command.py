@@ -92,8 +92,8 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
     assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
     assert (
-        "Nothing to train: this run has trained 120 steps, more than its budget of 1. To train longer, raise"
-        " train.max_tokens and train.epochs."
+        "Nothing to train: this run has already trained for 120 steps, more than its budget of 1. To train longer,"
+        " raise train.max_tokens and train.epochs."
     ) in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr.splitlines()
 
 
