@@ -36,7 +36,7 @@ class TextConfig:
     remove_control: bool = True
     """Remove control, zero-width and direction characters (Unicode categories Cc and Cf, except white space)."""
     script: str = choice("none", SCRIPTS)
-    """Convert all text to simplified or traditional characters with OpenCC (needs an extra); none converts nothing."""
+    """Convert text to simplified or traditional characters with OpenCC (needs an extra); none leaves it as it is."""
     collapse_whitespace: bool = True
     """Replace each run of Unicode white space (U+3000, U+00A0, tabs, ...) with one space; strip both ends of a line."""
     heldout_share: float = number(0.01, 0.0, 0.5)

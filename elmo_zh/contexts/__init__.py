@@ -37,7 +37,7 @@ class ScoreOptions:
     """Compare the two sentences of each record: give the names of their columns (or numbers, if there is no header).
     For each value of the optional column KIND, show the share of pairs whose first sentence is more probable."""
     against: Path | None = option(None, metavar="BUNDLE")
-    """Also score with this model, and add a column: the difference in bits per character, --model minus this model."""
+    """Also score with this model; add a column with the difference in bits per character (--model minus this model)."""
 
 
 @dataclass(frozen=True, kw_only=True)

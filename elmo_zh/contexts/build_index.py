@@ -249,9 +249,9 @@ class _Build:
         advice = "--layers top, --max-per-word 100, --min-count 10"
         space = require_disk_space(self._output, needed, advice=advice)
         self._reporter.note(
-            f"To index: {counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')}, in"
-            f" {counted(found['kept_lines'], 'line')}. Vectors: {format_bytes(vector_bytes)}"
-            f" ({counted(num_layers, 'layer')}, float16); {space}"
+            f"Indexing {counted(found['occurrences'], 'occurrence')} of {counted(found['words'], 'word')} in"
+            f" {counted(found['kept_lines'], 'line')}; the vectors take {format_bytes(vector_bytes)}"
+            f" ({counted(num_layers, 'layer')}, float16), {space}"
         )
         kinds = layout.arrays(found, self._settings.layers, self._embedder.dimension)
         for layer in self._settings.layers:

@@ -194,7 +194,7 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     if chosen == 0:
         raise ElmoZhError(
             "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a higher"
-            " layer with --layer. If the indexes have none, rebuild them with one: index --layers"
+            " layer with --layer. If the indexes share no higher layer, rebuild them with one: index --layers"
         )
     return chosen
 
@@ -305,7 +305,7 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if not asked:
-        return f"No word to compare is indexed in every period ({names}). Index more text, or give other words."
+        return f"None of the words is indexed in every period ({names}). Index more text, or give other words."
     if fragments:
         return (
             f"Only likely fragments of longer words are left to compare, such as {next(iter(fragments))} in"

@@ -200,7 +200,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
         source, line = text.place(number)
         raise CorpusError(
             f"{source}: record {line + 1} has no column {name}. Columns other than the first sentence:"
-            f" {', '.join(record.columns) or 'none'}. Choose from the existing columns: --pairs FIRST,SECOND"
+            f" {', '.join(record.columns) or 'none'}. Correct the record, or the column names: --pairs FIRST,SECOND"
         )
     return own
 

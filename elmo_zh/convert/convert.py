@@ -106,8 +106,8 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
         raise CorpusError(f"{path} does not exist or is not a file. Give a text file: --warm-on FILE")
     if not segmented and source.text is None:
         raise BundleError(
-            "The model does not record how its training text was segmented. Give --warm-on segmented text and add"
-            " --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
+            "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
+            " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
         )
     preparation = None
     if not segmented and source.text is not None:

@@ -138,7 +138,7 @@ def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 wrong = counted(num_wrong, "tag")
-                notes.append(f"{wrong} with no span to continue, each treated as the start of one, as in conlleval")
+                notes.append(f"{wrong} with no span to continue, each treated as starting a span, as in conlleval")
     notes.insert(0, f"{kind} format, {describe_tags(scheme, by_words=by_words)}")
     named = columns if any(columns) else ()
     return Labelled(

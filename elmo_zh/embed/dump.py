@@ -197,8 +197,8 @@ class _Dump:
         pool = "" if settings.pool == "none" else f", {settings.pool} of each {translate(unit)}"
         layers = translate(settings.layers)
         self._reporter.note(
-            f"{self._job.text.name}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')};"
-            f" {format_bytes(contents.vector_bytes)} of vectors ({layers}, {settings.dtype}{pool}), {space}"
+            f"{self._job.text.name} contains {counted(counts.lines, unit)} and {counted(counts.tokens, 'token')};"
+            f" the vectors take {format_bytes(contents.vector_bytes)} ({layers}, {settings.dtype}{pool}), {space}"
         )
 
     def _write_vectors(self, contents: Contents, engine: Engine) -> None:

@@ -51,11 +51,11 @@ def describe_unknown_rate(
     known = (
         "the share in the training text is not known"
         if training_rate is None
-        else f"in the model's held-out text, {training_rate:.1%} are"
+        else f"the share in the model's held-out text is {training_rate:.1%}"
     )
     reason = _likely_reason(bundle, bundle.vocabulary, unknown_words, segmented=segmented)
     seen = f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary"
-    parts = " An unknown token is read as the known words that it contains, if any." if read_as == "backoff" else ""
+    parts = " An unknown token's vector is built from the known words in it, if any." if read_as == "backoff" else ""
     return f"{seen}; {known}.{parts} {reason}"
 
 

@@ -81,7 +81,7 @@ def _require_version(who: str, found: str | None, expected: str) -> None:
     if found != expected:
         raise ClusterError(
             f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}; expected elmo-zh {expected}."
-            " Install this version there, and restart Dask."
+            " Install the expected version on that machine, and restart Dask."
         )
 
 

@@ -182,8 +182,8 @@ def _build(
     report = build_index(embedder, text.inputs(), place, settings, force=is_replaced, reporter=reporter)
     counts = report.counts
     reporter.note(
-        f"Index: {counted(counts['occurrences'], 'occurrence')} of {counted(counts['words'], 'word')},"
-        f" {format_bytes(report.num_bytes)}: {report.path}"
+        f"Built the index {report.path}: {counted(counts['occurrences'], 'occurrence')} of"
+        f" {counted(counts['words'], 'word')}, {format_bytes(report.num_bytes)}"
     )
 
 

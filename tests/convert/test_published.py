@@ -585,8 +585,8 @@ def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> N
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
     assert elmo_zh(*arguments).only_error() == (
-        "The model does not record how its training text was segmented. Give --warm-on segmented text and add"
-        " --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
+        "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
+        " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
     )
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.

@@ -39,4 +39,4 @@ def test_known_parts(by_character: Path) -> None:
 def test_the_warning_says_so(by_character: Path, unknown: str, is_said: bool) -> None:
     with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary") as told:
         ElmoEmbedder.load(by_character, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
-    assert ("is read as the known words inside it" in str(told[0].message)) == is_said
+    assert ("is built from the known words in it" in str(told[0].message)) == is_said

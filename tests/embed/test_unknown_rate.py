@@ -82,9 +82,9 @@ def test_the_rate_of_the_training(info: dict[str, Any], expected: float | None) 
 def test_the_line_names_both_rates(bundle: Bundle) -> None:
     words = KNOWN * 10 + ["激子", "超导"] * 20
     assert describe(bundle, words, segmented=False) == (
-        "40.0% of the 100 tokens are outside the model's vocabulary; in the model's held-out text, 3.0% are. Most"
-        " unknown tokens consist of characters that the model's vocabulary lacks (激子, 超导): the text is probably in"
-        " another language or script."
+        "40.0% of the 100 tokens are outside the model's vocabulary; the share in the model's held-out text is 3.0%."
+        " Most unknown tokens consist of characters that the model's vocabulary lacks (激子, 超导): the text is"
+        " probably in another language or script."
     )
     beginning = (
         "40.0% of the 100 tokens are outside the model's vocabulary; the share in the training text is not known"
@@ -132,7 +132,7 @@ def test_the_line_names_both_rates(bundle: Bundle) -> None:
 def test_the_likely_reason(bundle: Bundle, words: list[str], reason: str) -> None:
     line = describe(bundle, [*KNOWN, *words * 10])
     assert line is not None
-    assert line.endswith(f"are. {reason}")
+    assert line.endswith(f"is 3.0%. {reason}")
 
 
 def test_the_models_own_segmenter_is_no_reason(bundle: Bundle) -> None:

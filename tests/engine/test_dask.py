@@ -220,8 +220,8 @@ def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> No
     other.wait()
     two_workers.workers.remove(other)
     assert re.sub(r"tcp://[\d.:]+", "ADDRESS", told) == (
-        f"The Dask worker ADDRESS has elmo-zh 0.0.7; expected elmo-zh {__version__}. Install this version there,"
-        " and restart Dask."
+        f"The Dask worker ADDRESS has elmo-zh 0.0.7; expected elmo-zh {__version__}. Install the expected version"
+        " on that machine, and restart Dask."
     )
 
 

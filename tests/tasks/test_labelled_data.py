@@ -158,7 +158,7 @@ def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
-    note = "1 tag with no span to continue, each treated as the start of one, as in conlleval"
+    note = "1 tag with no span to continue, each treated as starting a span, as in conlleval"
     assert note in read_labelled(path, TAG).notes
 
 

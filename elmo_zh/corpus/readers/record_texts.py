@@ -237,8 +237,8 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
         return [int(name) - 1 for name in names], False
     missing = next(name for name in names if name not in header)
     raise CorpusError(
-        f"{text.name} has no column {missing}. Its first row is: {shown_row(sample[0])}. Give --field one of these"
-        " names, or a column number, counting from 1, if the table has no header."
+        f"{text.name} has no column {missing}. Its first row is: {shown_row(sample[0])}. Pass one of these names"
+        " to --field or, if the table has no header, a column number, counting from 1."
     )
 
 
