@@ -22,7 +22,7 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
     is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
     if names and not (force and is_model):
-        raise OutputError(f"{output} exists already. Choose another --output, or, if this is a model, add --force.")
+        raise OutputError(f"{output} already exists. Choose another --output, or, if this is a model, add --force.")
 
 
 @dataclass(frozen=True, kw_only=True)

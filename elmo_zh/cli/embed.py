@@ -142,7 +142,7 @@ def _run_jobs(
     results, skipped, total, hints = [], [], TokenCounts(), Hints(common.console)
     for job in jobs:
         if not is_single and job.output.exists() and not common.force:
-            common.console.note(f"{job.output} exists already, so {job.text.name} is skipped.")
+            common.console.note(f"{job.output} already exists, so {job.text.name} is skipped.")
             skipped.append(str(job.output))
             continue
         try:

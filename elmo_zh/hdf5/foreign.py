@@ -141,7 +141,7 @@ def _explain(told: str, path: Path) -> Exception:
         if error["kind"] == "damaged":
             return BundleError(f"{path} cannot be read as HDF5 ({error['problem']}). Copy or export it again.")
         if error["kind"] == "too large":
-            needed = f"needs more than {MOST_BYTES >> 30} GiB of memory to read"
+            needed = f"takes more than {MOST_BYTES >> 30} GiB of memory to read"
             return UnsafeFileError(f"{path} {needed}. {_UNSAFE}")
     except (ValueError, TypeError, KeyError, AttributeError):
         pass  # a traceback

@@ -61,7 +61,7 @@ class ForeignFile:
             raise BundleError(f"{self.path}: dataset {name} is missing. Copy or export all files of the model again.")
         found_shape = None if found["shape"] is None else tuple(found["shape"])
         if found_shape != shape or found["kind"] != "f":
-            kind = f"{found['dtype']} {found_shape} instead of float32 {shape}"
+            kind = f"{found['dtype']} of shape {found_shape} instead of float32 of shape {shape}"
             raise BundleError(f"{self.path}: {name} is {kind}. Copy or export all files of the model again.")
         if not found["holds_its_data"]:
             size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"

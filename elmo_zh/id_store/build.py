@@ -141,8 +141,8 @@ def _write_documents(task: ShardTask, writer: PartWriter, num_sentences: int) ->
         lengths = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
             raise RunError(
-                f"{task.documents} ({len(content)} bytes) describes {int(lengths.sum())} sentences, but"
-                f" {task.text.name} has {num_sentences}. Recreate both files with:"
+                f"{task.documents} does not match {task.text.name}: it has {len(content)} bytes (expected a multiple"
+                f" of 4) and lists {int(lengths.sum())} sentences (expected {num_sentences}). Recreate both files with:"
                 f" {command('segment', 'CORPUS', '--run', task.text.parent.parent, '--force')}"
             )
     bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])

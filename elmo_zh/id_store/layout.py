@@ -181,7 +181,7 @@ class _Shards:
                     raise self._damaged(number, suffix, f"its values do not rise from 0 to {end:,}")
             for start in range(0, len(arrays.ids), _CHECKED_IDS):
                 if (largest := int(arrays.ids[start : start + _CHECKED_IDS].max())) >= num_words:
-                    raise self._damaged(number, "ids", f"it has id {largest:,}, but there are only {num_words:,} words")
+                    raise self._damaged(number, "ids", f"it has id {largest:,}, but ids must be below {num_words:,}")
 
     def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
         path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"

@@ -220,17 +220,16 @@ _ADVICE = {
     " replace) or before you got the file. Get the original file, or specify its encoding: --encoding",
     "sentences that look wrongly decoded": "The text was probably decoded with the wrong encoding, either here or"
     " earlier. Specify the right encoding (--encoding), get the original file, or try: --set text.repair_mojibake=true",
-    "sentences with private-use characters": "Such characters have a meaning only in certain fonts. Replace or remove"
-    " them.",
+    "sentences with private-use characters": "Private-use characters have no standard meaning. Replace or remove them.",
     "long sentences": f"Sentences of more than {LONG_SENTENCE_TOKENS} tokens are usually lists, tables or text without"
     " punctuation. Split them into shorter lines.",
     "long tokens": f"Tokens of more than {LONG_TOKEN_CHARACTERS} characters are usually web addresses, codes or"
     " formulas. Remove them from the corpus.",
     _REPEATED: "Repeated notices, headers and copies of documents teach the model nothing new. Remove them.",
     _HAN: "Check that you chose the right text, field (--field) and encoding (--encoding).",
-    _SINGLE: "This is normal for classical text, and with text.segmenter=character. Otherwise, characters may be"
+    _SINGLE: "A high share is normal for classical text and with text.segmenter=character. Otherwise, characters may be"
     " separated by spaces, or words may be missing from the dictionary. To add words: --set text.user_dictionary=FILE",
-    _UNKNOWN: "In token mode, the model reads all of them as <UNK>. For a larger vocabulary, start a new run with:"
+    _UNKNOWN: "In token mode, the model reads these tokens as <UNK>. For a larger vocabulary, start a new run with:"
     " --set vocab.size=N",
     _RARE: "In token mode, the model reads words that occur fewer than vocab.min_count times as <UNK>. Use more text,"
     " or start a new run in character mode: --set model.mode=character",

@@ -35,9 +35,9 @@ def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskErr
     room = written_bytes + disk.free
     if disk.free > disk.total // 20:
         # The user's quota or the number of files has reached its limit.
-        found = f"no space is left for {path} (the quota or the maximum number of files is reached)"
+        found = f"no space is left for {path} (the quota or the maximum number of files has been reached)"
     elif room:
-        found = f"{path} needs more than the free space ({format_bytes(room)})"
+        found = f"{path} does not fit into the free space ({format_bytes(room)})"
     else:
         found = f"no space is left for {path}"
     return FullDiskError(f"The disk is full: {found}. {ADVICE}")

@@ -272,11 +272,11 @@ def claimed_output(
         if output.exists() and not force:
             # A command that was killed while it removed its parts has left this.
             remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
-            raise OutputError(f"{output} exists already. {other}, or add {names[1]} to replace it.")
+            raise OutputError(f"{output} already exists. {other}, or add {names[1]} to replace it.")
         if output.exists() and not is_own(output):
             raise OutputError(
                 f"{output} was not created by this command, so even {names[1]} does not replace it."
-                f" {other}, or remove it first."
+                f" {other}, or delete the file first."
             )
         claimed[output] = names[0]
         try:

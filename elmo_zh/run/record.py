@@ -286,7 +286,7 @@ def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     """Raise RunError if the run holds checkpoints that these changes would make useless."""
     if is_in_training(run):
         raise RunError(
-            f"{run.path} contains training progress that these changes would discard: {'; '.join(changes)}. To"
+            f"{run.path} contains training progress that would be discarded. Reason: {'; '.join(changes)}. To"
             f" keep it, choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
         )
 

@@ -119,7 +119,8 @@ def _warn(result: SegmentedCorpus, config: TextConfig, reporter: Reporter) -> No
         )
     if GARBLED in result.lines.noticed:
         found = result.lines.noticed[GARBLED]
-        advice = "elmo-zh cannot repair such text." if config.repair_mojibake else "Try --set text.repair_mojibake=true"
+        advice = "Specify the right encoding (--encoding), or get the original file."
+        advice = advice if config.repair_mojibake else "Try --set text.repair_mojibake=true"
         example = f" For example: {found.examples[0]} ..." if found.examples else ""
         lines = counted(found.lines, "line")
         reporter.warn(f"{lines} may have been decoded with the wrong encoding.{example} {advice}")
@@ -181,8 +182,8 @@ def _total_section(result: SegmentedCorpus, dropped_items: Counter[str]) -> Iter
     yield table(("", "lines, records or elements", "characters"), rows)
     yield (
         f"The corpus has {counted(counts.files, 'file')} with {counted(counts.documents, 'document')} in"
-        f" {counted(counts.lines, 'line')}. The kept text became"
-        f" {counted(result.lines.normalised_characters, 'character')} of normalised text. Training text:"
+        f" {counted(counts.lines, 'line')}. After normalisation, the kept text has"
+        f" {counted(result.lines.normalised_characters, 'character')}. Training text:"
         f" {counted(counts.train_tokens, 'token')} in {counted(counts.train_sentences, 'sentence')}. Held-out text:"
         f" {counted(counts.heldout_tokens, 'token')} in {counted(counts.heldout_sentences, 'sentence')}."
     )

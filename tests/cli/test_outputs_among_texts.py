@@ -51,7 +51,7 @@ def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: Sample
         output = corpus / "deep" / name
         answer = succeed(*words.split(), output, "--quiet")
         told = elmo_zh(*words.split(), output).only_error()
-        assert told.startswith(f"{output} exists already. Choose another --output, or "), words
+        assert told.startswith(f"{output} already exists. Choose another --output, or"), words
     shutil.copytree("model", corpus / "model")
     shutil.copytree("task", corpus / "task")
     shutil.copytree("index", corpus / "deep" / "index")

@@ -229,7 +229,7 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert answer.status == 1
     unknown = "the record of how the checkpoints were made is missing."
     assert answer.errors[0].startswith(
-        f"Error: {run} contains training progress that these changes would discard: {unknown}"
+        f"Error: {run} contains training progress that would be discarded. Reason: {unknown}"
     )
 
 

@@ -78,7 +78,7 @@ def test_an_existing_index_is_kept(embedder: ElmoEmbedder) -> None:
     text = write_text(Path("a.txt"), LINES)
     ContextIndex.build(embedder, text, "index", layers=1)
     assert message_of(OutputError, lambda: ContextIndex.build(embedder, text, "index")).startswith(
-        "index exists already."
+        "index already exists."
     )
     assert ContextIndex.build(embedder, text, "index", layers=2, force=True).layers == (2,)
     stateful = ElmoEmbedder(embedder.bundle, "cpu", stateful=True)

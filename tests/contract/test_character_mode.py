@@ -163,7 +163,7 @@ def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: Sampl
     assert expected in character_run.answer.stderr.splitlines()
 
 
-REFUSED = "contains training progress that these changes would discard:"
+REFUSED = "contains training progress that would be discarded. Reason:"
 
 
 @pytest.mark.parametrize(

@@ -427,7 +427,7 @@ def test_an_output_that_exists(tmp_path: Path, out: Path) -> None:
     out.mkdir(parents=True)
     convert(source, out)  # an empty folder is in nobody's way
     before = contents_alone(out)
-    refusal = f"{out} exists already. Choose another --output, or, if this is a model, add --force."
+    refusal = f"{out} already exists. Choose another --output, or, if this is a model, add --force."
     assert elmo_zh("convert", other, "--output", out).only_error() == refusal
     assert contents_alone(out) == before
     convert(other, out, "--force")
@@ -440,7 +440,7 @@ def test_force_replaces_nothing_but_a_bundle(tmp_path: Path, out: Path) -> None:
     out.mkdir(parents=True)
     (out / "letter.txt").write_text("dear\n", encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--force").only_error()
-    assert told.startswith(f"{out} exists already.")
+    assert told.startswith(f"{out} already exists.")
     assert elmo_zh("convert", source, "--output", out / "letter.txt", "--force").status == 2
     assert contents_alone(out) == {"letter.txt": b"dear\n"}
 
@@ -631,7 +631,7 @@ def test_a_bundle_for_simple_elmo(tmp_path: Path, out: Path, softmax: bool) -> N
     again = ("convert", tmp_path / "bundle", "--output", out, "--layout", "simple_elmo", "--force")
     assert elmo_zh(*again).status == 0
     (out / "notes.txt").touch()
-    assert elmo_zh(*again).only_error().startswith(f"{out} exists already.")
+    assert elmo_zh(*again).only_error().startswith(f"{out} already exists.")
 
 
 @pytest.mark.parametrize("characters", MODES)

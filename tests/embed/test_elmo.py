@@ -480,7 +480,7 @@ def test_a_fine_tuned_model_is_saved_as_a_bundle(bundle: Path, tmp_path: Path) -
     info = json.loads((tmp_path / "tuned" / "bundle.json").read_text(encoding="utf-8"))
     assert info["origin"]["started_from"]["digest"] == ElmoEmbedder.load(bundle).bundle.digest
     told = refusal_of(OutputError, lambda: elmo.save(tmp_path / "tuned"))
-    assert "exists already" in told
+    assert "already exists" in told
     elmo.save(tmp_path / "tuned", force=True)
     published = Elmo(bundle / "options.json", bundle / "weights.hdf5", 1)
     assert "load it with from_bundle" in refusal_of(ValueError, lambda: published.save(tmp_path / "other"))

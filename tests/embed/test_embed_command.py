@@ -124,7 +124,7 @@ def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, s
     (rest := output.with_name("file.txt.hdf5.parts.unfinished")).mkdir()
     told = elmo_zh(*arguments).only_error()
     assert not rest.exists()
-    assert told == f"{output} exists already. Choose another --output, or add --force to replace it."
+    assert told == f"{output} already exists. Choose another --output, or add --force to replace it."
     assert output.read_bytes() == before
     assert elmo_zh(*arguments, "--force").status == 0
     assert len(read_dump(output)[0]) == len(SEGMENTED_LINES)

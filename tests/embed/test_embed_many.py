@@ -43,7 +43,7 @@ def test_outputs_that_are_there_are_passed_over(sample_run: SampleRun, texts: Pa
     (texts / "a.txt.hdf5").unlink()
     answer = embed(sample_run, "texts", "--segmented", "--json")
     assert answer.result()["skipped"] == ["texts/b.txt.gz.hdf5", "texts/sub/a.txt.hdf5"]
-    assert "texts/b.txt.gz.hdf5 exists already, so texts/b.txt.gz is skipped." in answer.stderr
+    assert "texts/b.txt.gz.hdf5 already exists, so texts/b.txt.gz is skipped." in answer.stderr
     assert {path for path in kept if path.stat().st_mtime_ns != kept[path]} == {texts / "a.txt.hdf5"}
     assert embed(sample_run, "texts", "--segmented", "--json", "--force").result()["skipped"] == []
 
@@ -78,7 +78,7 @@ def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts
         before, form = path.read_bytes(), "jsonl" if path.suffix == ".jsonl" else "hdf5"
         assert elmo_zh(*arguments, path, "--format", form).only_error() == (
             f"{path} was not created by this command, so even --force does not replace it."
-            " Choose another --output, or remove it first."
+            " Choose another --output, or delete the file first."
         )
         assert path.read_bytes() == before
     Path("corpus").write_bytes(b"")

@@ -63,7 +63,7 @@ def test_an_endless_loop_is_ended() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit address space")
 def test_memory_is_limited() -> None:
-    with pytest.raises(UnsafeFileError, match=r"^some\.hdf5 needs more than 4 GiB of memory to read\. "):
+    with pytest.raises(UnsafeFileError, match=r"^some\.hdf5 takes more than 4 GiB of memory to read\. "):
         read_foreign(foreign_readers.enormous, PATH, num_bytes=MOST_BYTES)
     assert read_foreign(foreign_readers.enormous, PATH, num_bytes=MOST_BYTES // 4).fields == {"sum": 0.0}
 

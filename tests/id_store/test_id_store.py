@@ -196,8 +196,9 @@ def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes, foun
     (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
     path.with_suffix(".documents").write_bytes(content)
     assert message_of(RunError, lambda: build_of(tmp_path, [path])) == (
-        f"{folder / 'train-00000.documents'} ({len(content)} bytes) describes {found} sentences, but train-00000.txt"
-        f" has 5. Recreate both files with: elmo-zh segment CORPUS --run {tmp_path} --force"
+        f"{folder / 'train-00000.documents'} does not match train-00000.txt: it has {len(content)} bytes"
+        f" (expected a multiple of 4) and lists {found} sentences (expected 5). Recreate both files with:"
+        f" elmo-zh segment CORPUS --run {tmp_path} --force"
     )
 
 
@@ -229,8 +230,8 @@ def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
         ("train-00001.offsets", little_endian(8, 0, 3, 5), "its values do not rise from 0 to 4"),
         ("train-00001.offsets", little_endian(8, 0, 2**64 - 1, 4), "its values do not rise from 0 to 4"),
         ("train-00001.documents", little_endian(8, 0, 1), "its values do not rise from 0 to 2"),
-        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "it has id 6, but there are only 6 words"),
-        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "it has id 65,535, but there are only 6 words"),
+        ("train-00001.ids", little_endian(2, 5, 2, 6, 3), "it has id 6, but ids must be below 6"),
+        ("heldout-00001.ids", little_endian(2, 5, 2, 65535, 2), "it has id 65,535, but ids must be below 6"),
     ],
 )
 def test_numbers_out_of_range(tmp_path: Path, name: str, content: bytes, problem: str) -> None:

@@ -42,13 +42,12 @@ def test_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writi
         return message_of(FullDiskError, attempt)
 
     shrink_disk(monkeypatch, free=6)
-    assert write(1301) == f"The disk is full: {path} needs more than the free space (1.3 kB).{ADVICE}"
+    assert write(1301) == f"The disk is full: {path} does not fit into the free space (1.3 kB).{ADVICE}"
     shrink_disk(monkeypatch, free=0)
     assert write(0) == f"The disk is full: no space is left for {path}.{ADVICE}"
     shrink_disk(monkeypatch, free=90_000)
-    expected = (
-        f"The disk is full: no space is left for {path} (the quota or the maximum number of files is reached).{ADVICE}"
-    )
+    reason = "(the quota or the maximum number of files has been reached)"
+    expected = f"The disk is full: no space is left for {path} {reason}.{ADVICE}"
     assert write(0) == write(11, errno.EDQUOT) == expected
     assert not list(tmp_path.iterdir())
 
@@ -66,7 +65,7 @@ def test_a_file_in_a_folder_that_does_not_fit(tmp_path: Path, monkeypatch: pytes
 
     told = message_of(FullDiskError, attempt)
     # The second file has been removed when the folder is looked at.
-    assert told.startswith(f"The disk is full: {tmp_path / 'model'} needs more than the free space (1.0 kB).")
+    assert told.startswith(f"The disk is full: {tmp_path / 'model'} does not fit into the free space (1.0 kB).")
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EFBIG])

@@ -161,7 +161,7 @@ def test_an_interrupted_comparison_trains_nothing_twice(
     assert len(trained) == 2 * (3 * 2 * 2 + 3)
     assert scores(tmp_path / "found") == scores(tmp_path / "whole")
     told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
-    assert told.startswith(f"{tmp_path / 'found'} exists already.")
+    assert told.startswith(f"{tmp_path / 'found'} already exists.")
 
 
 def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     assert not list(Path().iterdir())
     classifier.save("task")
     told = message_of(OutputError, lambda: tagger.save("task"))
-    assert told == "task exists already. Choose another path, or add force=True to replace it."
+    assert told == "task already exists. Choose another path, or add force=True to replace it."
     assert TaskModel.load("task").description.settings.kind == "classify"
     tagger.save("task", force=True)
     assert TaskModel.load("task").description.settings.kind == "tag"

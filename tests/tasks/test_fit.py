@@ -246,7 +246,7 @@ def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmb
     assert told.startswith(f"{tmp_path / 'task.parts'} contains an unfinished training run with different data, model")
     fit_task(replace(other, training=TrainSettings(epochs=1)), embedder, tmp_path / "task", force=True)
     told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
-    assert told.startswith(f"{tmp_path / 'task'} exists already.")
+    assert told.startswith(f"{tmp_path / 'task'} already exists.")
 
 
 @pytest.mark.usefixtures("no_pictures")

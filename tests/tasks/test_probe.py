@@ -175,7 +175,7 @@ def test_tags_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     assert names == ["most frequent tag of the word", "word2vec", "layer 0", "layer 1", "layer 2"]
     # The numbers that training does not have get the most frequent tag of all, here the first of five as frequent.
     assert all(0 <= row["accuracy"] <= 1 for row in result["rows"])
-    assert elmo_zh(*arguments, "--output", "found").only_error().startswith("found exists already.")
+    assert elmo_zh(*arguments, "--output", "found").only_error().startswith("found already exists.")
     told = elmo_zh(*arguments, "--text", ".", "--output", "other")
     assert told.status == 2
     assert "--text has no effect on task probe tags" in told.stderr

@@ -399,7 +399,7 @@ def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path
     answer = elmo_zh("train", "--run", encoded_run)
     assert answer.status == 1
     assert answer.errors[0].startswith(
-        f"Error: {encoded_run} contains training progress that these changes would discard: the content of"
+        f"Error: {encoded_run} contains training progress that would be discarded. Reason: the content of"
         " train.init has"
     )
     old = (encoded_run / "start" / "start.json").read_bytes()

@@ -121,7 +121,7 @@ def assert_refused(answer: Answer, run: Path, difference: str) -> None:
     assert answer.status == 1
     assert answer.errors == [line for line in answer.stderr.splitlines() if "skipped" not in line]
     assert answer.errors == [
-        f"Error: {run} contains training progress that these changes would discard: {difference}. To keep it,"
+        f"Error: {run} contains training progress that would be discarded. Reason: {difference}. To keep it,"
         " choose another run: --run RUN; to start over: --force."
     ]
 
