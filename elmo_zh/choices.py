@@ -73,7 +73,7 @@ class Registry:
     @property
     def advice(self) -> str:
         """The hint to append to a message about an unknown name."""
-        return " If another package provides it, install that package first (docs/adding.md)." if self.group else ""
+        return " To use a name from another package, install that package first (docs/adding.md)." if self.group else ""
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:
         return {point.name: point for point in self._points()}

@@ -66,4 +66,4 @@ def describe_readers(shape: BiLMShape) -> list[str]:
         by_reason.setdefault("; ".join(reasons), []).append(name)
     able = by_reason.pop("", [])
     lines = [f"Also read by: {', '.join(able)}." if able else "No other program can read this model."]
-    return lines + [f"Not read by {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    return lines + [f"Cannot be read by {', '.join(names)}: {reason}." for reason, names in by_reason.items()]

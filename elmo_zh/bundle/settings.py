@@ -59,8 +59,8 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
         return config
     size = num_rows + config.size
     reporter.note(
-        f"vocab.size = {size}: the {num_rows:,} rows of the model to start from, plus room for {config.size:,} words"
-        " from the text."
+        f"vocab.size is now {size}: the {num_rows:,} rows of the model to start from, plus room for {config.size:,}"
+        " words from the text."
     )
     return replace(config, size=size)
 
@@ -132,8 +132,8 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
     if wanted:
         listed, typed = _explain(wanted)
         raise RunError(
-            f"{bundle.path} was trained on text prepared differently ({listed}), so the words would not match. Segment"
-            f" the corpus ({program()} segment, or pipeline) with: {typed}"
+            f"{bundle.path} was trained on text prepared differently ({listed}), so the words of this run would not"
+            f" match the model's. Segment the corpus ({program()} segment or pipeline) with: {typed}"
         )
     if segmenter != own:
         raise RunError(

@@ -167,7 +167,8 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     index = require_index(read, "--usage")
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
-        raise ConfigError(f"No match of {query} has usage {options.usage} (highest: {int(max(usages[usages > 0]))}).")
+        highest = int(max(usages[usages > 0]))
+        raise ConfigError(f"No match of {query} has usage {options.usage}. The highest usage number is {highest}.")
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 
@@ -209,5 +210,5 @@ def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: C
     read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
     if texts.index is not None and options.like is None:
         similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
-        return f"Next, see the lines closest in meaning to the first: {similar}"
+        return f"Next, see the lines closest in meaning to the first match: {similar}"
     return f"Next, see which words occur near these matches: {program()} collocates {typed_word(query)} {read}"

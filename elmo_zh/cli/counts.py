@@ -150,7 +150,7 @@ def collocates(
     help="Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
 )
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Compare with this index; leave out --where."
+    "--against", type=click.Path(path_type=Path), metavar="INDEX", help="Index to compare with, instead of --where."
 )
 @click.option(
     "--min-count",

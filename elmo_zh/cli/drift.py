@@ -106,20 +106,20 @@ def _report(
 
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
-        f"Model: {model}. {counted(len(found.words), 'word')} compared in layer {found.layer}, out of"
-        f" {found.num_shared:,} that occur in every period; {sum(each.q < LEVEL for each in found.words):,} with q"
-        f" below {LEVEL}."
+        f"Model: {model}. Compared {counted(len(found.words), 'word')} in layer {found.layer}, out of"
+        f" {found.num_shared:,} that occur in every period. Words with q below {LEVEL}:"
+        f" {sum(each.q < LEVEL for each in found.words):,}."
     )
     if by_lines := [period.name for period in found.periods if period.by_lines]:
         common.console.note(
-            f"Fewer than {LEAST_DOCUMENTS} documents in {first_ten(by_lines)}: there the test treats each raw line as"
-            " a document, so the topic of one document may look like a change."
+            f"Periods with fewer than {LEAST_DOCUMENTS} documents: {first_ten(by_lines)}. In these, the test treats"
+            " each raw line as a document, so the topic of one document may look like a change."
         )
     if found.fragments:
         pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
         common.console.note(
-            f"{counted(len(pairs), 'fragment')} of longer words left out: {shown(first_ten(pairs))}. To compare"
-            " fragments too: --with-fragments"
+            f"Left out {counted(len(pairs), 'fragment')} of longer words: {shown(first_ten(pairs))}. To compare"
+            " fragments too, add --with-fragments."
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
         common.console.warn(

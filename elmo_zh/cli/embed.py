@@ -36,7 +36,7 @@ class EmbedOptions:
 
     output: Path | None = option(None, metavar="FILE")
     """File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,
-    embeddings with that suffix, in the current folder."""
+    a file named embeddings, with that suffix, in the current folder."""
     split_sentences: bool = option(False)
     """Split lines into sentences as in training; the output says which line each sentence comes from."""
     mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
@@ -187,10 +187,11 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     composed = counts.backed_off_tokens
     backed_off = f", {composed:,} of them read as the known words that they contain" if composed else ""
     cut = f", {counts.cut_tokens:,} too long and truncated" if counts.cut_tokens else ""
-    place = f"folder {output} with {', '.join(sorted(path.name for path in files))}" if output.is_dir() else f"{output}"
+    names = ", ".join(sorted(path.name for path in files))
+    place = f"the folder {output} with {names}" if output.is_dir() else f"{output}"
     lines = [
-        f"{counted(counts.lines, unit)} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
-        f" ({counts.unknown_tokens:,} unknown{backed_off}{cut}), {format_bytes(size)}: {place}"
+        f"Wrote {place} ({format_bytes(size)}): {counted(counts.lines, unit)} ({counts.empty_lines:,} empty),"
+        f" {counted(counts.tokens, 'token')} ({counts.unknown_tokens:,} unknown{backed_off}{cut})."
     ]
     if report.unknown_words:
         shown = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}

@@ -31,7 +31,7 @@ _PORT = 8337
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help=f"Port to serve the page on when --output is not given; 0 takes any free port. Default: {_PORT}.",
+    help=f"Port to serve the page on when --output is not given; 0 picks a free port. Default: {_PORT}.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
 @takes(PageChoice, "choice")
@@ -49,7 +49,7 @@ def explore(
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
 
-    Without INDEX, explore shows the model in $ELMO_ZH_MODEL or, if that is not set, the latest run or, if there are no
+    Without INDEX, explore shows the model in $ELMO_ZH_MODEL; if that is not set, the latest run; and if there are no
     runs, the installed starter model. The command builds the index itself: for a run, in RUN/index, from the run's own
     text; for any other model, in runs/NAME-DIGITS.index, from elmo-zh's sample text (DIGITS are the first digits of the
     model's digest). To show another run or model, give RUN or --model. INDEX is a folder written by the index command.
@@ -172,7 +172,7 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
 
     is_opened = opens and open_in_browser(address)
     line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
-    common.console.note(f"{line} While the data is being computed, the page says so.")
+    common.console.note(f"{line} Until the data has been computed, the page shows only a notice.")
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:

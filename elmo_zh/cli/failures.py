@@ -66,7 +66,7 @@ def with_advice(error: click.UsageError) -> click.UsageError:
         setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
         key = error.option_name.lstrip("-").replace("-", "_")
         if named := [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]:
-            return click.UsageError(f"{error.message} It is a setting: --set {' or --set '.join(named)}", context)
+            return click.UsageError(f"{error.message} Use the setting: --set {' or --set '.join(named)}", context)
     if error.possibilities:
         close = ", ".join(sorted(error.possibilities))
         return click.UsageError(f"No such option {error.option_name!r}. Did you mean {close}?", context)

@@ -122,9 +122,9 @@ def neighbours(
 ) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
-    Use it to see which sense the model gives a word in this sentence. Each line shows the cosine of the two vectors,
-    the occurrence in its context, and the file and line of the occurrence; a repeated line is shown only once. If the
-    segmenter does not return the word as a single token, the sentence is cut before and after the word.
+    Use it to see which sense the model gives a word in this sentence. Each line shows the cosine between the
+    word's vector and the occurrence's, the occurrence in its context, and its file and line; a repeated line is shown
+    only once. If the segmenter does not return the word as a single token, the sentence is cut before and after it.
 
     \b
     Example:

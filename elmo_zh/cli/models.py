@@ -108,7 +108,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
-        f"{output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
+        f"Wrote {output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
         f" projection {shape.projection_dim}), {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
@@ -255,8 +255,8 @@ def _describe_state(summary: Mapping[str, Any]) -> str:
     if summary["warm_state"]:
         return "trained with carried state; sentences start from the warm state"
     return (
-        "trained with carried state, works poorly from zero state: give the model a warm state (convert --warm-on)"
-        " or use --stateful"
+        "trained with carried state, so it works poorly from zero state: give the model a warm state (convert"
+        " --warm-on) or use --stateful"
     )
 
 

@@ -66,7 +66,7 @@ def test_programs_with_equal_reasons_share_a_line() -> None:
     able, *unable = describe_readers(replace(TOKENS, cell_dim=7))
     assert able == "Also read by: bilm-tf."
     assert [line.partition(":")[0] for line in unable] == [
-        "Not read by AllenNLP, simple_elmo",
-        "Not read by pytorch-fast-elmo",
+        "Cannot be read by AllenNLP, simple_elmo",
+        "Cannot be read by pytorch-fast-elmo",
     ]
     assert [named_causes([line]) for line in unable] == [{MODE}, {PROJECTION, CELL}]

@@ -76,7 +76,7 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["held-out text"].startswith(f"perplexity {training['heldout']['perplexity']:,.1f}, ")
     assert found["made by"] == "elmo-zh"
     assert found["Also read by"] == "bilm-tf, pytorch-fast-elmo."
-    assert found["Not read by AllenNLP, simple_elmo"] == f"{CHARACTERS_ONLY}."
+    assert found["Cannot be read by AllenNLP, simple_elmo"] == f"{CHARACTERS_ONLY}."
     assert "corpus; 1 source" in found.values()
     for name, digest in result["digests"].items():
         assert found[name] == digest
@@ -119,9 +119,9 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert found["made by"] == "bilm-tf"
     assert found["from lm.hdf5"] == "sha256:12"
     assert "trained on" not in found
-    assert found["state"].startswith("trained with carried state, works poorly from zero state: ")
+    assert found["state"].startswith("trained with carried state, so it works poorly from zero state: ")
     assert result["readers"]["AllenNLP"] == ["skip connections are required (model.skip_connections)"]
-    assert found["Not read by AllenNLP"] == "skip connections are required (model.skip_connections)."
+    assert found["Cannot be read by AllenNLP"] == "skip connections are required (model.skip_connections)."
     assert found["Also read by"] == "bilm-tf, simple_elmo."
 
 

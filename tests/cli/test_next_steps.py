@@ -58,7 +58,7 @@ def test_after_encode_comes_train_if_there_are_vectors(empty_folder: Path) -> No
 def test_an_unknown_option_that_is_a_setting(command: str, option: str, setting: str) -> None:
     answer = elmo_zh(command, option, "x", "--run", "run")
     assert answer.status == 2
-    assert answer.errors == [f"Error: No such option '{option}'. It is a setting: {setting}"]
+    assert answer.errors == [f"Error: No such option '{option}'. Use the setting: {setting}"]
 
 
 def test_no_message_has_a_command_that_is_not_as_it_is_typed() -> None:

@@ -214,7 +214,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
             "香蕉 does not occur. A match must begin and end at token boundaries.",
         ),
         (["concordance", "苹果", "rows.csv", "--like", "1"], "--like needs the vectors of an index"),
-        (["concordance", "苹果", "--index", "index", "--usage", "9"], "No match of 苹果 has usage 9 (highest: "),
+        (["concordance", "苹果", "--index", "index", "--usage", "9"], "No match of 苹果 has usage 9. The highest "),
         (["concordance", "苹果", "rows.csv", "--containing", "["], "is not a regular expression"),
         (
             ["concordance", "苹果", "rows.csv", "--containing", "鱼"],

@@ -147,7 +147,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         (
             "text.segmenter=jeiba",
             "text.segmenter = 'jeiba' is not one of jieba, rjieba, whitespace, character."
-            " If another package provides it, install that package first (docs/adding.md)."
+            " To use a name from another package, install that package first (docs/adding.md)."
             " Change this with --set or in the config file.",
         ),
         ("vocab.size=3", "vocab.size = 3 must be at least 4. Change this with --set or in the config file."),

@@ -130,7 +130,7 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     assert result["fragments"] == {"米饭": "米饭 都", "都": "米饭 都"}
     apple = next(each for each in result["words"] if each["word"] == "苹果")
     assert (len(apple["steps"]), apple["change"]) == (2, "10 → 2020")
-    assert "2 fragments of longer words left out: 米饭 (米饭 都), 都 (米饭 都)." in elmo_zh(*command).stderr
+    assert "Left out 2 fragments of longer words: 米饭 (米饭 都), 都 (米饭 都)." in elmo_zh(*command).stderr
 
 
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:

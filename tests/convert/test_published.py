@@ -198,7 +198,7 @@ def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, c
 def test_what_is_told_to_people(tmp_path: Path, out: Path, characters: bool) -> None:
     answer = convert(Published(characters=characters).write(tmp_path / "source"), out)
     first, *_ = answer.stdout.splitlines()
-    assert first.startswith(f"{out}: {MODES[characters]} mode, layers: 2 (cell 13, projection 5), ")
+    assert first.startswith(f"Wrote {out}: {MODES[characters]} mode, layers: 2 (cell 13, projection 5), ")
     # 2 (directions) x 2 (layers) x (10 x 52 + 52 + 13 x 5), and the token layer.
     cnn = 261 * 2 + (1 * 2 * 3 + 3) + (2 * 2 * 7 + 7) + (5 * 2 * 7 + 7) + 2 * (17 * 17 + 17) + 17 * 5 + 5
     total = 2 * 2 * (10 * 52 + 52 + 13 * 5) + (cnn if characters else 11 * 5)
@@ -454,7 +454,7 @@ def test_force_keeps_the_old_bundle_if_the_new_one_fails(tmp_path: Path, out: Pa
     # Refused late, when everything has been read.
     model = shutil.copytree(out, tmp_path / "model")
     arguments = ("convert", model, "--output", out, "--force", "--layout", "simple_elmo")
-    assert "token mode" in elmo_zh(*arguments).only_error()
+    assert "token-mode models" in elmo_zh(*arguments).only_error()
     assert contents_alone(out.parent) == before
 
 

@@ -160,7 +160,7 @@ def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     num_old = len(words_of(base)) + 3
     assert answer.result()["rows"] == num_old + 11
     assert set(words_of(base)) < set(words_of(segmented_run))
-    rows = f"vocab.size = {num_old + 11}: the {num_old} rows of the model to start from, "
+    rows = f"vocab.size is now {num_old + 11}: the {num_old} rows of the model to start from, "
     assert f"{rows}plus room for 11 words from the text." in answer.stderr
     assert "Warning" not in answer.stderr
     assert elmo_zh(*command).result()["skipped"] is True
