@@ -52,7 +52,7 @@ class TextConfig:
     format: str = choice("auto", CORPUS_FORMATS)
     """Format of files: auto (detected), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
     field: str = ""
-    """Text fields, as in title,data.text: columns (numbers if there is no header) or JSON paths. Empty: detected."""
+    """Fields to read, separated by commas: column names (numbers without a header) or JSON paths. Empty: detected."""
     encoding: str = "auto"
     """File encoding: auto (detects UTF-8, GB18030, Big5, and UTF-16 or UTF-32 with a BOM) or a name such as gb18030."""
     bad_bytes: str = choice("skip-line", BAD_BYTES)

@@ -53,7 +53,7 @@ class IndexOptions:
     max_per_word: int = option(1000, least=0)
     """Keep at most this many occurrences of a word, chosen at random; 0 keeps all."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Index only the words in this file, one per line. Default: all words that reach --min-count (no punctuation)."""
+    """Index only the words in this file (one per line). Default: all words that reach --min-count (no punctuation)."""
     from_name: str | None = option(None, metavar="PATTERN")
     """Pattern that all file names must match, such as '{year}_{author}.txt'; the parts in braces become columns of the
     index, in addition to the columns of CSV and JSON lines."""
@@ -121,7 +121,7 @@ class DriftOptions:
     """Compare only words that occur in at least this many different sentences, from at least two documents, in every
     period."""
     words: Path | None = option(None, metavar="FILE", path=_FILE)
-    """Compare only the words in this file, one per line."""
+    """Compare only the words in this file (one per line)."""
     permutations: int = option(10000, least=1)
     """Maximum number of permutations per word; the smallest possible p-value is about 1 divided by this number."""
     with_fragments: bool = option(False)
@@ -145,7 +145,7 @@ class PageChoice:
     words: tuple[str, ...] = option((), names=("--word",), metavar="WORD")
     """Show this word of the index; repeat the option for more words."""
     word_list: Path | None = option(None, names=("--words",), metavar="FILE", path=_FILE)
-    """Show the words in this file, one per line."""
+    """Show the words in this file (one per line)."""
     num_words: int = option(20, least=1)
     """Number of words to show if neither --word nor --words is given: words whose usages differ most, chosen from the
     frequent words that have labels or, without labels, from the frequent content words."""
