@@ -25,7 +25,7 @@ WIDTH = 100
 _OUTSIDE: Mapping[type, tuple[Any, ...]] = {int: (-(10**9), 10**18), float: (-1e9, 1e18), str: ("no such value",)}
 _TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text", tuple: "list of pairs"}
 _ALLOWED = (
-    (r"is not one of (.+)\. If another package .+", r"\1, or the name of a plug-in ([adding.md](adding.md))"),
+    (r"is not one of (.+)\. To use .+", r"\1, or the name of a plug-in ([adding.md](adding.md))"),
     (r"is not one of (.+)", r"\1"),
     (r"must be (at least \S+)", r"\1"),
     (r"must be between (\S+) and (\S+)", r"\1 to \2"),
