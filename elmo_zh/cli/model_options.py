@@ -60,7 +60,7 @@ def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool =
                 )
             raise click.UsageError(f"--set {name} has no effect on {_command_name()}. Leave out this setting.")
     if split_sentences and common.segmented:
-        raise click.UsageError("--segmented text has one sentence per line already. Leave out --split-sentences.")
+        raise click.UsageError("With --segmented, each line must already be one sentence. Leave out --split-sentences.")
     names = config_names(None, [*common.assignments, *common.chosen_assignments])
     for name, option, problem in (
         ("text.format", "--input-format", "is always plain text"),

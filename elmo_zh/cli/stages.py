@@ -98,7 +98,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 
 @click.command()
 @_run_option
-@_init_option("Keep all words of this model, and use its model settings (section model). Default: no model.")
+@_init_option("Keep all words in this model's vocabulary, and use its [model] settings. Default: no model.")
 @_from_option(
     "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )

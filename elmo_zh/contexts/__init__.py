@@ -114,7 +114,7 @@ class DriftOptions:
     layer: int | None = option(None, least=0)
     """Layer whose vectors are compared. Default: the highest layer that all indexes contain."""
     by: str = option("excess", choices=("excess", "apd", "prt", "jsd"))
-    """Measure that words are tested and sorted by: the average pairwise distance between the periods (apd), apd minus
+    """Measure used to test and sort the words: the average pairwise distance between the periods (apd), apd minus
     the average distance within the periods (excess), the distance between the mean vectors (prt), or the Jensen-Shannon
     divergence of usages (jsd)."""
     min_count: int = option(10, least=2)

@@ -56,7 +56,7 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
             yield from _excel_tables(packed, name, sum(member.file_size for member in members))
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
-            raise UnsuitableError(name, "an office document", "Save it as plain text (.txt) and give that file.")
+            raise UnsuitableError(name, "an office document", "Save it as plain text (.txt), and use that file.")
         # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)

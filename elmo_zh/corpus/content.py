@@ -33,12 +33,12 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-_IMAGE = "an image", "Extract its text with an OCR program, and give that text"
-_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text (a table as CSV), and give that file"
+_IMAGE = "an image", "Extract its text with an OCR program, and use the result"
+_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text (a table as CSV), and use that file"
 _PROGRAM = "a compiled program", "Give a text file"
 # The first bytes of files that are not text, with the kind of file and advice to the user.
 _FOREIGN = {
-    (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and give that file"),
+    (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and use the result"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): _OFFICE,
     (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): _IMAGE,
     (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): _PROGRAM,

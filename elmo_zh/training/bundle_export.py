@@ -73,7 +73,7 @@ def export_checkpoint(
         write_model(unfinished, source, form, "export", reporter)
         if form.layout == "bundle":
             BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
-    reporter.note(f"export: wrote the checkpoint of step {step:,} to {output}")
+    reporter.note(f"export: wrote the checkpoint from step {step:,} to {output}")
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
         reporter.warn(
             f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"

@@ -169,7 +169,7 @@ class Trainer:
         position.learning_rate_scale /= 2
         if position.num_rollbacks > _MAX_ROLLBACKS:
             saved = self.checkpoints.steps()
-            kept = f" The checkpoint of step {saved[-1]} is kept." if saved else ""
+            kept = f" The checkpoint from step {saved[-1]} has been kept." if saved else ""
             raise RunError(
                 f"Training diverged at step {failed_step}: {problem}, even after {_MAX_ROLLBACKS} rollbacks with ever"
                 f" lower learning rates.{kept} Start again with train.learning_rate below"

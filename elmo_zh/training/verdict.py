@@ -281,7 +281,7 @@ def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
         return
     heldout = counts["heldout"]
     reporter.note(
-        f"Results on all held-out text ({heldout['num_predictions']:,} predictions), checkpoint of step"
+        f"Results on all held-out text ({heldout['num_predictions']:,} predictions), checkpoint from step"
         f" {heldout['step']:,}:"
     )
     rows = [
@@ -309,7 +309,7 @@ def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
     ]
     if heldout := counts.get("heldout"):
         details.append(
-            f"checkpoint of step {heldout['step']:,} on all held-out text: perplexity"
+            f"checkpoint from step {heldout['step']:,} on all held-out text: perplexity"
             f" {format_figure(heldout['perplexity'])}, {heldout['bits_per_character']:.3f} bits per character"
         )
     title = f"biLM trained on {name_corpus(run.name, corpus_names(run))}"

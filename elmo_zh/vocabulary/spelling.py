@@ -72,5 +72,5 @@ def load_spelling_model(path: Path) -> SpellingModel:
             raise BundleError(f"{path}: line {number} ({line!r:.60}) should be a character, a tab and a count.")
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
-        raise BundleError(f"{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or make the file again.")
+        raise BundleError(f"{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or regenerate the file.")
     return SpellingModel(counts)

@@ -140,7 +140,7 @@ def test_compressed_members_are_bounded_together(tmp_path: Path, monkeypatch: py
 def test_an_office_document_is_named_as_such(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.docx", {"[Content_Types].xml": b"<x/>"})
     assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path}: an office document. Save it as plain text (.txt) and give that file."
+        f"{path}: an office document. Save it as plain text (.txt), and use that file."
     )
 
 

@@ -237,7 +237,7 @@ def test_the_table_at_the_end() -> None:
     assert listener.notes == [
         "Trained on 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
         " (predicted 1.9 GB).",
-        "Results on all held-out text (54,321 predictions), checkpoint of step 2,300:",
+        "Results on all held-out text (54,321 predictions), checkpoint from step 2,300:",
         "                 perplexity  bits per character",
         "  biLM                 97.3               4.123",
         "    forward LM     12,101.0",

@@ -224,8 +224,8 @@ def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: P
     told = answer.only_error()
     assert told == (
         f"Training diverged at step {step}: the loss is nan, even after 8 rollbacks with ever lower learning rates."
-        f"{' The checkpoint of step 10 is kept.' if step else ''} Start again with train.learning_rate below 0.004, in"
-        " another --run or with --force."
+        f"{' The checkpoint from step 10 has been kept.' if step else ''} Start again with train.learning_rate below"
+        " 0.004, in another --run or with --force."
     )
     assert not step or checkpoint_steps(untrained_run) == [10]
     assert answer.stderr.count("Warning: ") == 8
@@ -249,7 +249,7 @@ def test_a_perplexity_that_is_not_finite_is_no_result(
     answer = train(untrained_run, *settings(*changes))
     told = answer.only_error()
     assert told.startswith("Training diverged at step 8: the held-out perplexity is not finite, even after 8 rollbacks")
-    assert "The checkpoint of step 6 is kept." in told
+    assert "The checkpoint from step 6 has been kept." in told
     assert checkpoint_steps(untrained_run) == [4, 6]
     figures = [line["heldout_forward_perplexity"] for line in metrics_lines(untrained_run) if "heldout_set" in line]
     assert len(figures) == 2

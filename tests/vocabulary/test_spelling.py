@@ -80,8 +80,8 @@ def test_the_file_byte_by_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("果\t3\n", "the line for </W> (end of word) is missing. Copy or make the file again."),
-        ("", "the line for </W> (end of word) is missing. Copy or make the file again."),
+        ("果\t3\n", "the line for </W> (end of word) is missing. Copy or regenerate the file."),
+        ("", "the line for </W> (end of word) is missing. Copy or regenerate the file."),
         ("</W>\t3\n苹果\t2\n", "line 2 ('苹果\\t2') should be a character, a tab and a count."),
         ("</W>\t3\n果 2\n", "line 2 ('果 2') should be a character, a tab and a count."),
         ("</W>\t3\n果\t-2\n", "line 2 ('果\\t-2') should be a character, a tab and a count."),
