@@ -24,7 +24,7 @@ from elmo_zh.run.files import IS_WINDOWS
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset, and the parameters stacked in it row by row, for one direction or, if that is None, for both."""
+    """One dataset, and the parameters stacked in it row by row; `direction` is None if they serve both."""
 
     dataset: str
     shape: tuple[int, ...]

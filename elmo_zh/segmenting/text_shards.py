@@ -26,7 +26,7 @@ _CHUNK_BYTES = 2**18
 
 @dataclass(frozen=True)
 class TextShard:
-    """A text shard: the path of its files without suffix, and the bytes of its text, which is deleted after use."""
+    """A text shard: the path of its files without the suffix, and the size in bytes of its text."""
 
     stem: Path
     num_bytes: int = 0

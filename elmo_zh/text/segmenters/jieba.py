@@ -55,7 +55,7 @@ def _new_tokenizer(counts: dict[str, int], total: int) -> Any:
 
 
 def jieba_function_words() -> frozenset[str]:
-    """Return the function words in jieba's dictionary, going by their tags, such as 我们, 一个 and 因为."""
+    """Return the words that jieba's dictionary tags as function words, such as 我们, 一个 and 因为."""
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:
