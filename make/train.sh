@@ -63,8 +63,8 @@ else
             set +f
             for file in $word; do
                 if [ -e "$word" ]; then file=$word; fi
-                [ -e "$file" ] || fail "CORPUS: $word does not exist. Check the spelling; files and folders are named from $(pwd), and a name with spaces needs quotes." \
-                    "CORPUS：$word 不存在。请检查拼写；文件和文件夹相对于 $(pwd)，含空格的名称要加引号。"
+                [ -e "$file" ] || fail "CORPUS: $word does not exist. Check the path; it is relative to the current folder $(pwd). If an argument contains spaces, put it in quotes." \
+                    "CORPUS：$word 不存在。请检查路径（相对于当前文件夹 $(pwd)）。含空格的参数要加引号。"
                 set -- "$@" "$file"
             done
             set -f

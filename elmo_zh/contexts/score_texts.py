@@ -147,7 +147,7 @@ def score_texts(
             return ScoreReport(counts=counts)
         else:
             work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
-        work.open(job.manifest(), force=force, refusal="an unfinished output with different texts, models or settings")
+        work.open(job.manifest(), force=force, refusal="an unfinished output for a different text, model or settings")
         stack.callback(work.remove_unless, "part-*.json")
         deque(iter_lines(work), maxlen=0)
         kept = _write(job, iter_finished_lines(scores, work), work, output)

@@ -97,7 +97,7 @@ def test_a_model_whose_segmenter_has_no_dictionary_refuses_one(
     embedder = ElmoEmbedder(embedder_of_spaces.bundle, "cpu", user_dictionary=own)
     with pytest.raises(
         BundleError,
-        match=r"the model's segmenter whitespace does not support user dictionaries\. Leave the dictionary out",
+        match=r"the model's segmenter whitespace does not support user dictionaries\. Leave out the dictionary",
     ):
         embedder.tokens("今天")
 

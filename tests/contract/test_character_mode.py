@@ -233,8 +233,8 @@ def test_a_model_trained_with_carried_state_gets_a_warm_state(changeable: Path, 
     answer = succeed("export", "--run", changeable)
     paths = (changeable / "segmented").glob("train-*.txt")
     num_sentences = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
-    (told,) = (line for line in answer.stderr.splitlines() if "mean state" in line)
-    counted = int(told.partition("mean state after ")[2].partition(" ")[0].replace(",", ""))
+    (told,) = (line for line in answer.stderr.splitlines() if "mean LSTM state" in line)
+    counted = int(told.partition("at the end of ")[2].partition(" ")[0].replace(",", ""))
     # At most 32 streams of equal length, all but the last; the first two sentences of each are not counted.
     num_streams = math.ceil(num_sentences / math.ceil(num_sentences / 32))
     assert counted == num_sentences - 2 * num_streams
