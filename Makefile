@@ -26,9 +26,11 @@ TARGETS := help train test test-all test-processors check docs messages transcri
 # An existing file or folder (make train my-texts) would count as made, and the sample would be trained.
 OTHERS := $(filter-out $(TARGETS),$(MAKECMDGOALS))
 ifneq ($(OTHERS),)
-# Those after CORPUS=name belong to it: its name has spaces and no quotes, or there are several names.
+# Those after CORPUS=name belong to it: its name has spaces and no quotes, or there are several names. With RUN=name as
+# well, they may belong to either.
 NAMES := $(strip $(CORPUS) $(OTHERS))
-MEANT := $(if $(filter train,$(MAKECMDGOALS)),make train CORPUS=$(if $(word 2,$(NAMES)),"$(NAMES)",$(NAMES)))
+QUOTED := $(if $(RUN),RUN="..." CORPUS="...",CORPUS=$(if $(word 2,$(NAMES)),"$(NAMES)",$(NAMES)))
+MEANT := $(if $(filter train,$(MAKECMDGOALS)),make train $(QUOTED))
 OTHERS_en := $(firstword $(OTHERS)) is not a target of this Makefile. $(if $(MEANT),Write: $(MEANT),See: make help)
 OTHERS_zh := 本 Makefile 没有目标 $(firstword $(OTHERS))。$(if $(MEANT),请输入：$(MEANT),请看：make help)
 $(error $(OTHERS_$(LANGUAGE_CHOSEN)))
@@ -47,7 +49,7 @@ train:  ## Train a model on raw text: make train CORPUS=my-texts/
 test: set-up-test  ## Run the test suite (some minutes)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-test-all: set-up-test  ## Run all tests but those that need a GPU (some hours)
+test-all: set-up-test  ## Run all tests but those that need a GPU (several hours)
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'not gpu' $(ARGS)
 
 # Stand-ins for older processors: oneDNN, MKL and torch limited to their instructions.
@@ -87,14 +89,14 @@ site: set-up  ## Build the pages as a site in build/site/html, in English and Ch
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products
 	@$(BIN)/python benchmarks/speed.py
 
-bench-gpu: set-up  ## Check and measure a GPU, in some minutes: bench-gpu/gpu.txt and gpu.json
+bench-gpu: set-up  ## Check and measure a GPU (some minutes); writes bench-gpu/gpu.txt and gpu.json
 	@PYTHONPATH=. $(BIN)/python benchmarks/gpu.py --output bench-gpu $(ARGS)
 
 interop: set-up  ## Compare vectors with AllenNLP, simple_elmo and pytorch-fast-elmo (docs/interop.md)
 	@$(BIN)/python tests/interop/compare.py --python '$(or $(PYTHON),python3)' $(if $(RUN),--run '$(RUN)') $(ARGS)
 
 # atheris has no wheel for every Python; without it the inputs are changed blindly.
-fuzz: set-up-test  ## Fuzz the readers of foreign bytes, an hour each, one a processor: ARGS="--seconds 60 html zip"
+fuzz: set-up-test  ## Fuzz the readers of foreign bytes, one per processor, an hour each: ARGS="--seconds 60 html zip"
 	@$(BIN)/python -m pip install -q 'atheris>=3' || echo 'atheris cannot be installed here: inputs are changed blindly.'
 	@$(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
