@@ -74,14 +74,11 @@ def test_a_name_that_is_not_close() -> None:
 def test_a_run_without_a_model(part: str) -> None:
     make_run("runs/new law")
     problem = "does not exist: the run runs/new law has no model" if part else "is a run, not a model bundle"
-    assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. The run has not been trained yet. Continue with: elmo-zh pipeline my-texts/"
-        " --run 'runs/new law'"
-    )
+    path = Path(f"runs/new law{part}")
+    told = explain_no_bundle(path)
+    assert told.startswith(f"{path} {problem}. The run has not been trained yet. Continue with: elmo-zh pipeline ")
     Path("runs/new law/checkpoints").mkdir()
-    assert explain_no_bundle(Path(f"runs/new law{part}")) == (
-        f"runs/new law{part} {problem}. Export its model first: elmo-zh export --run 'runs/new law'"
-    )
+    assert explain_no_bundle(path) == f"{path} {problem}. Export its model first: elmo-zh export --run 'runs/new law'"
 
 
 def test_a_run_with_a_model() -> None:
@@ -92,10 +89,8 @@ def test_a_run_with_a_model() -> None:
 def test_a_model_of_another_program() -> None:
     Path("published").mkdir()
     Path("published/options.json").touch()
-    assert explain_no_bundle(Path("published")) == (
-        "published has options.json, but no bundle.json. To convert another program's model:"
-        " elmo-zh convert published --output DIR"
-    )
+    told = explain_no_bundle(Path("published"))
+    assert told.endswith("no bundle.json. To convert another program's model: elmo-zh convert published --output DIR")
 
 
 def test_a_folder_with_the_name_of_the_starter_is_not_the_installed_one(

@@ -148,10 +148,7 @@ def test_the_path_is_an_argument_and_no_option(command: str, tmp_path: Path) -> 
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:
     """A likely mistake: the folder of the run in place of its model."""
     told = elmo_zh("convert", sample_run.path, "--output", "new").only_error()
-    assert told == (
-        f"convert accepts only a bundle or another program's model, but {sample_run.path} is a run, a folder in which"
-        f" elmo-zh trains a model. Its model is {sample_run.model}"
-    )
+    assert told.endswith(f" is a run, a folder in which elmo-zh trains a model. Its model is {sample_run.model}")
     assert list(tmp_path.iterdir()) == []
 
 

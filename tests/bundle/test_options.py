@@ -220,7 +220,5 @@ def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
     path = tmp_path / "options.json"
     if is_folder:
         path.mkdir()
-    assert (
-        message_of(BundleError, lambda: load_options(path))
-        == f"{path} is missing. Copy the model again, or give the path of the right file."
-    )
+    told = message_of(BundleError, lambda: load_options(path))
+    assert told == f"{path} is missing. Copy the model again, or give the path of the right file."

@@ -234,10 +234,7 @@ def test_the_model_of_the_latest_run_is_the_default(
     arguments = ("evaluate", sample_run.heldout, "--segmented", "--json")
     monkeypatch.chdir(tmp_path)
     told = elmo_zh(*arguments).only_error()
-    assert told == (
-        "No --model is given, and the default is missing: runs/latest/model does not exist. Train a model:"
-        " elmo-zh pipeline my-texts/ --run runs/my-texts"
-    )
+    assert told.startswith("No --model is given, and the default is missing: runs/latest/model does not exist. Train ")
     monkeypatch.setenv("ELMO_ZH_MODEL", "models/gone")
     assert elmo_zh(*arguments).only_error().startswith("$ELMO_ZH_MODEL is wrong: models/gone does not exist. ")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))

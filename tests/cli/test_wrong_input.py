@@ -99,10 +99,8 @@ def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refuse
     warning = "Warning: There is hardly any text to train on: 6 tokens. A good model needs millions."
     assert warning in answer.stderr.splitlines()
     assert elmo_zh("vocab", "--run", "run").status == 0
-    assert elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error() == (
-        "The vocabulary of run/segmented would contain only one word (。), but training needs several words. Give more"
-        " text, lower vocab.min_count, or check how the text is segmented."
-    )
+    told = elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error()
+    assert told.startswith("The vocabulary of run/segmented would contain only one word (。), but training needs ")
 
 
 def test_a_user_dictionary_that_is_missing_or_bad() -> None:
@@ -113,9 +111,7 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     told = elmo_zh(*arguments).only_error()
     # The file to correct, not the copy in the run.
     assert told.startswith("words.txt is not a jieba user dictionary (")
-    assert told.endswith(
-        "Write it in UTF-8, with a word on each line, optionally followed by a count and a tag, separated by spaces."
-    )
+    assert told.endswith("with a word on each line, optionally followed by a count and a tag, separated by spaces.")
     Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
     assert elmo_zh(*arguments).status == 0
     assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"
@@ -227,10 +223,8 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
     assert before != after
     answer = elmo_zh("train", "--run", run)
     assert answer.status == 1
-    unknown = "the record of how the checkpoints were made is missing."
-    assert answer.errors[0].startswith(
-        f"Error: {run} contains training progress that would be discarded. Reason: {unknown}"
-    )
+    assert answer.errors[0].startswith(f"Error: {run} contains training progress that would be discarded. Reason: ")
+    assert "Reason: the record of how the checkpoints were made is missing." in answer.errors[0]
 
 
 @pytest.mark.parametrize(
@@ -239,10 +233,9 @@ def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run:
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
     for output in ((), ("--output", tmp_path / "bundle")):
-        assert elmo_zh("export", "--run", run, *output).only_error() == (
-            f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. Recreate it with:"
-            f" elmo-zh {maker} --run {run} --force"
-        )
+        told = elmo_zh("export", "--run", run, *output).only_error()
+        assert told.startswith(f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. ")
+        assert told.endswith(f". Recreate it with: elmo-zh {maker} --run {run} --force")
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
     assert elmo_zh("export", "--run", run, "--output", tmp_path / "bundle", "--quiet").status == 0
 
@@ -253,10 +246,8 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     status, content = path.stat(), path.read_bytes()
     path.write_bytes(content[64:128] + content[:64] + content[128:])
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert elmo_zh("train", "--run", untrained_run).only_error() == (
-        f"{path} is not the file that encode wrote: it was damaged or replaced. Recreate it with: elmo-zh"
-        f" encode --run {untrained_run} --force"
-    )
+    told = elmo_zh("train", "--run", untrained_run).only_error()
+    assert told.startswith(f"{path} is not the file that encode wrote: it was damaged or replaced. Recreate it with: ")
     # Without the record, nothing says so; but what cannot be right is an error.
     (untrained_run / "stages" / "encode.json").unlink()
     offsets = path.with_suffix(".offsets")
@@ -269,11 +260,8 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     before, after = other_vocabulary(untrained_run)
     told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told == (
-        f"{untrained_run / 'ids'} was encoded with a different vocabulary"
-        f" (digest {before[:19]}..., but vocab.data has {after[:19]}...)."
-        f" Encode the text again with: elmo-zh encode --run {untrained_run} --force"
-    )
+    assert told.startswith(f"{untrained_run / 'ids'} was encoded with a different vocabulary (digest {before[:19]}...,")
+    assert f" has {after[:19]}...). Encode the text again with: elmo-zh encode --run {untrained_run} --force" in told
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
@@ -294,9 +282,8 @@ def test_a_checkpoint_without_a_value_is_one_line(run: Path, name: str) -> None:
     with changed_json(path) as state:
         del state[name]
     for command in (("train", "--set", "train.max_tokens=2310"), ("export", "--checkpoint", "last")):
-        assert elmo_zh(*command, "--run", run).only_error() == (
-            f"{path} is damaged: {name} is missing. Remove its folder to use the previous checkpoint."
-        )
+        told = elmo_zh(*command, "--run", run).only_error()
+        assert told == f"{path} is damaged: {name} is missing. Remove its folder to use the previous checkpoint."
 
 
 def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:
@@ -341,11 +328,8 @@ def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
     changes = ("--set", "train.shuffle=documents", "--set", "train.batch_size=997")
     told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
     counts = json.loads((untrained_run / "ids" / "store.json").read_text(encoding="utf-8"))
-    assert told == (
-        "train.shuffle = documents needs at least as many documents as streams (train.batch_size = 997), but the"
-        f" training text has only {counts['train_documents']}. Set train.shuffle=sentences, or segment the text again"
-        " with a different --document, such as paragraph."
-    )
+    assert told.startswith("train.shuffle = documents needs at least as many documents as streams (train.batch_size ")
+    assert f" = 997), but the training text has only {counts['train_documents']}. Set train.shuffle=sentences, " in told
 
 
 # The bundle
@@ -413,10 +397,9 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
     text = shutil.copyfile(sample_run.heldout, "text.txt")
     for command in ("embed", "evaluate"):
         told = elmo_zh(command, text, "--model", model).only_error()
-        assert told == (
-            f"{model} was trained with segmenter jieba 0.39, but this machine has jieba {here['version']}."
-            " Install the version used in training, or segment the text yourself and use --segmented."
-        )
+        assert told.startswith(f"{model} was trained with segmenter jieba 0.39, but this machine has jieba ")
+        assert f" has jieba {here['version']}. Install the version used in training, or segment the text " in told
+        assert told.endswith(", or segment the text yourself and use --segmented.")
     for command in ("embed", "evaluate"):
         assert elmo_zh(command, text, "--segmented", "--model", model).status == 0
 
@@ -429,9 +412,8 @@ def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path)
     saved = run / "config.toml"
     saved.write_text(saved.read_text("utf-8").replace('segmenter = "jieba"', 'segmenter = "character"'), "utf-8")
     told = elmo_zh("export", "--run", run).only_error()
-    assert told.startswith(
-        f"{run}: text settings have changed since the training text was segmented (text.segmenter jieba -> character)."
-    )
+    assert told.startswith(f"{run}: text settings have changed since ")
+    assert " since the training text was segmented (text.segmenter jieba -> character)." in told
 
 
 def test_vectors_for_another_vocabulary_do_not_start_a_training(untrained_run: Path) -> None:

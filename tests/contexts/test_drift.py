@@ -293,10 +293,7 @@ def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_pat
     words = write_text(tmp_path / "words", ["苹果", "香蕉", "手机"])
     arguments = ("drift", folder / "old.index", folder / "new.index", "--words", words, "--min-count", "5")
     few = elmo_zh(*arguments, "--permutations", "9")
-    assert (
-        "Warning: 2 words from --words could not be compared: 手机, 香蕉. A word must occur in at least 5 "
-        in few.stderr
-    )
+    assert "2 words from --words could not be compared: 手机, 香蕉. A word must occur in at least 5 " in few.stderr
     assert "Warning: 9 permutations may be too few for 1 word: no q is below 0.05." in few.stderr
     assert "may be too few" not in elmo_zh(*arguments).stderr
     same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")

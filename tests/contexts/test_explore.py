@@ -305,11 +305,7 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
     assert years("file\tyear", "x.zip\t1999", "y.txt\t2005") == ["1999", "1999", "2005"]
     assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]
     assert years("file\tline\tyear", "一/a.txt\t3\t1999", "b.txt\t4\t2005") == ["1999", None, None]
-    message = (
-        "line 2: x.zip is an archive, and each file in it has its own line numbers. Give one of these files,"
-        " such as x.zip/一/a.txt"
-    )
-    with pytest.raises(CorpusError, match=re.escape(message)):
+    with pytest.raises(CorpusError, match=r"line 2: x\.zip is an archive, .* such as x\.zip/一/a\.txt"):
         years("file\tline\tyear", "x.zip\t3\t1999")
 
 

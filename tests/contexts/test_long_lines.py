@@ -98,9 +98,8 @@ def test_lines_that_would_fill_the_memory_are_refused(
     monkeypatch.setattr("elmo_zh.corpus.decoding._LONGEST_EXACT_LINE", 80)
     monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", 30)
     [source] = find_sources([str(path)]).sources
-    assert message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines())) == (
-        f"{path}: line 2 is longer than 80 characters. Put each paragraph on a line of its own."
-    )
+    told = message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines()))
+    assert told == f"{path}: line 2 is longer than 80 characters. Put each paragraph on a line of its own."
 
 
 def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,8 @@ def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
     ranked = sorted((float(cost), number) for number, cost in enumerate(bits) if cost)
     for share, count in (("0", 0), ("0.25", 2), ("0.5", 3), ("0.8", 5), ("1", 6)):
         kept = succeed("score", *options, "--keep-share", share, "--output", "kept.txt", "--force")
-        assert ("Next, train on the kept lines: elmo-zh pipeline kept.txt --run runs/NAME\n" in kept.stdout) == bool(count)
+        told = "Next, train on the kept lines: elmo-zh pipeline kept.txt --run runs/NAME\n"
+        assert (told in kept.stdout) == bool(count)
         chosen = sorted(number for _, number in ranked[:count])
         assert Path("kept.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in chosen)
     limit = f"{(ranked[2][0] + ranked[3][0]) / 2:.9f}"

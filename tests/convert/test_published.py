@@ -306,15 +306,13 @@ def test_two_that_could_be_it_are_told_apart_by_naming_one(tmp_path: Path, out: 
     source = model.write(tmp_path / "source", options="a_options.json", weights="a.hdf5")
     shutil.copyfile(source / "a.hdf5", source / "b.h5")
     shutil.copyfile(source / "a_options.json", source / "b_options.json")
-    assert elmo_zh("convert", source, "--output", out).only_error() == (
-        f"{source}: cannot tell which file contains the model's options (2 files match: a_options.json,"
-        " b_options.json). Specify the file with --options FILE; if it is in an archive, unpack the archive first."
-    )
+    told = elmo_zh("convert", source, "--output", out).only_error()
+    assert told.startswith(f"{source}: cannot tell which file contains the model's options (2 files match: a_options")
+    assert " (2 files match: a_options.json, b_options.json). Specify the file with --options FILE; if it is in" in told
     options = ("--options", source / "b_options.json")
-    assert elmo_zh("convert", source, "--output", out, *options).only_error() == (
-        f"{source}: cannot tell which file contains the model's weights (2 files match: a.hdf5, b.h5)."
-        " Specify the file with --weights FILE; if it is in an archive, unpack the archive first."
-    )
+    told = elmo_zh("convert", source, "--output", out, *options).only_error()
+    assert told.startswith(f"{source}: cannot tell which file contains the model's weights (2 files match: a.hdf5, ")
+    assert "(2 files match: a.hdf5, b.h5). Specify the file with --weights FILE; if it is in an archive, " in told
     convert(source, out, *options, "--weights", source / "b.h5")
     assert set(info_of(out)["origin"]["files"]) == {"b_options.json", "b.h5", "vocab.data"}
 
@@ -389,9 +387,7 @@ def test_a_vocabulary_without_unk_is_left_out_in_character_mode(tmp_path: Path, 
     # Named, it is used or refused.
     words = source / "vocab_test.txt"
     told = elmo_zh("convert", source, "--output", tmp_path / "new", "--vocab", words).only_error()
-    assert told.startswith(
-        f"{words}: the first three lines are ['good', 'Why', '，']; expected ['<S>', '</S>', '<UNK>']"
-    )
+    assert told.startswith(f"{words}: the first three lines are ['good', 'Why', '，']; expected ['<S>', '</S>', '<UNK>")
 
 
 @pytest.mark.parametrize("characters", MODES)
@@ -468,10 +464,9 @@ def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
     convert(source, out)
     answer = elmo_zh(*embed)
     assert answer.status == 1
-    assert answer.errors == [
-        f"Error: {out} does not say how its training text was segmented. Segment your text yourself and use"
-        " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
-    ]
+    (told,) = answer.errors
+    assert told.startswith(f"Error: {out} does not say how its training text was segmented. Segment your text yourself")
+    assert told.endswith(" specify the segmenter, as in --set text.segmenter=jieba")
     assert not (tmp_path / "raw.txt.hdf5").exists()
     convert(source, out, "--force", "--set", "text.segmenter=whitespace")
     assert elmo_zh(*embed).status == 0
@@ -539,9 +534,8 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     convert(model.write(folder / "source"), bundle)
     answer = convert(bundle, warmed, "--warm-on", text, "--segmented", "--json")
     assert answer.result()["warm_state"] is True
-    assert (
-        answer.stderr == "convert: sentences will start from the mean state at sentence ends. Sentences averaged: 5\n"
-    )
+    told = "convert: sentences will start from the mean state at sentence ends. Sentences averaged: 5\n"
+    assert answer.stderr == told
     with h5py.File(warmed / "warm_state.hdf5") as file:
         state: BilmState = [[*zip(file["cell"][:, d], file["output"][:, d], strict=True)] for d in range(2)]
     reference = model.oracle(folder)
@@ -584,10 +578,9 @@ def test_a_warm_state_at_once_and_over_an_older_bundle(warm: Warm, tmp_path: Pat
 def test_raw_text_for_the_warm_state(warm: Warm, tmp_path: Path, out: Path) -> None:
     """It is split into sentences and segmented as the model's own text, if that is known."""
     arguments = ("convert", warm.bundle, "--output", out, "--warm-on", warm.text)
-    assert elmo_zh(*arguments).only_error() == (
-        "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
-        " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
-    )
+    told = elmo_zh(*arguments).only_error()
+    assert told.startswith("The model does not record how its training text was segmented. Pass segmented text to ")
+    assert told.endswith(" --segmented, or specify the segmenter, for example --set text.segmenter=jieba.")
     assert not out.exists()
     # As the message says; these sentences have no end within them but 。 after its last word, where a line ends anyway.
     assert elmo_zh(*arguments, "--set", "text.segmenter=whitespace").status == 0
@@ -716,10 +709,8 @@ def test_the_stored_token_vectors(golden: tuple[Path, Path]) -> None:
 def test_a_model_trained_from_zero_state_needs_no_warm_state(sample_run: SampleRun, out: Path) -> None:
     arguments = ("convert", sample_run.model, "--output", out, "--warm-on", sample_run.heldout, "--segmented")
     told = elmo_zh(*arguments).only_error()
-    assert told == (
-        f"{sample_run.model} was trained with every sentence starting from a zero state, so a warm state is not needed."
-        " Leave out --warm-on."
-    )
+    assert told.startswith(f"{sample_run.model} was trained with every sentence starting from a zero state, so ")
+    assert told.endswith(" Leave out --warm-on.")
     assert not out.exists()
 
 
@@ -742,10 +733,7 @@ def test_settings_that_do_not_say_how_the_text_was_segmented(tmp_path: Path, out
     known = tmp_path / "known.toml"
     known.write_text('[text]\nsegmenter = "character"\nfold_fullwidth = false\n', encoding="utf-8")
     told = elmo_zh("convert", source, "--output", out, "--set", "text.unicode_form=NFKC").only_error(2)
-    assert (
-        told == "Settings given without text.segmenter: text.unicode_form. Add --set text.segmenter=NAME, or leave out"
-        " these settings."
-    )
+    assert told.startswith("Settings given without text.segmenter: text.unicode_form. Add --set text.segmenter=NAME")
     convert(source, out, "--config", config)
     assert info_of(out)["segmenter"] is None
     convert(source, out, "--force", "--config", known)

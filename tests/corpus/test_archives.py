@@ -139,9 +139,8 @@ def test_compressed_members_are_bounded_together(tmp_path: Path, monkeypatch: py
 
 def test_an_office_document_is_named_as_such(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.docx", {"[Content_Types].xml": b"<x/>"})
-    assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path}: an office document. Save it as plain text (.txt), and use that file."
-    )
+    told = message_of(CorpusError, lambda: read(path))
+    assert told == f"{path}: an office document. Save it as plain text (.txt), and use that file."
 
 
 def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
@@ -172,9 +171,8 @@ def test_archives_without_members(tmp_path: Path) -> None:
 def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("今天。\n", encoding="utf-8")
-    assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
-    )
+    told = message_of(CorpusError, lambda: read(path))
+    assert told == f"{path} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
 
 
 def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,10 +134,8 @@ def test_nothing_readable_is_an_error() -> None:
     folder.mkdir()
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
-    assert told == (
-        "c/a.json: no text found (0 lines, none kept; skipped (cannot tell which field holds the text: name): 1)."
-        " Use files that contain text."
-    )
+    assert told.startswith("c/a.json: no text found (0 lines, none kept; skipped (cannot tell which field holds the ")
+    assert " field holds the text: name): 1). Use files" in told
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
     assert told == "c/a.json: cannot tell which field holds the text: name. Choose one or more: --field NAME"
     assert not Path("run/segmented").exists()

@@ -74,10 +74,9 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: li
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, line: int, byte: int, value: str) -> None:
     path = written(tmp_path / f"a.txt{suffix}", FILES[suffix](content))
-    assert message_of(CorpusError, lambda: list(iter_lines(path))) == (
-        f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8."
-        " Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
-    )
+    told = message_of(CorpusError, lambda: list(iter_lines(path)))
+    assert told.startswith(f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8. Convert the file first, for ")
+    assert told.endswith(" iconv -f GB18030 -t UTF-8 OLD > NEW")
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

@@ -89,10 +89,8 @@ def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None
 def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    assert message_of(CorpusError, lambda: read(path)) == (
-        f"{path} is a pipe or a device, which can be read only once. Pass its content on standard input instead: - <"
-        f" {path}"
-    )
+    told = message_of(CorpusError, lambda: read(path))
+    assert told.endswith(f"can be read only once. Pass its content on standard input instead: - < {path}")
 
 
 def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,9 +53,8 @@ def test_the_field_with_the_text(records: list[Any], field: str, others: set[str
 def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., Any]) -> None:
     record = {"text": "公园", "story": LONG}
     text = json_lines([record]) if read is JSON_LINES.read else json.dumps([record])
-    assert message_of(CorpusError, lambda: documents_of(read, text)) == (
-        "a.txt: cannot tell which field holds the text: story, text. Choose one or more: --field NAME"
-    )
+    told = message_of(CorpusError, lambda: documents_of(read, text))
+    assert told == "a.txt: cannot tell which field holds the text: story, text. Choose one or more: --field NAME"
 
 
 def test_a_key_that_stands_twice_loses_nothing() -> None:
@@ -109,7 +108,5 @@ def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) 
     assert messages.notes[1:] == [
         "Fields with Chinese text that were not read: note. To choose the fields to read: --field NAME"
     ]
-    assert messages.warnings == [
-        f"{source.name}: records without the chosen field become empty lines (2 of 3). Choose the right"
-        " field with --field."
-    ]
+    (told,) = messages.warnings
+    assert told.startswith(f"{source.name}: records without the chosen field become empty lines (2 of 3). Choose ")
