@@ -17,7 +17,7 @@ const TEXTS = {
     noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
     moveOver: "Move the mouse over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
     "label:sense": "Sense", collocates: "Near it:",
-    agreement: (name, value) => `agreement of usages with “${name}”: ${value} (adjusted Rand index; 1 is full agreement, 0 chance)`,
+    agreement: (name, value) => `agreement of usages with “${name}”: ${value} (adjusted Rand index; 1: full agreement, 0: no better than chance)`,
     layerNote: (layer) => (layer === 0 ? "Layer 0 has one vector for each word, whatever its sentence."
       : `Layer ${layer} has read the sentence from both sides${layer === 1 ? "." : `, through layer ${layer - 1}.`}`),
     usageLayer: "Usages are found by the vectors of this layer.",
