@@ -105,9 +105,7 @@ def test_long_lines_do_not_count_for_a_model_of_whole_lines(
     bundle = embedder.bundle
     assert bundle.text is not None
     of_lines = ElmoEmbedder(replace(bundle, text=replace(bundle.text, split_sentences=False)), "cpu")
-    path = write_lines(
-        tmp_path / "file.txt", ["今天天气很好，我们去公园散步。我们在公园里吃了苹果和面包，喝了水。" * 5]
-    )
+    path = write_lines(tmp_path / "a.txt", ["今天天气很好，我们去公园散步。我们在公园里吃了苹果和面包，喝了水。" * 5])
     assert write(of_lines, tokens, path, segmented=False).long_lines == 0
     tokens.folder.remove()
     assert write(embedder, tokens, path, segmented=False).long_lines == 1

@@ -48,10 +48,7 @@ def test_finished_parts_of_other_work_are_kept_without_force(folder: WorkFolder)
     folder.open({"text": 8}, refusal="an unfinished output of another text")
     folder.finish(part_name(0))
     told = message_of(OutputError, lambda: folder.open({"text": 9}, refusal="an unfinished output of another text"))
-    assert told == (
-        f"{folder.path} contains an unfinished output of another text. To continue, use the same input and settings as"
-        " before; to start over, add --force."
-    )
+    assert told.startswith(f"{folder.path} contains an unfinished output of another text. To continue, use the same")
     folder.open({"text": 9}, refusal="an unfinished output of another text", work="other-*")
     folder.finish(part_name(0))
     folder.open({"text": 8}, refusal="an unfinished output of another text", force=True, discard=lambda: None)

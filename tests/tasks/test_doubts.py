@@ -79,7 +79,6 @@ def test_texts_without_chinese_are_told(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "text,label\n" + "".join(f"room {n} was cold,{n % 2}\n" for n in range(40)))
     heard = Heard()
     load(DataFiles(data=path), CLASSIFY, heard)
-    assert heard.warnings == [
-        "Hardly any training text contains Chinese (the first text is 'room 0 was cold'), but ELMo was trained on"
-        " Chinese. If the texts are in another column, name that column: --text-column NAME"
-    ]
+    (told,) = heard.warnings
+    assert told.startswith("Hardly any training text contains Chinese (the first text is 'room 0 was cold'), but ELMo")
+    assert told.endswith(" in another column, name that column: --text-column NAME")

@@ -307,9 +307,8 @@ def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Pa
     assert "has no word2vec vectors" in told
     path = written(tmp_path, "data.jsonl", lines({"text": "我", "label": ""}))
     told = message_of(CorpusError, lambda: fit_task(job, bare, tmp_path / "task"))
-    assert (
-        told == f"{path}: record 1 has an empty label. Add the label, or leave such examples out with --skip-unlabelled"
-    )
+    assert told.startswith(f"{path}: record 1 has an empty label. Add the label, or leave")
+    assert told.endswith(" leave such examples out with --skip-unlabelled")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 

@@ -52,10 +52,8 @@ def test_several_columns_that_could_be_the_label_are_listed(
     path = written(tmp_path, "a.csv", clinic(names, 600))
     told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     first, second = shown
-    assert told == (
-        f"{path}: cannot tell which of these holds the label: {first} (否, 是); {second} (骨科, 儿科, 眼科)."
-        " Choose one: --label-column NAME"
-    )
+    assert told.startswith(f"{path}: cannot tell which of these holds the label: {first} (")
+    assert f": {first} (否, 是); {second} (骨科, 儿科, 眼科). Choose one: --label-column NAME" in told
     chosen = read_labelled(path, replace(CLASSIFY, label_column=second))
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)
 

@@ -42,9 +42,7 @@ def test_classes_as_they_are_published(tmp_path: Path, name: str, content: str) 
 
 def test_columns_between_several_signs(tmp_path: Path) -> None:
     """The keywords are longer than the titles, but some are empty; ids are longer than the sentences."""
-    titles = [
-        f"{number}_!_{100 + number % 2}_!_新闻_!_第{number}条标题_!_{'很长的关键词，' * 5}" for number in range(11)
-    ]
+    titles = [f"{n}_!_{100 + n % 2}_!_新闻_!_第{n}条标题_!_{'很长的关键词，' * 5}" for n in range(11)]
     path = written(
         tmp_path,
         "titles.txt",

@@ -81,9 +81,6 @@ def test_the_scheme_is_found(tags: list[str], scheme: str) -> None:
 
 def test_tags_of_no_scheme() -> None:
     told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "X-PER"], "a.conll"))
-    assert told == (
-        "a.conll: the tag 'X-PER' belongs to no tag scheme, although other tags, such as 'B-PER', mark spans. Use"
-        " only O and the tags of one scheme: BIO, BMES or BIOES."
-    )
+    assert told.startswith("a.conll: the tag 'X-PER' belongs to no tag scheme, although other tags, such as 'B-PER',")
     told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "M-PER", "I-PER"], "a.conll"))
     assert told.startswith("a.conll: the tags begin with B, I, M, but no tag scheme uses all of these letters. Use")

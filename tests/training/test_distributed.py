@@ -26,6 +26,7 @@ from contract.command_line import (
     succeed,
     training_lines,
 )
+from messages import message_of
 from safetensors.numpy import load_file
 from training.ranks import mishap
 from waiting import wait_until
@@ -245,10 +246,7 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
 ) -> None:
     run, ended = more_together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
-    assert (
-        "Warning: Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the scheduled one."
-        in ended[0][1]
-    )
+    assert "Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the" in ended[0][1]
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
     expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
@@ -333,33 +331,20 @@ def test_a_place_in_the_environment() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"LOCAL_RANK": "", "MASTER_PORT": ""},
-            "The environment sets RANK, WORLD_SIZE but not LOCAL_RANK, MASTER_PORT. Start with torchrun, which sets"
-            " them all, or unset RANK, WORLD_SIZE to train in one process.",
-        ),
+        ({"LOCAL_RANK": "", "MASTER_PORT": ""}, " sets RANK, WORLD_SIZE but not LOCAL_RANK, MASTER_PORT. Start with"),
         (
             {"RANK": "7"},
-            "The environment variables RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500 break LOCAL_RANK <= RANK <"
-            " WORLD_SIZE. Start with torchrun.",
+            " RANK=7, WORLD_SIZE=7, LOCAL_RANK=2, MASTER_PORT=29500 break LOCAL_RANK <= RANK < WORLD_SIZE.",
         ),
-        (
-            {"LOCAL_RANK": "two"},
-            "The environment variables RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500 should be whole"
-            " numbers. Start with torchrun.",
-        ),
+        ({"LOCAL_RANK": "two"}, " RANK=5, WORLD_SIZE=7, LOCAL_RANK=two, MASTER_PORT=29500 should be whole numbers."),
     ],
 )
 def test_an_environment_that_makes_no_sense(changes: dict[str, str], message: str) -> None:
-    with pytest.raises(RunError) as refused:
-        read_launch({**WHOLE, **changes})
-    assert refused.value.messages == (message,)
+    assert message in message_of(RunError, lambda: read_launch({**WHOLE, **changes}))
 
 
 def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
     told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
-    assert told.startswith(
-        "The pipeline was started in 7 processes, but only the train command supports several processes."
-    )
+    assert told.startswith("The pipeline was started in 7 processes, but only the train command supports several")

@@ -112,18 +112,15 @@ def test_the_limit_that_binds_rises(changes: dict[str, Any], settings: str) -> N
 def test_a_training_that_has_diverged() -> None:
     """Guessing among 5,003 rows has the perplexity 5,003."""
     figures = replace(GOOD, perplexity=1.4567e44, curve=((0, 4999.0), (1_000_000, 1.4567e44)))
-    assert judge(figures).findings == (
-        "The training has diverged: held-out perplexity 1.46e+44 is far worse than guessing.",
-    )
+    (told,) = judge(figures).findings
+    assert told == "The training has diverged: held-out perplexity 1.46e+44 is far worse than guessing."
     assert advice_on(figures) == ("A lower learning rate would help most", new_run("train.learning_rate=0.0004"))
     assert "diverged" not in judge(replace(GOOD, perplexity=6000.0)).findings[0]
 
 
 def test_a_model_that_learns_its_text_by_heart() -> None:
     figures = replace(GOOD, curve=RISING)
-    assert judge(figures).findings[1] == (
-        "Held-out perplexity was lowest after 1,000,000 tokens, then rose: the model is memorising its text."
-    )
+    assert judge(figures).findings[1].startswith("Held-out perplexity was lowest after 1,000,000 tokens, then rose: ")
     smaller = new_run("model.cell_dim=511 model.projection_dim=127")
     assert advice_on(figures) == ("A smaller model would help most", smaller)
     # The sizes of a model that it started from are fixed.

@@ -95,10 +95,8 @@ def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: 
 def test_files_without_the_specials_are_no_vocabulary(tmp_path: Path, tokens: list[str]) -> None:
     path = tmp_path / "vocab.data"
     path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-    assert message_of(RunError, lambda: load_vocabulary(path)) == (
-        f"{path}: the first three lines are {tokens[:3]}; expected ['<S>', '</S>', '<UNK>']. Without those lines,"
-        " unknown words cannot be distinguished from padding. Make the file with: elmo-zh vocab"
-    )
+    told = message_of(RunError, lambda: load_vocabulary(path))
+    assert told.startswith(f"{path}: the first three lines are {tokens[:3]}; expected ['<S>', '</S>', '<UNK>']. ")
 
 
 @pytest.mark.parametrize(
@@ -133,11 +131,9 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
 def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / "vocab.counts"
     path.write_text(content, encoding="utf-8")
-    message = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
-    assert (
-        message
-        == f"{path}{problem} Make vocab.counts and vocab.data again with: elmo-zh vocab --run {tmp_path} --force"
-    )
+    told = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
+    assert told.startswith(f"{path}{problem} Make vocab.counts and ")
+    assert told.endswith(f" and vocab.data again with: elmo-zh vocab --run {tmp_path} --force")
 
 
 # Given words: those of a bundle or of a file
@@ -174,9 +170,7 @@ def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + "好\r\n天\r\n\r\n<UNK>\r\n好\r\n全\u3000角".encode())
     assert load_words(path) == ["好", "天", "全\u3000角"]
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
-    assert message_of(RunError, lambda: load_words(path)) == (
-        f"{path} contains no words. Give a file with one word per line."
-    )
+    assert message_of(RunError, lambda: load_words(path)).startswith(f"{path} contains no words. Give a file with one")
 
 
 # Words that the vocabulary refuses, by `vocab.refuse`

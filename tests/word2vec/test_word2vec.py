@@ -215,14 +215,11 @@ def test_compressed_files_are_read_and_of_two_vectors_of_a_word_the_first_is_tak
     [("2 3\n好 1 2 3\n苹果 1 2\n", 3, 2), ("好 1 2 3 4\n", 1, 4), ("1 3\n\n", 2, 0), ("1 3\nNew York 1 2 3\n", 2, 4)],
 )
 def test_vectors_of_another_width(tmp_path: Path, text: str, line: int, found: int) -> None:
-    assert message_of(RunError, lambda: load(tmp_path, text)) == (
-        f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers; expected 3 (model.projection_dim)."
-        " Give vectors of that length, or change model.projection_dim."
-    )
+    told = message_of(RunError, lambda: load(tmp_path, text))
+    assert f"{tmp_path / 'vectors.txt'}: line {line} has {found} numbers; expected 3 (model.projection_dim)." in told
 
 
 @pytest.mark.parametrize("number", ["nan", "-inf", "1e39", "1,5"])
 def test_something_that_is_no_finite_number(tmp_path: Path, number: str) -> None:
-    assert message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n")) == (
-        f"{tmp_path / 'vectors.txt'}: line 2 contains a value that is not a finite number. Correct or remove the line."
-    )
+    told = message_of(RunError, lambda: load(tmp_path, f"1 3\n好 1 {number} 3\n"))
+    assert told.startswith(f"{tmp_path / 'vectors.txt'}: line 2 contains a value that is not a finite number. Correct")
