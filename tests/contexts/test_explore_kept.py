@@ -84,7 +84,7 @@ def test_the_server_ends_at_once_though_a_client_is_slow(empty_folder: Path, mod
         assert server.stderr is not None
         told = server.stderr.readline() + server.stderr.readline()
         port = int(re.findall(r":(\d+)/", told.decode())[0])
-        assert b"is being computed" in told
+        assert b"shows only a notice" in told
         shown = server.stdout.readline().decode()
         assert shown == f"http://127.0.0.1:{port}/ shows 4 occurrences of 1 word. Ctrl-C stops the server.\n"
         asking = HTTPConnection("127.0.0.1", port)

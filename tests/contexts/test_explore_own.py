@@ -184,7 +184,7 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
-    assert f"The page is open in your browser: {address} While the data" in answer.stderr
+    assert f"The page is open in your browser: {address} Until the data" in answer.stderr
     assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C stops the server.\n"
     assert "Open http://127.0.0.1:" in elmo_zh("explore", *FEW, "--port", 0, "--no-browser").stderr
     assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")

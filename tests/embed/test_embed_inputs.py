@@ -109,7 +109,7 @@ def test_sentences_keep_the_number_of_their_line(sample_run: SampleRun, paragrap
     answer = embed(sample_run, paragraphs, "--split-sentences", "--output", "out", "--layers", "top", *options)
     assert read_lines_of_sentences(form, Path("out")) == [0, 0, 0, 1, 2, 3, *[4] * 20]
     assert "--split-sentences" not in answer.stderr
-    assert "file.txt: 26 sentences, " in answer.stderr
+    assert "file.txt contains 26 sentences and " in answer.stderr
 
 
 def test_sentences_are_those_of_training(sample_run: SampleRun, embedder: ElmoEmbedder, paragraphs: Path) -> None:
