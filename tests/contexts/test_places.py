@@ -18,7 +18,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from contexts.texts import model_of_words
 from contract.command_line import ROOT, elmo_zh
@@ -112,8 +111,8 @@ def slow(name: str) -> Any:
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("name", ["hard.txt", slow("real.txt"), slow("real.csv"), slow("real.jsonl")])
 def test_every_place_is_in_the_text(tmp_path: Path, name: str, split: bool) -> None:
-    pytest.importorskip("sklearn")
-    pytest.importorskip("bokeh")
+    for library in ("sklearn", "bokeh", "pyarrow"):
+        pytest.importorskip(library)
     text, index, model, words = tmp_path / name, tmp_path / "index", STARTER, WORDS
     if text.stem == "hard":
         text.write_bytes(HARD.encode())
@@ -170,7 +169,7 @@ def rows_of_sentences(sentences: Iterable[tuple[int, Sequence[str], Any]]) -> It
 
 
 def parquet(path: Path) -> Iterator[dict[str, Any]]:
-    rows = pq.read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
+    rows = pytest.importorskip("pyarrow.parquet").read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
     return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
 
 

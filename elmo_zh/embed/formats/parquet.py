@@ -42,14 +42,12 @@ def estimate_bytes(contents: Contents) -> int:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a file was written by this module or, without pyarrow, whether it is a Parquet file at all."""
-    if not path.is_file():
+    """Return whether a file was written by this module; without pyarrow, no file counts as such."""
+    if importlib.util.find_spec("pyarrow") is None or not path.is_file():
         return False
     with path.open("rb") as file:
         if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
             return False
-    if importlib.util.find_spec("pyarrow") is None:
-        return True
     import pyarrow.parquet
 
     try:
