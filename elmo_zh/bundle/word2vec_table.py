@@ -27,6 +27,8 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors
 
 _DATASET = "vectors"
+# The largest float16 with 5 significant bits.
+_LARGEST = 63488
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +171,12 @@ def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
     most = np.finfo(np.float16).max
     table[vectors.rows] = vectors.vectors.clip(-most, most)
     return table
+
+
+def shorten(table: NDArray[np.float16]) -> NDArray[np.float16]:
+    """Round to 5 significant bits, an error of at most a 32nd, so that the compressed file is a third smaller."""
+    bits = table.clip(-_LARGEST, _LARGEST).view(np.uint16)
+    return ((bits + 0x20) & 0xFFC0).view(np.float16)
 
 
 def write_table(path: Path, table: NDArray[np.float16]) -> None:

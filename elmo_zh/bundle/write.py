@@ -25,7 +25,7 @@ from elmo_zh.bundle.weights import (
     save_tensors,
     save_weights,
 )
-from elmo_zh.bundle.word2vec_table import read_table, write_table
+from elmo_zh.bundle.word2vec_table import read_table, shorten, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
@@ -167,7 +167,7 @@ def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str)
         with create_hdf5(layout.vocab_embedding) as file:
             file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
     if source.word2vec is not None:
-        write_table(layout.word2vec, source.word2vec)
+        write_table(layout.word2vec, shorten(source.word2vec) if dtype == "float16" else source.word2vec)
     if source.bilm.warm_cell is not None:
         save_warm_state(layout.warm_state, source.bilm)
     if source.vocabulary is not None:

@@ -9,7 +9,7 @@ from contract.command_line import PROJECTION, SampleRun, contents_alone, succeed
 from messages import message_of
 
 from elmo_zh import Word2Vec
-from elmo_zh.bundle.word2vec_table import read_table
+from elmo_zh.bundle.word2vec_table import read_table, shorten
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -39,6 +39,14 @@ def test_further_words_get_the_mean_of_their_parts() -> None:
     assert more.table.dtype == np.float16
     np.testing.assert_array_equal(more.table[:6], table)
     np.testing.assert_array_equal(word2vec.with_words([]).table, table)
+
+
+def test_vectors_are_rounded_to_five_significant_bits() -> None:
+    """By hand: 1.03 is 16.48 sixteenths, 1.04 is 16.64, -3.1 is -24.8 eighths; 65504 would become infinite."""
+    values = np.array([[1.03, 1.04], [-3.1, 65504], [0, -1e-7]], np.float16)
+    np.testing.assert_array_equal(shorten(values), [[1, 1.0625], [-3.125, 63488], [0, 0]])
+    drawn = np.random.default_rng(1).normal(size=(500, 7)).astype(np.float16)
+    np.testing.assert_allclose(shorten(drawn), drawn, rtol=1 / 32, atol=2**-18)
 
 
 def test_a_table_of_some_words_has_the_same_vectors() -> None:
