@@ -59,7 +59,8 @@ TERMS = (
     *(os.strerror(getattr(errno, name)) for name in ("ENOENT", "EACCES", "EPERM", "EFBIG", "EISDIR", "ENOTDIR")),
     *(os.strerror(getattr(errno, name)) for name in ("EROFS", "ENOSPC", "EDQUOT", "EIO", "EMFILE", "EADDRINUSE")),
     *("coverage", "given words", "absent words", "train unknown", "train documents", "heldout unknown", "step"),
-    *("steps", "training seconds", "heldout share of copies", "vectors", "pretrained vectors"),
+    *("steps", "training seconds", "heldout share of copies", "vectors", "pretrained vectors", "covered"),
+    *("refused words", "other words", "other words bytes"),
 )
 # Dataclasses whose fields are the columns of a table.
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")

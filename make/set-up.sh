@@ -242,5 +242,7 @@ fi
 [ "$TORCH" != cpu ] || [ "$(uname -s)" != Linux ] ||
     [ -d "$(echo "$VENV"/lib/python*/site-packages/torch-"$TORCH_VERSION"+cpu.dist-info)" ] || install_cpu_torch
 extras=$(with_implied $* $installed | sort -u | tr '\n' ' ')
+say "Installing packages with pip, which may take minutes; its messages are in $LOG." \
+    "正在用 pip 安装软件包，可能需要几分钟；pip 的输出在 $LOG。"
 pip_install -c constraints.txt -e ".[$(echo $extras | tr ' ' ,)]" -e data/starter || explain_pip
 echo "$extras" >"$STAMP"

@@ -86,6 +86,8 @@ INIT=$(expand_home "${INIT:-}")
 if [ -n "$INIT" ] && [ ! -e "$RUN/config.toml" ] && [ ! -e "$INIT/bundle.json" ]; then
     if [ -e "$INIT/model/bundle.json" ]; then fail "INIT: $INIT is a run. Write its model: INIT=$INIT/model" \
         "INIT：$INIT 是运行文件夹。请写它的模型：INIT=$INIT/model"; fi
+    [ ! -f "$INIT" ] || fail "INIT: $INIT is a file, not the folder of a model. To start from word2vec vectors, use: SET=word2vec.vectors=$INIT" \
+        "INIT：$INIT 是文件，不是模型的文件夹。要从 word2vec 向量开始，请使用：SET=word2vec.vectors=$INIT"
     case $INIT in
     */*) fail "INIT: $INIT is not a model. Give the folder of one, such as runs/NAME/model." \
         "INIT：$INIT 不是模型。请给出模型的文件夹，如 runs/NAME/model。" ;;

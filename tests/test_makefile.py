@@ -277,6 +277,8 @@ def test_what_is_misspelt_is_reported_before_anything_is_made(machine: Machine) 
     assert machine.refusal("train", "CONFIG=configs/smal.toml").startswith("CONFIG: configs/smal.toml does not exist.")
     told = machine.refusal("train", "INIT=models/nwes")
     assert told == "INIT: models/nwes is not a model. Give the folder of one, such as runs/NAME/model."
+    told = machine.refusal("train", "INIT=configs/tiny.toml")
+    assert told.endswith("To start from word2vec vectors, use: SET=word2vec.vectors=configs/tiny.toml")
     run = machine.home / "news"
     (run / "model").mkdir(parents=True)
     (run / "model" / "bundle.json").touch()

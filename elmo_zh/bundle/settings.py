@@ -59,8 +59,8 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
         return config
     size = num_rows + config.size
     reporter.note(
-        f"vocab.size is now {size}: the {num_rows:,} rows of the model to start from, plus room for {config.size:,}"
-        " words from the text."
+        f"vocab.size is now {size}: all {num_rows:,} words of the model to start from, and up to {config.size:,} new"
+        " words of the text."
     )
     return replace(config, size=size)
 

@@ -156,14 +156,14 @@ def main() -> None:
     except click.UsageError as error:
         _show(error)
         status = EXIT_USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, SystemExit) as stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup
         _end_children()
         again = "the same command without --force" if "--force" in sys.argv else "the same command again"
-        click.echo(translate(f"Interrupted. Run {again} to continue."), err=True)
-        status = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        status = EXIT_KNOWN_PROBLEM
+        status = stop.code if isinstance(stop, SystemExit) else EXIT_INTERRUPTED
+        # click exits with 1 if its output was closed; one of several training processes speaks for all of them.
+        if status != EXIT_KNOWN_PROBLEM and os.environ.get("RANK", "0") == "0":
+            click.echo(translate(f"Interrupted. Run {again} to continue."), err=True)
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error, next(iter(sys.argv[1:]), ""))

@@ -29,6 +29,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.invocation import program, typed_word
+from elmo_zh.run.files import claimed_output
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -67,8 +68,12 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
     """
     config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
     from elmo_zh.contexts.build_index import build_index
+    from elmo_zh.contexts.index_files import is_index
 
-    with common.opened_texts(files, from_name=options.from_name) as texts:
+    with (
+        common.opened_texts(files, from_name=options.from_name) as texts,
+        claimed_output(output, (), is_index, force=common.force),
+    ):
         embedder = load_embedder(common)
         settings = _settings(embedder, options, segmented=common.segmented)
         with common.choose_engine(config).started(0) as engine:

@@ -171,7 +171,7 @@ def load_embedder(
         user_dictionary=user_dictionary or common.user_dictionary,
     )
     if advice := embedder.precision_advice():
-        common.console.warn(f"{advice}. --precision float32 is exact and at least as fast.")
+        common.console.warn(f"Using bfloat16, but the better choice is {advice}. --precision float32 is also exact.")
     return embedder
 
 

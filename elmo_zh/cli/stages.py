@@ -53,7 +53,7 @@ def run_option(description: str, *, required: bool = True) -> Callable[[Function
 
 def _init_option(description: str) -> Callable[[Function], Function]:
     """Return the --init option, which takes the model that a stage starts from."""
-    return click.option("--init", type=click.Path(path_type=Path, file_okay=False), metavar="BUNDLE", help=description)
+    return click.option("--init", type=click.Path(path_type=Path), metavar="BUNDLE", help=description)
 
 
 def _from_option(name: str, description: str) -> Callable[[Function], Function]:
@@ -293,6 +293,11 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
 def starting_from(init: Path | None, *sections: str) -> Changes:
     """Return the changes that --init makes to these sections; the words of its model replace any word list."""
+    if init and init.is_file():
+        raise click.UsageError(
+            f"--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
+            f" --set word2vec.vectors={init}"
+        )
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
 

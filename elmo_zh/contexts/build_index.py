@@ -59,7 +59,7 @@ def build_index(
     reporter: Reporter,
     engine: Engine | None = None,
 ) -> IndexReport:
-    """Write an index of the words in texts; resume an unfinished index unless `force` is given.
+    """Write an index of the words in texts to a claimed output; resume an unfinished index unless `force` is given.
 
     Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
     """
@@ -69,14 +69,12 @@ def build_index(
         )
     if settings.options.split_sentences:
         require_sentences(embedder.bundle)
-    inputs = [*(text.source.path for text in texts), embedder.bundle.path]
-    with claimed_output(output, inputs, is_index, force=force):
-        build = _Build(embedder, texts, output, settings, reporter)
-        try:
-            report = build.run(engine or ThisProcess(), force=force)
-            build.work.remove()
-        finally:
-            build.work.remove_unless("index", "text-*/text-*.npz")
+    build = _Build(embedder, texts, output, settings, reporter)
+    try:
+        report = build.run(engine or ThisProcess(), force=force)
+        build.work.remove()
+    finally:
+        build.work.remove_unless("index", "text-*/text-*.npz")
     return report
 
 
@@ -90,7 +88,9 @@ def index_files(
         texts = [
             input_text(source, TextConfig(), segmented=segmented, from_name=from_name) for source in sources.sources
         ]
-        report = build_index(embedder, texts, folder, settings, force=force, reporter=reporter)
+        inputs = [*(source.path for source in sources.sources), embedder.bundle.path]
+        with claimed_output(folder, inputs, is_index, force=force):
+            report = build_index(embedder, texts, folder, settings, force=force, reporter=reporter)
     if report.missing_words:
         reporter.warn(describe_missing_words(report.missing_words, "words"))
 

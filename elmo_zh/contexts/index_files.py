@@ -148,9 +148,8 @@ def load_info(folder: Path) -> dict[str, Any]:
     if folder.is_file():
         raise OutputError(_explain_file(folder))
     if not path.is_file():
-        raise OutputError(
-            f"{folder} is not an index: {path.name} is missing. Create one with: {program()} index TEXT --output INDEX"
-        )
+        problem = f"is not an index: {path.name} is missing" if folder.is_dir() else "does not exist"
+        raise OutputError(f"{folder} {problem}. Create an index with: {program()} index TEXT --output INDEX")
     try:
         info = read_json(path)
         number = info["format"]

@@ -20,7 +20,7 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
-from elmo_zh.run.files import read_json
+from elmo_zh.run.files import claimed_output, read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import unchanged_corpus
@@ -179,7 +179,8 @@ def _build(
         made_by=_MAKER,
     )
     is_replaced = force or is_index(place)
-    report = build_index(embedder, text.inputs(), place, settings, force=is_replaced, reporter=reporter)
+    with claimed_output(place, (), is_index, force=is_replaced):
+        report = build_index(embedder, text.inputs(), place, settings, force=is_replaced, reporter=reporter)
     counts = report.counts
     reporter.note(
         f"Built the index {report.path}: {counted(counts['occurrences'], 'occurrence')} of"

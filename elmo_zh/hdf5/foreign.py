@@ -5,6 +5,7 @@ comes from. Only files in the work folders of this program are read directly. Fo
 it has read as safetensors, and ends (`reader_process.py`).
 """
 
+import errno
 import json
 import os
 import signal
@@ -85,8 +86,10 @@ def read_foreign(reader: Reader, path: Path, *, seconds: float = MOST_SECONDS, *
         if status:
             raise _explain_status(status, path)
         return Found(_fields(Path(name), path), Path(name))
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink()
+        if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC):
+            error.filename = name  # the system does not name the file being written
         raise
 
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from uuid import uuid4
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.disk_space import full_disk_error, is_full_disk
+from elmo_zh.run.disk_space import full_disk_error, is_full_disk, system_error_number
 
 # The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
@@ -145,8 +145,8 @@ def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
     except Exception as error:
         if not is_full_disk(error):
             # The file exceeds a limit of the file system or of ulimit -f, and the system does not name it.
-            if isinstance(error, OSError) and error.errno == errno.EFBIG and error.filename is None:
-                error.filename = str(path)
+            if system_error_number(error) == errno.EFBIG and getattr(error, "filename", None) is None:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from error
             raise
         raise full_disk_error(path, path.parent, folder_bytes(unfinished)) from error
 

@@ -28,7 +28,8 @@ _SHOWN_CLASSES = 10
 _LEAST_EXAMPLES = 20
 # If a larger fraction of the texts has no Han character, they are in another language or are numbers.
 _WITHOUT_CHINESE = 0.95
-_SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
+_SORTED = "Add examples with the missing labels. If the data was sorted by label, shuffle it before dividing it."
+_LIMITED = "Raise --limit, which chooses the training examples at random."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +123,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         )
     _require_alike(read)
     parts = _divide({part: list(labelled.examples) for part, labelled in read.items()}, files.seed, reporter)
-    if files.limit is not None and files.limit < len(parts["train"]):
-        reporter.note(f"Using {files.limit:,} of {len(parts['train']):,} training examples (--limit).")
-        parts["train"] = choose_examples(parts["train"], files.limit, files.seed)
-    dataset = Dataset(
+    dataset = whole = Dataset(
         train=parts["train"],
         dev=parts["dev"],
         test=parts.get("test", []),
@@ -135,7 +133,10 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         columns=read["train"].columns,
         is_split=read.keys() == {"train"} and not any(example.part for example in read["train"].examples),
     )
-    _check(dataset, reading, reporter)
+    if files.limit is not None and files.limit < len(whole.train):
+        reporter.note(f"Using {files.limit:,} of {len(whole.train):,} training examples (--limit).")
+        dataset = replace(whole, train=choose_examples(whole.train, files.limit, files.seed))
+    _check(dataset, reading, reporter, _SORTED if dataset.labels() == whole.labels() else _LIMITED)
     return dataset
 
 
@@ -243,7 +244,7 @@ def folds_of(dataset: Dataset, num_folds: int, seed: int) -> list[Dataset]:
     return found
 
 
-def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
+def _check(dataset: Dataset, reading: Reading, reporter: Reporter, advice_on_labels: str) -> None:
     for part in ("train", "dev"):
         if not dataset.parts()[part]:
             advice = "Give more data, or a file of dev examples: --dev FILE" if part == "dev" else "Give more data."
@@ -259,11 +260,10 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         if len(classes) < 2:
             raise CorpusError(
                 f"The data ({counted(len(dataset.train), 'training example')}) has only one label, {classes[0]!r}, but"
-                " at least two are needed. Add examples with other labels. If the examples come from a file sorted by"
-                " label, shuffle that file before dividing it."
+                f" at least two are needed. {advice_on_labels}"
             )
         for part in ("dev", "test"):
-            _warn_of_new_labels(dataset, part, set(classes), reporter)
+            _warn_of_new_labels(dataset, part, set(classes), reporter, advice_on_labels)
     _report_copies(dataset, reporter)
 
 
@@ -273,19 +273,20 @@ def has_ids_as_labels(examples: Sequence[Example]) -> bool:
     return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
 
 
-def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: Reporter) -> None:
+def _warn_of_new_labels(dataset: Dataset, part: str, known: set[str], reporter: Reporter, advice: str) -> None:
     new = Counter(label for example in dataset.parts()[part] for label in example.labels if label not in known)
     if new:
         shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
         scheme = "BIO tags are read as BIOES, where S- marks a span of one unit." if dataset.scheme == "BIO" else ""
         num_labels = sum(len(each.labels) for each in dataset.parts()[part])
         are_most = 2 * new.total() > max(num_labels, _LEAST_EXAMPLES)
-        cause = _SORTED if are_most and part in dataset.files else scheme
         if has_ids_as_labels(dataset.train):
-            cause = "Most labels occur only once, as ids do. Name another column: --label-column NAME"
+            advice = "Most labels occur only once, as ids do. Name another column: --label-column NAME"
+        elif not (are_most and (part in dataset.files or advice == _LIMITED)):
+            advice = scheme
         labels = counted(new.total(), f"{part} label")
         unseen = f"Labels that never occur in training count as wrong: {labels} ({shown})."
-        reporter.warn(f"{unseen} {cause}".rstrip())
+        reporter.warn(f"{unseen} {advice}".rstrip())
 
 
 def _report_copies(dataset: Dataset, reporter: Reporter) -> None:

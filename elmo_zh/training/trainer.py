@@ -133,14 +133,9 @@ class Trainer:
                 else:
                     progress.update(tokens_per_step, loss=loss)
                 if signal_number := self._stop_signals.pending():
-                    self._stop(signal_number)
-
-    def _stop(self, signal_number: int) -> None:
-        if self.step not in self.checkpoints.steps():
-            self._save_checkpoint(interrupted=True)
-        if signal_number == signal.SIGINT and self.group.is_rank_0:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + signal_number)
+                    if self.step not in self.checkpoints.steps():
+                        self._save_checkpoint(interrupted=True)
+                    raise SystemExit(128 + signal_number)
 
     def _train_step(self) -> float:
         started_at, position = time.monotonic(), self._position

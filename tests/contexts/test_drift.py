@@ -309,7 +309,7 @@ def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_pat
     fields = succeed("drift", "old.index", "new.index", "--min-count", "2", "--permutations", "9")
     assert "the same text" not in fields.stderr
     missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
-    assert missing.startswith("none.index is not an index")
+    assert missing.startswith("none.index does not exist. Create an index with: elmo-zh index TEXT")
     told = "a.txt is a file, not the folder of an index."
     told += " If it is a text file, create its index with: elmo-zh index a.txt"
     write_text(Path("a.txt"), ["苹果"])

@@ -380,7 +380,7 @@ def test_the_command(tmp_path: Path) -> None:
     told = elmo_zh("explore", "a.index", "--output", "page.pdf").only_error()
     assert told == "--output page.pdf: the suffix does not name a known format. Use one of: .html, .htm"
     told = elmo_zh("explore", "none", "--output", "new.html").only_error()
-    assert told.startswith("none is not an index: index.json is missing.")
+    assert told == "none does not exist. Create an index with: elmo-zh index TEXT --output INDEX"
     refused = elmo_zh("explore", "a.index", "--output", f"{text}/new.html", "--word", "苹果")
     assert refused.status == 1
     assert "Model: " not in refused.stderr  # refused before anything is computed

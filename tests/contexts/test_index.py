@@ -279,7 +279,7 @@ def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path
 
 
 def test_damaged_indexes_are_refused(folder_of_index: Path) -> None:
-    with pytest.raises(OutputError, match=r"is not an index: index.json is missing\. Create one with: elmo-zh index"):
+    with pytest.raises(OutputError, match=r"is not an index: index.json is missing\. Create an index with: elmo-zh"):
         ContextIndex.load(folder_of_index.parent)
     with pytest.raises(
         OutputError, match=r"lines\.utf8 is a file inside an index\. Give the folder of the index: .*index$"

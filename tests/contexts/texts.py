@@ -10,9 +10,11 @@ from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexReport, build_index
+from elmo_zh.contexts.index_files import is_index
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
+from elmo_zh.run.files import claimed_output
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = (
@@ -46,7 +48,8 @@ def build(
     sources = find_sources(list(map(str, paths))).sources
     texts = [input_text(each, TextConfig(), segmented=settings["segmented"]) for each in sources]
     index = IndexSettings(**settings, options=IndexOptions(split_sentences=split, **chosen))
-    return build_index(embedder, texts, output, index, force=force, reporter=SilentReporter())
+    with claimed_output(output, (), is_index, force=force):
+        return build_index(embedder, texts, output, index, force=force, reporter=SilentReporter())
 
 
 def indexed(embedder: ElmoEmbedder, paths: Sequence[Path], output: Path, **options: Any) -> ContextIndex:

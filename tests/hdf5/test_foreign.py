@@ -1,9 +1,12 @@
 """Foreign HDF5 is read in another process: its crash, its endless loop, its memory are one line, and no harm."""
 
+import errno
 import sys
+import tempfile
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import foreign_readers
 import h5py
@@ -17,7 +20,7 @@ from elmo_zh.bundle.golden import read_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.errors import BundleError, UnsafeFileError
-from elmo_zh.hdf5 import reader_process
+from elmo_zh.hdf5 import foreign, reader_process
 from elmo_zh.hdf5.foreign import MOST_BYTES, Reader, read_foreign
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.run.files import file_digest
@@ -72,6 +75,13 @@ def test_no_file_can_be_written(tmp_path: Path) -> None:
     with pytest.raises((BundleError, UnsafeFileError)):
         read_foreign(foreign_readers.writing, tmp_path / "some.hdf5")
     assert not (tmp_path / "written").exists() or (tmp_path / "written").read_bytes() == b""
+
+
+def test_a_copy_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "_run", Mock(side_effect=OSError(errno.ENOSPC, "said")))
+    with pytest.raises(OSError, match="said") as caught:
+        read_foreign(foreign_readers.well, PATH)
+    assert Path(caught.value.filename).match(f"{tempfile.gettempdir()}/elmo-zh-*.safetensors")
 
 
 def test_known_problems_come_through_and_faults_of_the_program_keep_their_traceback() -> None:

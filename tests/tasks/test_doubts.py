@@ -12,7 +12,7 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
 
-SORTED = "The data seems to come from a file sorted by label. Shuffle that file before dividing it."
+SORTED = "Add examples with the missing labels. If the data was sorted by label, shuffle it before dividing it."
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert read_labelled(whole, CLASSIFY).notes[1:] == ("the file is sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
-    assert "has only one label, '东', but at least two are needed. Add examples with other labels." in told
+    assert f"has only one label, '东', but at least two are needed. {SORTED}" in told
     two = written(tmp_path, "two.csv", "text,label\n" + "".join(rows[:60]))
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()
@@ -70,6 +70,8 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert any(f"test labels (北). {SORTED}" in x for x in heard.warnings)
     limited = load(DataFiles(data=whole, limit=20), CLASSIFY, Heard())
     assert len(limited.labels()) == 3
+    told = message_of(CorpusError, lambda: load(DataFiles(data=whole, limit=1), CLASSIFY, Heard()))
+    assert told.endswith("but at least two are needed. Raise --limit, which chooses the training examples at random.")
     ids = written(tmp_path, "ids.csv", "text,label\n" + "".join(f"第{n}条街,号{n}\n" for n in range(60)))
     load(DataFiles(data=ids, test=two), CLASSIFY, heard)
     assert any("Most labels occur only once, as ids do." in x for x in heard.warnings)

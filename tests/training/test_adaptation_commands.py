@@ -160,8 +160,8 @@ def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     num_old = len(words_of(base)) + 3
     assert answer.result()["rows"] == num_old + 11
     assert set(words_of(base)) < set(words_of(segmented_run))
-    rows = f"vocab.size is now {num_old + 11}: the {num_old} rows of the model to start from, "
-    assert f"{rows}plus room for 11 words from the text." in answer.stderr
+    words = f"vocab.size is now {num_old + 11}: all {num_old} words of the model to start from, "
+    assert f"{words}and up to 11 new words of the text." in answer.stderr
     assert "Warning" not in answer.stderr
     assert elmo_zh(*command).result()["skipped"] is True
     assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
@@ -424,6 +424,8 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
     for arguments in (("vocab",), ("train",), ("train", "--force")):
         told = elmo_zh(*arguments, "--run", run, "--init", run / "model").only_error()
         assert f"is inside {run}, and a run cannot start from its own files." in told
+    told = elmo_zh("train", "--run", run, "--init", run / "vocab.data").only_error(2)
+    assert told.endswith(f"is a file. To start from word2vec vectors, use: --set word2vec.vectors={run}/vocab.data")
     assert contents_alone(run) == before
 
 
