@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.lexicon import BYTES, Alphabet, Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
@@ -105,7 +107,11 @@ class Bundle:
             )
         if given_dictionary is not None:
             self._require_place_for(given_dictionary, user_dictionary)
-        return TextPreparation.build(self.text, given_dictionary or user_dictionary)
+        kept: set[str] = set()
+        if given_dictionary is not None:
+            load_user_dictionary(given_dictionary, lambda word, *_: kept.add(word))
+        split = partial(self.vocabulary.split, kept=kept) if self.vocabulary else None
+        return TextPreparation.build(self.text, given_dictionary or user_dictionary, split)
 
     def _require_place_for(self, given: Path, own: Path | None) -> None:
         """Raise BundleError if the model already has a user dictionary, or if its segmenter takes none."""

@@ -67,6 +67,11 @@ class BundleSource:
     # The word2vec vectors of the vocabulary, float16, shape (V, P), or None
     word2vec: NDArray[np.float16] | None = None
 
+    def build_preparation(self) -> TextPreparation | None:
+        """Return a preparation that tokenises as in training, or None if that is unknown."""
+        split = self.vocabulary.split if self.vocabulary else None
+        return TextPreparation.build(self.text, self.user_dictionary, split) if self.text else None
+
     def options(self) -> dict[str, Any]:
         """Return the content of options.json."""
         return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
@@ -206,7 +211,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
 
 def _compute_golden(source: BundleSource) -> Golden:
     """Compute the golden sentences' vectors; if the segmenter is unknown, each character is a token."""
-    preparation = TextPreparation.build(source.text, source.user_dictionary) if source.text else None
+    preparation = source.build_preparation()
     sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
     lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
     vectors = []

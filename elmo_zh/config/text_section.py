@@ -14,7 +14,7 @@ CLEANING = (
 )  # fmt: skip
 CORPUS = (*READING, *CLEANING)
 # Settings that were added later; bundles and records without them are read as if they held the default.
-LATER = ("script",)
+LATER = ("script", "split_unknown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,8 @@ class TextConfig:
     """Let the hidden Markov model of jieba and rjieba find words that are not in the dictionary."""
     user_dictionary: str = ""
     """User dictionary in jieba's format: one word per line, with an optional count and tag. Empty: none."""
+    split_unknown: bool = False
+    """Split each word with Han characters that is outside the vocabulary into known words and single characters."""
     split_sentences: bool = True
     """Split lines into sentences after the characters 。！？!?… ; false treats each line as one sentence."""
     unicode_form: str = choice("NFC", UNICODE_FORMS)

@@ -240,6 +240,8 @@ class LineScorer:
         preparation, split = self._preparation, self.reading.split_sentences
         if preparation is None:
             tokens = split_tokens(line)
+            if self.bundle.text is not None and self.bundle.text.split_unknown:
+                tokens = self._vocabulary.split(tokens)
             found = [TokenisedLine(tokens, find_tokens(line, tokens) if self.reading.by_token else _NO_OFFSETS)]
         elif self.reading.by_token:
             found = list(align_sentences(line, preparation.prepare, split=split))

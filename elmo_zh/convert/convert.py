@@ -23,7 +23,6 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import UNFINISHED, atomic_path
 from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 
@@ -109,9 +108,7 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
             "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
             " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
         )
-    preparation = None
-    if not segmented and source.text is not None:
-        preparation = TextPreparation.build(source.text, source.user_dictionary)
+    preparation = None if segmented else source.build_preparation()
     is_empty = True
     for tokens in iter_line_sentences(iter_lines(path), preparation):
         is_empty = False

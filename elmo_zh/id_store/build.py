@@ -41,6 +41,7 @@ class ShardTask:
     vocabulary_digest: str
     id_dtype: str
     reads_characters: bool  # Whether words outside the vocabulary get ids of their own
+    split_unknown: bool  # Whether words outside the vocabulary are split, as in `Vocabulary.split`
     # File of the spelling model for unknown words, for held-out text; None for training text.
     character_counts: Path | None
 
@@ -85,7 +86,7 @@ def encode_shard(task: ShardTask, writer: PartWriter) -> Figures:
         with writer.file("words") as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in growing.others)
     if task.character_counts is not None:
-        _measure(task.text, writer, vocabulary, load_spelling_model(task.character_counts))
+        _measure(_iter_blocks(task), writer, vocabulary, load_spelling_model(task.character_counts))
     else:
         figures["documents"] = _write_documents(task, writer, figures["sentences"])
     return figures
@@ -99,7 +100,7 @@ def _write_ids(task: ShardTask, writer: PartWriter, ids: _Ids, num_rows: int) ->
             for suffix in ("local" if task.reads_characters else "ids", "offsets")
         )
         offsets_file.write(np.zeros(1, "<u8").tobytes())
-        for block_ids, ends in _iter_encoded(task.text, ids):
+        for block_ids, ends in _iter_encoded(_iter_blocks(task), ids):
             ids_file.write(block_ids.astype(task.id_dtype).tobytes())
             offsets_file.write((ends + num_tokens).astype("<u8").tobytes())
             num_tokens += len(block_ids)
@@ -108,8 +109,16 @@ def _write_ids(task: ShardTask, writer: PartWriter, ids: _Ids, num_rows: int) ->
     return {"tokens": num_tokens, "sentences": num_sentences, "unknown": num_unknown}
 
 
-def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    for block in iter_blocks(path):
+def _iter_blocks(task: ShardTask) -> Iterator[str]:
+    """Yield the text in blocks of whole lines, with unknown words split if the task says so."""
+    vocabulary, _ = _load_ids(task.vocabulary, task.vocabulary_digest)
+    for block in iter_blocks(task.text):
+        lines = (" ".join(vocabulary.split(line.split(" "))) for line in block.split("\n"))
+        yield "\n".join(lines) if task.split_unknown else block
+
+
+def _iter_encoded(blocks: Iterator[str], ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+    for block in blocks:
         words = block.replace("\n", " \n ").split(" ")
         block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
         block_ids = block_ids[block_ids != _EMPTY]
@@ -118,14 +127,14 @@ def _iter_encoded(path: Path, ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], N
         yield block_ids[~is_end], ends - np.arange(len(ends))
 
 
-def _measure(path: Path, writer: PartWriter, vocabulary: Vocabulary, spelling: SpellingModel) -> None:
+def _measure(blocks: Iterator[str], writer: PartWriter, vocabulary: Vocabulary, spelling: SpellingModel) -> None:
     """Write the number of characters in each sentence's words, and the cost of spelling the unknown ones."""
     with ExitStack() as stack:
         characters_file, spelling_file = (
             stack.enter_context(stack.enter_context(writer.file(suffix)).open("wb"))
             for suffix in ("characters", "spelling")
         )
-        for block in iter_blocks(path):
+        for block in blocks:
             sentences = [[word for word in line.split(" ") if word] for line in block.split("\n")[:-1]]
             characters = [sum(len(word) for word in words) for words in sentences]
             nats = [sum(spelling.nats(word) for word in words if word not in vocabulary) for words in sentences]
@@ -184,6 +193,8 @@ def build_id_store(
     engine: Engine,
     parts: WorkFolder,
     reporter: Reporter,
+    *,
+    split_unknown: bool = False,
 ) -> dict[str, int]:
     """Encode segmented files, grouped by kind, into a new store that is the same on any engine; return its counts."""
     reads_characters = lexicon.num_slots is not None
@@ -198,6 +209,7 @@ def build_id_store(
             vocabulary_digest=digest,
             id_dtype=id_dtype,
             reads_characters=reads_characters,
+            split_unknown=split_unknown,
             character_counts=character_counts.absolute() if kind == "heldout" else None,
         )
         for kind in KINDS

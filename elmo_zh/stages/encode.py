@@ -8,7 +8,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.stages.inputs import segmented_inputs, started_engine
+from elmo_zh.stages.inputs import segmented_inputs, split_settings, started_engine
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
@@ -20,7 +20,7 @@ def encode(
     """Run the encode stage: write the segmented text to RUN/ids as vocabulary ids."""
     reads_characters = config.model.mode == "character"
     settings = {"store_format": STORE_FORMAT, **({"model.mode": "character"} if reads_characters else {})}
-
+    settings |= split_settings(config)
     files = {"train": run.train_files(), "heldout": run.heldout_files()}
     inputs = segmented_inputs(run)
     inputs |= {f"segmented/{path.name}": path for path in (*files["heldout"], *run.document_files())}
@@ -33,7 +33,15 @@ def encode(
         lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
         with started_engine(engine, config, texts) as started:
             counts = build_id_store(
-                run.ids, files, run.vocab, run.character_counts, lexicon, started, WorkFolder(run.ids_parts), reporter
+                run.ids,
+                files,
+                run.vocab,
+                run.character_counts,
+                lexicon,
+                started,
+                WorkFolder(run.ids_parts),
+                reporter,
+                split_unknown=config.text.split_unknown,
             )
         oov_rate = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(

@@ -57,6 +57,11 @@ def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
+def split_settings(config: Config) -> dict[str, bool]:
+    """Return the setting that splits unknown words, for stage records that lack it if it is not set."""
+    return {"text.split_unknown": True} if config.text.split_unknown else {}
+
+
 def started_engine(
     engine: EngineChoice | None, config: Config, inputs: Iterable[Path]
 ) -> AbstractContextManager[Engine]:

@@ -23,7 +23,7 @@ from elmo_zh.run.record import (
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
-from elmo_zh.stages.inputs import segmented_inputs, started_engine
+from elmo_zh.stages.inputs import segmented_inputs, split_settings, started_engine
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import load_words, save_counts
@@ -52,6 +52,7 @@ def build_vocabulary(
     # Without the default, records of earlier versions, which lack this setting, stay valid.
     is_usual = config.vocab.refuse == VocabConfig.refuse
     settings = result_settings(config.vocab, without=("init", "words", *(["refuse"] if is_usual else [])))
+    settings |= split_settings(config)
     inputs = segmented_inputs(run)
     source = _source_of_words(config)
     if source is not None:
@@ -68,7 +69,7 @@ def build_vocabulary(
             given = load_words(source)
         with started_engine(engine, config, inputs.values()) as started:
             word_counts = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
-        selected = select_vocabulary(word_counts, config.vocab, given)
+        selected = select_vocabulary(word_counts, config.vocab, given, split_unknown=config.text.split_unknown)
         require_words(selected, config.vocab, run.segmented, source)
         selected.vocabulary.save(run.vocab)
         save_counts(selected.vocabulary, selected.counts, run.vocab_counts)

@@ -1,6 +1,6 @@
 """Turn a raw line into segmented sentences, in the same way for training and embedding."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +24,23 @@ class TextPreparation:
     split_at_sentence_ends: bool
 
     @classmethod
-    def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "TextPreparation":
-        """Build the preparation that the settings describe; `user_dictionary` is the copy in the run or bundle."""
-        return cls(build_normaliser(config), build_segmenter(config, user_dictionary), config.split_sentences)
+    def build(
+        cls,
+        config: TextConfig,
+        user_dictionary: Path | None = None,
+        split: Callable[[list[str]], list[str]] | None = None,
+    ) -> "TextPreparation":
+        """Build the preparation that the settings describe.
+
+        Args:
+            config: The settings.
+            user_dictionary: The copy of the user dictionary in the run or bundle.
+            split: Splits unknown words in a list of tokens, if the settings ask for it; None without a vocabulary.
+        """
+        segment = whole = build_segmenter(config, user_dictionary)
+        if split is not None and config.split_unknown:
+            segment = lambda sentence: split(whole(sentence))  # noqa: E731
+        return cls(build_normaliser(config), segment, config.split_sentences)
 
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of one raw sentence, without looking for sentence ends in it."""

@@ -36,7 +36,6 @@ class WordCounts:
 
     num_sentences: int
     num_tokens: int
-    characters: Counter[str]
     runs: Sequence[Path]  # Runs that together hold each word's count; a word may be in several of them
 
     def iter_words(self) -> Iterator[CountedWord]:
@@ -50,27 +49,21 @@ def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, report
     if num_counted := parts.num_finished(tasks):
         reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are already counted.")
     num_sentences = num_tokens = 0
-    characters: Counter[str] = Counter()
     runs: dict[str, list[str]] = {}
     with reporter.progress("vocab", unit="tokens") as progress:
         for name, figures in parts.run(engine, _count_file, tasks):
             num_sentences += figures["sentences"]
             num_tokens += figures["tokens"]
-            characters.update(figures["characters"])
             runs[name] = figures["runs"]
             progress.update(figures["tokens"])
     in_order = [parts.path / run for name in tasks for run in runs[name]]
     return WordCounts(
-        num_sentences=num_sentences,
-        num_tokens=num_tokens,
-        characters=characters,
-        runs=_merge_until_few(in_order, engine, parts),
+        num_sentences=num_sentences, num_tokens=num_tokens, runs=_merge_until_few(in_order, engine, parts)
     )
 
 
 def _count_file(path: Path, writer: PartWriter) -> Figures:
     words: Counter[str] = Counter()
-    characters: Counter[str] = Counter()
     figures: Figures = {"sentences": 0, "tokens": 0, "runs": []}
 
     def write_words() -> None:
@@ -79,9 +72,6 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
             write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
         figures["runs"] = list(writer.files)
         figures["tokens"] += words.total()
-        for word, count in words.items():
-            for character in word:
-                characters[character] += count
         words.clear()
 
     for block in iter_blocks(path):
@@ -92,7 +82,7 @@ def _count_file(path: Path, writer: PartWriter) -> Figures:
             write_words()
     if words:
         write_words()
-    return {**figures, "characters": characters}
+    return figures
 
 
 def _merge_until_few(runs: list[Path], engine: Engine, parts: WorkFolder) -> list[Path]:

@@ -39,8 +39,13 @@ class VocabularyCounts:
         return list(self.counts[len(SPECIALS) :]).count(0)
 
 
-def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collection[str] = ()) -> VocabularyCounts:
-    """Select the words that get a row, by descending count and then code points, keeping no others in memory."""
+def select_vocabulary(
+    counted: WordCounts, config: VocabConfig, given: Collection[str] = (), *, split_unknown: bool = False
+) -> VocabularyCounts:
+    """Select the words that get a row, by descending count and then code points, keeping no others in memory.
+
+    With `split_unknown`, the rows also count the parts of words that get none.
+    """
     scan = _Scan(dict.fromkeys(given, 0), config.min_count, config.refuse)
     words = scan.iter_frequent(counted)
     if config.words:
@@ -51,21 +56,22 @@ def select_vocabulary(counted: WordCounts, config: VocabConfig, given: Collectio
         added = list(words)
     for _ in words:
         pass  # finish the scan: nsmallest reads no words if it has to return none
-    ranked = sorted([*added, *((-count, word) for word, count in scan.given.items())])
-    counts = {word: -negated for negated, word in ranked}
+    counts = {word: -negated for negated, word in added} | scan.given
+    spelling = _count_others(counted, counts, split_unknown=split_unknown)
+    counts = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     num_frequent_given = sum(count >= config.min_count for count in scan.given.values())
     return VocabularyCounts(
         vocabulary=Vocabulary((*SPECIALS, *counts)),
         counts=(
             counted.num_sentences,
             counted.num_sentences,
-            counted.num_tokens - sum(counts.values()),
+            spelling.counts[END_OF_WORD],
             *counts.values(),
         ),
         num_distinct_words=scan.num_distinct,
         num_refused=scan.num_refused,
         num_left_out=scan.num_frequent - len(added) - num_frequent_given,
-        spelling=_spelling_of_others(counted, counts),
+        spelling=spelling,
     )
 
 
@@ -98,12 +104,21 @@ class _Scan:
                 yield -count, word
 
 
-def _spelling_of_others(counted: WordCounts, counts: dict[str, int]) -> SpellingModel:
-    characters = Counter(counted.characters)
-    for word, count in counts.items():
-        for character in word:
-            characters[character] -= count
-    return SpellingModel({**+characters, END_OF_WORD: counted.num_tokens - sum(counts.values())})
+def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown: bool) -> SpellingModel:
+    """Count the known parts of words without a row in `counts`; return the spelling of the words or parts left over."""
+    vocabulary, characters, num_unknown = Vocabulary((*SPECIALS, *counts)), Counter[str](), 0
+    for encoded, count in counted.iter_words():
+        word = encoded.decode("utf-8")
+        if word in vocabulary:
+            continue
+        for part in vocabulary.split([word]) if split_unknown else [word]:
+            if part in vocabulary:
+                counts[part] += count
+            else:
+                num_unknown += count
+                for character in part:
+                    characters[character] += count
+    return SpellingModel({**characters, END_OF_WORD: num_unknown})
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -10,6 +10,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import atomic_path
+from elmo_zh.text.han import HAN
 
 BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
 BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
@@ -35,19 +36,34 @@ class Vocabulary:
         ids = self._ids
         return [ids.get(token, UNKNOWN_ID) for token in tokens]
 
+    def split(self, tokens: Iterable[str], kept: Collection[str] = ()) -> list[str]:
+        """Return tokens with each unknown one that has Han characters split into known words and single characters.
+
+        Tokens in `kept` stay whole.
+        """
+        ids = self._ids
+        return [
+            part
+            for token in tokens
+            for part in ((token,) if token in ids or token in kept or not HAN.search(token) else self._parts(token))
+        ]
+
     def find_subwords(self, word: str) -> list[str]:
-        """Split a word into shorter words of the vocabulary, always taking the longest match from the left."""
-        subwords, start = [], 0
+        """Split a word into shorter words of the vocabulary, leaving out characters that are in none."""
+        return [part for part in self._parts(word) if part in self and part != word]
+
+    def _parts(self, word: str) -> Iterator[str]:
+        """Yield the shorter words of the vocabulary in a word, longest match from the left, and other characters."""
+        start = 0
         while start < len(word):
             longest = min(len(word) if start else len(word) - 1, start + self._longest)
             for end in range(longest, start, -1):
                 if word[start:end] in self:
-                    subwords.append(word[start:end])
-                    start = end
                     break
             else:
-                start += 1
-        return subwords
+                end = start + 1
+            yield word[start:end]
+            start = end
 
     def digest(self) -> str:
         """Return the SHA-256 of vocab.data as `save` writes it."""
