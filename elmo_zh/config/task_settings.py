@@ -23,8 +23,8 @@ class DataFiles:
     # there are no other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
     dev: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of development examples, which decide when training stops. Default: the development examples in DATA or, if
-    it contains none, a tenth of DATA."""
+    """File of development examples, which decide when training stops and, in task probe, which layer is best. Default:
+    the development examples in DATA or, if it contains none, a tenth of DATA."""
     test: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
     """File of test examples, which are scored at the end. Default: the test examples in DATA or, if they are missing
     and there is no file of development examples, a tenth of DATA."""

@@ -35,7 +35,7 @@ _MOST_WEIGHTS = 5_000_000
 _MOST_STEPS = 100
 _SMALLEST = 1e-6
 Floats = NDArray[np.float64]
-Features = Any  # float32, shape (N, D): an array, or a sparse matrix of rows
+Features = Any  # float32, shape (N, D): an array (float16 too), or a sparse matrix of rows
 
 
 def log_loss(logs: Floats, classes: NDArray[np.int64]) -> float:
@@ -97,8 +97,8 @@ def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], F
     standardised.
     """
     if not issparse(features):
-        scale = 1 / np.maximum(features.std(axis=0), _SMALLEST)
-        return np.arange(features.shape[1]), features.mean(axis=0), scale
+        scale = 1 / np.maximum(features.std(axis=0, dtype=np.float32), _SMALLEST)
+        return np.arange(features.shape[1]), features.mean(axis=0, dtype=np.float32), scale
     texts = np.bincount(features.indices, minlength=features.shape[1])
     frequent = np.argsort(-texts, kind="stable")[: max(1, _MOST_WEIGHTS // num_classes)]
     columns = np.sort(frequent[texts[frequent] > 1])
@@ -130,7 +130,6 @@ class FittedLinear:
     seconds: float
 
 
-@with_half_of_the_threads()
 def fit_linear(
     features: Features,
     classes: NDArray[np.int64],
@@ -154,18 +153,29 @@ def fit_linear(
         rest, own = fold_of != fold, fold_of == fold
         if not rest.any() or not own.any():
             continue
-        models = _fit_path(features[rest], classes[rest], num_classes, [best] if fold else strengths)
+        models = fit_path(features[rest], classes[rest], num_classes, [best] if fold else strengths)
         found = {strength: model.log_probabilities(features[own]) for strength, model in models}
         best = min(found, key=lambda strength: log_loss(found[strength], classes[own]))
         held_out[own] = found[best]
-    [(_, model)] = _fit_path(features, classes, num_classes, [best])
+    [(_, model)] = fit_path(features, classes, num_classes, [best])
     return FittedLinear(model, held_out, time.perf_counter() - started)
 
 
-def _fit_path(
+@with_half_of_the_threads()
+def fit_path(
     features: Features, classes: NDArray[np.int64], num_classes: int, strengths: Sequence[float]
 ) -> list[tuple[float, LinearModel]]:
-    """Fit with each strength in turn, starting from the previous one's weights."""
+    """Fit with each strength in turn, starting from the previous one's weights.
+
+    Args:
+        features: Shape (N, D).
+        classes: Shape (N,).
+        num_classes: K.
+        strengths: Inverse strengths of the penalty, in ascending order.
+
+    Returns:
+        Each strength with its model.
+    """
     columns, shift, scale = _scaling(features, num_classes)
     scaled = _scaled(features[:, columns], shift, scale)
     transposed = scaled.T.tocsr() if issparse(scaled) else scaled.T

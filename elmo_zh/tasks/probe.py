@@ -1,6 +1,5 @@
 """Measure how well a linear classifier predicts tags, such as parts of speech, from each layer of a model."""
 
-import copy
 import hashlib
 import json
 from collections import Counter, defaultdict
@@ -12,31 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
-from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.run.files import atomic_path, claimed_output, write_json
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
 from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
+from elmo_zh.tasks.linear import fit_path
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.tasks.vector_cache import Sentence, VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"
-# Training of the linear probe (Peters et al. 2018, section 5.3).
-_EPOCHS, _PATIENCE, _BATCH, _LEARNING_RATE = 50, 3, 64, 0.003
-_ROWS_AT_ONCE = 8192
+# The inverse strength of the penalty.
+_STRENGTH = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,65 +101,6 @@ class ProbeReport:
             write_json(unfinished / DATA, self.to_json())
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledVectors:
-    """N vectors, float16, shape (N, D), and their classes, int64, shape (N,); -1 for a class not seen in training."""
-
-    vectors: NDArray[np.float16]
-    classes: NDArray[np.int64]
-
-
-@with_half_of_the_threads()
-def fit_linear_probe(
-    train: LabelledVectors, dev: LabelledVectors, test: LabelledVectors, num_classes: int, seed: int
-) -> tuple[NDArray[np.int64], float]:
-    """Train a probe; return its predictions for the test vectors, int64, shape (N,), and its development accuracy."""
-    torch.manual_seed(seed)
-    generator = np.random.default_rng(seed)
-    # Without weights of its own the first layer only standardises, so that both together are linear. Without momentum
-    # its mean is right from the first epoch on, however far from zero the vectors are.
-    width = train.vectors.shape[1]
-    probe = nn.Sequential(nn.BatchNorm1d(width, affine=False, momentum=None), nn.Linear(width, num_classes))
-    optimizer = torch.optim.Adam(probe.parameters(), lr=_LEARNING_RATE)
-    best_score, best, waited = -1.0, copy.deepcopy(probe.state_dict()), 0
-    for _ in range(_EPOCHS):
-        _train_epoch(probe, optimizer, train, generator)
-        score = float((_predict(probe, dev.vectors) == dev.classes).mean())
-        waited += 1
-        if score > best_score:
-            best_score, best, waited = score, copy.deepcopy(probe.state_dict()), 0
-        if waited == _PATIENCE:
-            break
-    probe.load_state_dict(best)
-    return _predict(probe, test.vectors), best_score
-
-
-def _train_epoch(
-    probe: nn.Module, optimizer: torch.optim.Optimizer, train: LabelledVectors, generator: np.random.Generator
-) -> None:
-    probe.train()
-    count = len(train.classes)
-    # Batches of nearly equal size, so that none holds a single vector, which cannot be standardised.
-    for rows in np.array_split(generator.permutation(count), -(-count // _BATCH)):
-        optimizer.zero_grad()
-        loss = functional.cross_entropy(probe(_floats(train.vectors[rows])), torch.from_numpy(train.classes[rows]))
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
-
-@torch.no_grad()
-def _predict(probe: nn.Module, vectors: NDArray[np.float16]) -> NDArray[np.int64]:
-    probe.eval()
-    found: list[Any] = [np.zeros(0, np.int64)]
-    for start in range(0, len(vectors), _ROWS_AT_ONCE):
-        found.append(probe(_floats(vectors[start : start + _ROWS_AT_ONCE])).argmax(dim=1).numpy())
-    return np.concatenate(found)
-
-
-def _floats(vectors: NDArray[np.float16]) -> Tensor:
-    return torch.from_numpy(vectors.astype(np.float32))
-
-
 def is_probe(path: Path) -> bool:
     """Return whether a folder was written by a probe."""
     return (path / DATA).is_file()
@@ -194,7 +130,7 @@ def probe_tags(
         beside = word2vec_beside(word2vec, embedder, sentences, reporter)
         cache = open_vectors(work, embedder, sentences, reporter, force=force)
         facts = facts_of(embedder, dataset.parts())
-        report = _TagProbe(dataset, texts, files.seed, reporter).report(cache, beside, facts)
+        report = _TagProbe(dataset, texts, reporter).report(cache, beside, facts)
         report.write(output)
     return report
 
@@ -240,8 +176,8 @@ def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict
 
 
 class _TagProbe:
-    def __init__(self, dataset: Dataset, texts: Texts, seed: int, reporter: Reporter) -> None:
-        self._dataset, self._texts, self._seed, self._reporter = dataset, texts, seed, reporter
+    def __init__(self, dataset: Dataset, texts: Texts, reporter: Reporter) -> None:
+        self._dataset, self._texts, self._reporter = dataset, texts, reporter
         self._labels = dataset.labels()
         numbers = {label: number for number, label in enumerate(self._labels)}
         self._classes = {
@@ -251,17 +187,25 @@ class _TagProbe:
 
     def report(self, cache: VectorCache, word2vec: Word2Vec | None, facts: Mapping[str, Any]) -> ProbeReport:
         others = []
-        if word2vec is not None:
-            table = word2vec.table
-            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self._texts}
-            others.append(self._probed("word2vec", None, {part: table[each] for part, each in rows.items()}))
-        rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self._texts}
-        for layer in range(cache.vectors.shape[1]):
-            vectors = {part: np.asarray(cache.vectors[each, layer]) for part, each in rows.items()}
-            others.append(self._probed(f"layer {layer}", layer, vectors))
+        total = cache.vectors.shape[1] + (word2vec is not None)
+        with self._reporter.progress("linear models", unit="models", total=total) as progress:
+            for name, layer, vectors in self._inputs(cache, word2vec):
+                others.append(self._probed(name, layer, vectors))
+                progress.update(1)
         return ProbeReport(
             what=f"tag of each word ({len(self._labels)} tags)", baseline=self._baseline(), others=others, facts=facts
         )
+
+    def _inputs(
+        self, cache: VectorCache, word2vec: Word2Vec | None
+    ) -> Iterator[tuple[str, int | None, dict[str, Any]]]:
+        """Yield the vectors of all words by part, shape (N, D), with their name and layer."""
+        if word2vec is not None:
+            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self._texts}
+            yield "word2vec", None, {part: word2vec.table[each] for part, each in rows.items()}
+        rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self._texts}
+        for layer in range(cache.vectors.shape[1]):
+            yield f"layer {layer}", layer, {part: np.asarray(cache.vectors[each, layer]) for part, each in rows.items()}
 
     def _rows(self, part: str, rows_of: Any) -> NDArray[np.int64]:
         found = [np.zeros(0, np.int64)]
@@ -270,9 +214,10 @@ class _TagProbe:
         return np.concatenate(found).astype(np.int64)
 
     def _probed(self, name: str, layer: int | None, vectors: Mapping[str, Any]) -> Probed:
-        train, dev, test = (LabelledVectors(vectors[part], self._classes[part]) for part in ("train", "dev", "test"))
-        found, dev_score = fit_linear_probe(train, dev, test, len(self._labels), self._seed)
-        probed = Probed(name=name, layer=layer, rows=self._by_sentence(found), dev_score=dev_score)
+        [(_, model)] = fit_path(vectors["train"], self._classes["train"], len(self._labels), [_STRENGTH])
+        dev, test = (model.log_probabilities(vectors[part]).argmax(axis=1) for part in ("dev", "test"))
+        dev_score = float((dev == self._classes["dev"]).mean())
+        probed = Probed(name=name, layer=layer, rows=self._by_sentence(test), dev_score=dev_score)
         self._reporter.note(f"{name}: accuracy {probed.score:.4f}")
         return probed
 

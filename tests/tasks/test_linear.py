@@ -31,7 +31,7 @@ def grams_of(texts: list[str]) -> Features:
     return gram_features(texts, known_grams(texts))
 
 
-@pytest.mark.parametrize("kind", ["characters", "vectors"])
+@pytest.mark.parametrize("kind", ["characters", "vectors", "half precision"])
 def test_a_linear_model_is_that_of_scikit_learn(kind: str) -> None:
     texts, classes = data()
     if kind == "characters":
@@ -39,9 +39,10 @@ def test_a_linear_model_is_that_of_scikit_learn(kind: str) -> None:
         expected = oracle.fit_transform(texts)
         features = grams_of(texts)
     else:
-        features = np.random.default_rng(3).normal(2, 5, (61, 7)) + classes[:, None]
-        expected = normalize(StandardScaler().fit_transform(features))
-    fitted = fit_linear(features.astype(np.float32), classes, NUM_CLASSES, np.arange(61) % 5, strengths=(10.0,))
+        drawn = np.random.default_rng(3).normal(2, 5, (61, 7)) + classes[:, None]
+        features = drawn.astype(np.float32) if kind == "vectors" else (drawn + 100).astype(np.float16)
+        expected = normalize(StandardScaler().fit_transform(features.astype(float)))
+    fitted = fit_linear(features, classes, NUM_CLASSES, np.arange(61) % 5, strengths=(10.0,))
     reference = LogisticRegression(C=10.0, tol=1e-6, max_iter=2000).fit(expected, classes)
     found = np.exp(fitted.model.log_probabilities(features))
     assert found == pytest.approx(reference.predict_proba(expected), abs=0.01)
