@@ -163,6 +163,8 @@ def _find(figures: TrainingFigures) -> Iterator[str]:
         )
     elif figures.has_many_unknown:
         yield f"{figures.unknown_rate:.1%} of the held-out words are unknown: they are too rare in the training text."
+        if not figures.config.text.split_unknown:
+            yield "To split such words into known words and characters, segment with: --set text.split_unknown=true"
     if figures.train_tokens < _LITTLE_TEXT:
         yield f"{figures.train_tokens:,} tokens is not much text; a good model needs millions."
 

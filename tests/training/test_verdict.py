@@ -135,6 +135,7 @@ def test_a_text_too_small_for_its_words() -> None:
         BELOW,
         STILL,
         "20.0% of the held-out words are unknown: they are too rare in the training text.",
+        "To split such words into known words and characters, segment with: --set text.split_unknown=true",
         "51,795 tokens is not much text; a good model needs millions.",
     )
     assert advice_on(figures) == MORE_TEXT
