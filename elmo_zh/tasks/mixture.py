@@ -51,6 +51,8 @@ _SMALLEST = 1e-12
 _ARRAYS = ("shift", "scale", "weights", "bias")
 # Number of folds in which linear models are judged.
 _NUM_FOLDS = 5
+# With fewer development labels the network, whose epoch they have chosen, can seem better than it is.
+_FEWEST_LABELS = 100
 # Weights are tenths.
 STEPS = 10
 
@@ -302,8 +304,12 @@ def fit_mixture(
     offers = [(name, fitted[name].held_out, np.arange(len(known))) for name in best_first]
     places = [place for place, example in enumerate(dataset.dev) if id(example) in row_of]
     rows = np.array([row_of[id(dataset.dev[place])] for place in places], np.int64)
-    if places:
+    if len(places) >= _FEWEST_LABELS:
         offers.append((NETWORK, network["dev"][places], rows))
+    else:
+        reporter.note(
+            f"The network is left out, because judging it takes at least {_FEWEST_LABELS} development examples."
+        )
     weights, judged = choose_members(offers, classes, score)
     logs = {NETWORK: network}
     for name in names:

@@ -102,13 +102,13 @@ def fitted(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_a_mixture_predicts_as_it_was_scored_and_without_what_it_left_out(fitted: Path) -> None:
-    """One epoch teaches the network nothing, so it is not in the folder."""
+    """Some 60 development labels are too few to judge the network, so it is not in the folder."""
     names = {"confusion.png", "curve.png", "linear.safetensors", "metrics.jsonl", "task.json"}
     assert set(contents_alone(fitted)) == names
     model = TaskModel.load(fitted, device="cpu")
     scores = model.description.scores
     assert "characters" in model.description.members
-    assert [each["name"] for each in scores["members"]][-1] == "bilstm"
+    assert "bilstm" not in [each["name"] for each in scores["members"]]
     assert scores["members"][0]["num_labels"] == sum(
         model.description.training[f"{part}_examples"] for part in ("train", "dev")
     )
@@ -123,6 +123,7 @@ def test_a_network_that_is_kept_is_saved_and_mixed(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("elmo_zh.tasks.mixture._STANDARD_ERRORS", -np.inf)
+    monkeypatch.setattr("elmo_zh.tasks.mixture._FEWEST_LABELS", 1)
     monkeypatch.setattr("elmo_zh.tasks.mixture.choose_weights", lambda logs, classes: (0.5, 0.5))
     job = job_of(write_task(tmp_path))
     report = fit_task(replace(job, settings=replace(job.settings, inputs=("word2vec",))), embedder, tmp_path / "task")
