@@ -62,12 +62,7 @@ def select_vocabulary(
     num_frequent_given = sum(count >= config.min_count for count in scan.given.values())
     return VocabularyCounts(
         vocabulary=Vocabulary((*SPECIALS, *counts)),
-        counts=(
-            counted.num_sentences,
-            counted.num_sentences,
-            spelling.counts[END_OF_WORD],
-            *counts.values(),
-        ),
+        counts=(counted.num_sentences, counted.num_sentences, spelling.counts[END_OF_WORD], *counts.values()),
         num_distinct_words=scan.num_distinct,
         num_refused=scan.num_refused,
         num_left_out=scan.num_frequent - len(added) - num_frequent_given,
