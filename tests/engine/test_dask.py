@@ -149,6 +149,7 @@ def encoding_of(run: RunDir, number: int) -> ShardTask:
         vocabulary_digest=load_vocabulary(run.vocab).digest(),
         id_dtype="<u2",
         reads_characters=False,
+        split_unknown=False,
         character_counts=None,
     )
 
