@@ -108,7 +108,7 @@ class Bundle:
         if given_dictionary is not None:
             self._require_place_for(given_dictionary, user_dictionary)
         kept: set[str] = set()
-        if given_dictionary is not None:
+        if given_dictionary is not None and self.text.split_unknown:
             load_user_dictionary(given_dictionary, lambda word, *_: kept.add(word))
         split = partial(self.vocabulary.split, kept=kept) if self.vocabulary else None
         return TextPreparation.build(self.text, given_dictionary or user_dictionary, split)
