@@ -230,7 +230,8 @@ def _for_people(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     table = ", shared with the token table" if summary["tied_softmax"] else ""
     softmax = f"softmax included{table}" if summary["softmax"] else "no softmax, so no perplexities"
     yield "parameters", f"{summary['parameters']:,}; {softmax}"
-    yield "vocabulary", f"{summary['vocabulary']:,} rows" if summary["vocabulary"] else "no vocabulary"
+    split = "; words outside it are split" if (summary["text"] or {}).get("split_unknown") else ""
+    yield "vocabulary", f"{summary['vocabulary']:,} rows{split}" if summary["vocabulary"] else "no vocabulary"
     segmenter = summary["segmenter"]
     yield "segmenter", f"{segmenter['name']} {segmenter['version']}" if segmenter else "unknown: embed with --segmented"
     yield "state", _describe_state(summary)

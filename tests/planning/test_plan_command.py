@@ -25,7 +25,7 @@ def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
     model = install_model(empty_folder, "starter", monkeypatch)
     for seen, is_recommended in ((1_000_000, True), (20_000, False)):
         with changed_json(model / "bundle.json") as info:
-            info["training"]["tokens"] = seen
+            info["training"]["train_tokens"] = seen
         answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
         assert (recommended in answer.stdout) == is_recommended, answer.stdout
     character = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH, "--set", "model.mode=character")
