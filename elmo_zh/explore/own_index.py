@@ -142,11 +142,10 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
         index = ContextIndex.load(path)
     except OutputError as error:
         return str(error).partition(". ")[0]
-    is_own = index.model_digest == embedder.bundle.digest
+    if index.model_digest != embedder.bundle.digest:
+        return "the old index was built with another model"
     is_computed_so = (index.model["precision"], index.model["unknown"]) == (embedder.precision, embedder.unknown)
-    if is_own and is_computed_so:
-        return ""
-    return "the old index has different settings" if is_own else "the old index was built with another model"
+    return "" if is_computed_so else "the old index has different settings"
 
 
 def _require_own(path: Path, subject: Subject) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.bundle.find_bundle import find_installed, shown_model
+from elmo_zh.bundle.find_bundle import find_installed, installed_name, shown_model
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
@@ -162,7 +162,7 @@ def _find_ancestor(job: CompareJob, embedder: ElmoEmbedder, reporter: Reporter) 
     if folder is not None:
         reporter.note(f"{bundle.path} was adapted from {shown_model(folder)}, which is also compared.")
         return load(folder)
-    if expected:
+    if expected and installed_name(bundle.path) is None:
         reporter.note(
             f"{bundle.path} was adapted from a model that is not installed. To compare that model too, give its folder:"
             " --ancestor BUNDLE"

@@ -248,6 +248,11 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert told.startswith(f"--ancestor {installed} is model {toy.bundle.digest}, but ")
     assert told.endswith(f" was adapted from model {embedder.bundle.digest}. Leave out --ancestor.")
 
+    with changed_json(installed / "bundle.json") as info:  # a published model is not asked for its ancestor
+        info["origin"]["started_from"] = {"digest": "sha256:0"}
+    assert _find_ancestor(job_of(path, "tag"), ElmoEmbedder.load(installed, "cpu"), reporter) is None
+    assert reporter.notes == [note]
+
 
 @pytest.mark.usefixtures("no_pictures")
 def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path) -> None:
