@@ -123,7 +123,6 @@ OUTPUT_FORMATS = Registry(
         "hdf5": "elmo_zh.embed.formats.hdf5_lines",
         "npy": "elmo_zh.embed.formats.npy",
         "parquet": "elmo_zh.embed.formats.parquet",
-        "jsonl": "elmo_zh.embed.formats.jsonl",
         "word2vec": "elmo_zh.embed.formats.word2vec",
     },
 )

@@ -232,7 +232,7 @@ class EmbedConfig:
     pool: str = choice("none", ("none", *POOL_METHODS))
     """Pooling into one vector per line: none, mean, max or first-last (the last state of each direction)."""
     format: str = choice("hdf5", OUTPUT_FORMATS)
-    """File format: hdf5, npy (a folder of arrays), parquet, jsonl (text) or word2vec (text, a mean vector per word)."""
+    """File format: hdf5, npy (a folder of arrays), parquet or word2vec (text, a mean vector per word)."""
     layout: str = choice("lines", HDF5_LAYOUTS)
     """Layout of hdf5: lines (one dataset per line) or packed (one dataset for all lines, with a table of offsets)."""
     compression: str = choice("none", HDF5_COMPRESSIONS)

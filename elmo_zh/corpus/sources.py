@@ -232,7 +232,7 @@ _FOLDERS = (
     {"probe.json", "probe.md"},
     {"info.json", "vectors.npy"},
 )
-# How our own outputs begin if their suffix is a text's: rows of `score` and `embed`; of `task predict`; of `senses` and
+# How our own outputs begin if their suffix is a text's: rows of `score`; of `task predict`; of `senses` and
 # `drift`; of `concordance`, `frequencies`, `collocates` and `keywords`; the page of `explore`.
 _SUFFIXES, _HEAD_BYTES = (".tsv", ".csv", ".jsonl", ".html"), 65_536
 _HEADS = re.compile(

@@ -16,7 +16,6 @@ WRITING = (
     ("score t.txt --model model --by token --format jsonl --output", "tokens.jsonl"),
     ("score t.zip --model model --output", "archive.tsv"),
     ("score t.zip --model model --format jsonl --output", "archive.jsonl"),
-    ("embed t.txt --model model --format jsonl --output", "vectors.jsonl"),
     ("embed t.txt --model model --format npy --output", "vectors"),
     ("task predict t.txt --task task --format tsv --output", "labels.tsv"),
     ("task predict t.txt --task task --output", "labels.jsonl"),

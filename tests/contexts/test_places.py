@@ -148,7 +148,7 @@ def check_tokens(places: Places, text: Path, model: Path, options: Sequence[str]
     for row in scored:
         assert (row["place"], row["unknown"]) == (num_of_line[row["line"]], row["token"] not in known)
         num_of_line[row["line"]] += 1
-    for form, rows_of in (("parquet", parquet), ("jsonl", json_lines), ("hdf5", hdf5), ("npy", numpy_files)):
+    for form, rows_of in (("parquet", parquet), ("hdf5", hdf5), ("npy", numpy_files)):
         output = text.with_name(f"vectors.{form}")
         command = ("embed", text, "--model", model, "--format", form, "--layers", "0", "--dtype", "float16", *options)
         assert elmo_zh(*command, "--output", output).status == 0
@@ -170,11 +170,6 @@ def rows_of_sentences(sentences: Iterable[tuple[int, Sequence[str], Any]]) -> It
 
 def parquet(path: Path) -> Iterator[dict[str, Any]]:
     rows = pytest.importorskip("pyarrow.parquet").read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
-    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
-
-
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
 
 

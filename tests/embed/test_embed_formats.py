@@ -1,6 +1,5 @@
 """The formats that `elmo-zh embed` writes, read as docs/embedding.md reads them, against the ordinary one."""
 
-import json
 import re
 import shlex
 from itertools import pairwise
@@ -20,7 +19,7 @@ from elmo_zh.invocation import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-FORMATS = ("lines", "packed", "gzip", "lzf", "npy", "parquet", "jsonl")
+FORMATS = ("lines", "packed", "gzip", "lzf", "npy", "parquet")
 RARE = ("𠮷野家 的 😀👍🏽 饭", "𪚥", "é 苹果 🇨🇳")
 
 
@@ -36,10 +35,6 @@ def read(form: str, path: Path) -> tuple[list[Any], list[list[str]], list[Any]]:
     """Return vectors, tokens and offsets of each line, by what the documentation says and nothing of ours."""
     if form == "parquet":
         return read_parquet(path)
-    if form == "jsonl":
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-        assert [row["line"] for row in rows] == list(range(len(rows)))
-        return [row["vectors"] for row in rows], [row["tokens"] for row in rows], [row.get("offsets") for row in rows]
     if form == "lines":
         vectors, tokens, _ = read_dump(path)
         with h5py.File(path) as file:
@@ -123,7 +118,7 @@ def test_raw_text_beyond_the_basic_plane(
         np.testing.assert_array_equal(np.reshape(places, (-1, 2)), expected.offsets)
         top = embedder.embed_tokens([expected.tokens])[0][LAYERS]
         np.testing.assert_allclose(np.reshape(found, top.shape), top, rtol=2**-10, atol=1e-5)
-    if form != "jsonl" and form != "parquet":
+    if form != "parquet":
         assert {found.dtype for found in vectors} == {np.dtype("float16")}
     # It is known as an output, whatever its format, which --force may replace.
     embed(sample_run, source, "--output", tmp_path / "out", "--force", "--pool", "mean")
@@ -252,4 +247,4 @@ def test_the_documented_readers_run(
 
 
 def test_every_format_is_documented() -> None:
-    assert len(documented_readers()) == 6
+    assert len(documented_readers()) == 5

@@ -1,6 +1,5 @@
 """`elmo-zh embed` of tables, JSON, archives and paragraphs, and outputs that would replace what is read."""
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -74,9 +73,10 @@ def test_a_folder_is_read_without_outputs_and_without_what_is_no_text(sample_run
     hotel.rename(folder / "hotel.csv")
     write_lines(folder / "a.txt", ["今天天气很好"])
     (folder / "noise").write_bytes(bytes(range(256)) * 9)
-    for skipped in (["texts/noise"], ["texts/a.txt.jsonl", "texts/hotel.csv.jsonl", "texts/noise"]):
-        answer = embed(sample_run, "texts", "--format", "jsonl", "--pool", "mean", "--json")
-        assert answer.result()["skipped"] == skipped
+    write_lines(folder / "scores.tsv", ["line\ttokens\tunknown", "0\t3\t0"])
+    for force in ((), ("--force",)):
+        answer = embed(sample_run, "texts", "--pool", "mean", "--json", *force)
+        assert answer.result()["skipped"] == ["texts/noise", "texts/scores.tsv"]
         assert "Warning: Skipped: texts/noise: not text in UTF-8" in answer.stderr
     told = elmo_zh("embed", folder / "noise", "--model", sample_run.model).only_error()
     assert "not text" in told
@@ -92,8 +92,6 @@ def read_lines_of_sentences(form: str, path: Path) -> list[int]:
     """Return the line of each sentence, by what the documentation says."""
     if form == "npy":
         return list(np.load(path / "line.npy"))
-    if form == "jsonl":
-        return [json.loads(line)["line"] for line in path.read_text(encoding="utf-8").splitlines()]
     if form == "parquet":
         table = pytest.importorskip("pyarrow.parquet").read_table(path)
         return list(table["line"].to_pylist())
@@ -101,7 +99,7 @@ def read_lines_of_sentences(form: str, path: Path) -> list[int]:
         return list(file["line"][()])
 
 
-@pytest.mark.parametrize("form", ["lines", "packed", "npy", "parquet", "jsonl"])
+@pytest.mark.parametrize("form", ["lines", "packed", "npy", "parquet"])
 def test_sentences_keep_the_number_of_their_line(sample_run: SampleRun, paragraphs: Path, form: str) -> None:
     if form == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")

@@ -109,7 +109,6 @@ COMMANDS = (
     _embed("packed", "--layout", "packed"),
     _embed("npy", "--format", "npy"),
     _embed("parquet", "--format", "parquet", needs="pyarrow"),
-    _embed("jsonl", "--format", "jsonl"),
     _embed("word2vec", "--format", "word2vec", "--layers", "top"),
     _embed("stateful", "--stateful"),
     Command("convert", ("convert", "model", "--output", "new/converted"), "with a model"),

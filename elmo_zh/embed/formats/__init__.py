@@ -144,7 +144,7 @@ class Writer(Protocol):
     If it needs something that may not be installed, it also has `check()`, which then raises ElmoZhError.
     """
 
-    SUFFIX: str  # Added to the name of the text, such as ".jsonl"
+    SUFFIX: str  # Added to the name of the text, such as ".parquet"
 
     def estimate_bytes(self, contents: Contents) -> int:
         """Return the approximate size of the output in bytes."""
@@ -206,5 +206,5 @@ def require_matching_suffix(output: Path, form: OutputForm) -> None:
 
 
 def output_suffix(form: OutputForm) -> str:
-    """Return the suffix for outputs in a given form, such as .jsonl."""
+    """Return the suffix for outputs in a given form, such as .parquet."""
     return choose_writer(form).SUFFIX
