@@ -50,7 +50,7 @@ class ElmoComponent:
         """Create the component; `create_component` describes the arguments and the errors."""
         check_choice(layer, ("average", "top", *range(embedder.num_layers)), "ElmoComponent", "layer")
         self.embedder, self.layer = embedder, str(layer)
-        self._watch = UnknownWatch(embedder.bundle, embedder.unknown)
+        self._watch = UnknownWatch(embedder.bundle)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set a document's `tensor` and `elmo_layers`, and return the document."""
@@ -65,7 +65,7 @@ class ElmoComponent:
     def _add_vectors(self, docs: Sequence[Doc]) -> Sequence[Doc]:
         lines = [self._lines(doc.text) for doc in docs]
         sentences = [line.tokens for each in lines for line in each]
-        self._watch.look(sentences, segmented=False)
+        self._watch.look(sentences)
         vectors = iter(self.embedder.compute_vectors(sentences))
         for doc, each in zip(docs, lines, strict=True):
             self._fill(doc, each, [next(vectors) for _ in each])

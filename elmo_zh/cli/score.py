@@ -229,10 +229,7 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", a
 
     if counts.cut_words:
         common.console.note(f"Words truncated because the model cannot read them whole: {counts.cut_words:,}")
-    segmented = scorer.reading.segmented
-    warning = describe_unknown_rate(
-        scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts, segmented=segmented
-    )
+    warning = describe_unknown_rate(scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts)
     if warning:
         common.console.warn(warning + advice)
 

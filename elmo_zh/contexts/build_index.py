@@ -207,14 +207,8 @@ class _Build:
             write_json(layout.info, {**made_of, "counts": found, "missing_words": missing, "bytes": sizes})
 
     def _hint_at_unknown_words(self, counts: TokenCounts, words: WordNumbers) -> None:
-        line = describe_unknown_rate(
-            self._embedder.bundle,
-            counts.tokens,
-            counts.unknown_tokens,
-            self._unknown_words(words),
-            segmented=self._settings.segmented,
-            read_as=self._embedder.unknown,
-        )
+        unknown = self._unknown_words(words)
+        line = describe_unknown_rate(self._embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
         if line:
             self._hints.give("unknown words", line)
 

@@ -173,14 +173,7 @@ class _Dump:
         if not counts.lines:
             self._reporter.warn(f"{text.name} is empty, so its output contains no vectors.")
         hint_at_long_lines(text, counts, hints)
-        line = describe_unknown_rate(
-            self._embedder.bundle,
-            counts.tokens,
-            counts.unknown_tokens,
-            unknown,
-            segmented=self._settings.segmented,
-            read_as=self._embedder.unknown,
-        )
+        line = describe_unknown_rate(self._embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
         if line:
             hints.give("unknown words", f"{text.name}: {line}")
 

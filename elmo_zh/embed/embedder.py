@@ -97,7 +97,7 @@ class ElmoEmbedder(SentenceTokens):
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._forms: TokenForms | None = None
-        self._watch = UnknownWatch(bundle, self.unknown)
+        self._watch = UnknownWatch(bundle)
         self._state = self._bilm.zero_state(1)
 
     @classmethod
@@ -203,7 +203,7 @@ class ElmoEmbedder(SentenceTokens):
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
         spans = check_keep(keep, len(texts), "embed")
         lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
-        self._watch.begin().look([line.tokens for line in lines], segmented=False)
+        self._watch.look([line.tokens for line in lines])
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
@@ -233,8 +233,8 @@ class ElmoEmbedder(SentenceTokens):
         if normalise:
             checked = [[self._forms.known_form(token) for token in tokens] for tokens in checked]
         elif call == "embed_tokens":
-            self._forms.warn_of_others(checked)
-        self._watch.begin().look(checked, segmented=True)
+            self._forms.warn_of_others(checked, stacklevel=4)
+        self._watch.look(checked, stacklevel=4)
         return self.compute_vectors(checked)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
@@ -290,20 +290,14 @@ class ElmoEmbedder(SentenceTokens):
         return self._iter_embedded(sentences, "embed_iter")
 
     def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
-        watch = self._watch.begin()
-        for window in iter_windows(self._iter_prepared(sentences, call), lambda each: len(each[0].tokens)):
-            lines = [line for line, _ in window]
-            watch.look([line.tokens for line in lines], segmented=any(is_segmented for _, is_segmented in window))
+        for lines in iter_windows(self._iter_prepared(sentences, call), lambda line: len(line.tokens)):
+            self._watch.look([line.tokens for line in lines])
             yield from self._embed_lines(lines)
 
-    def _iter_prepared(self, sentences: object, call: str) -> Iterator[tuple[TokenisedLine, bool]]:
-        """Yield the tokens of each sentence, and whether it was already segmented."""
+    def _iter_prepared(self, sentences: object, call: str) -> Iterator[TokenisedLine]:
         for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
             sentence = check_sentence(given, call, f"sentences[{place}]")
-            if isinstance(sentence, str):
-                yield self.prepare(sentence), False
-            else:
-                yield TokenisedLine.of_tokens(sentence), True
+            yield self.prepare(sentence) if isinstance(sentence, str) else TokenisedLine.of_tokens(sentence)
 
     def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
         return [

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
 import numpy as np
 
@@ -26,20 +25,3 @@ def han_share(line: str) -> float:
     num_han = len(line) - len(others)
     num_letters = num_han + len(_NO_LETTERS.sub("", others))
     return num_han / num_letters if num_letters else 0.0
-
-
-@cache
-def simplified_forms() -> frozenset[str]:
-    """Return common characters used only in simplified text: GB 2312's first level minus the characters of Big5."""
-    return frozenset(_characters("gb2312", range(0xB0, 0xD8)) - _characters("big5", range(0xA4, 0xFA)))
-
-
-@cache
-def traditional_forms() -> frozenset[str]:
-    """Return common characters used only in traditional text: Big5's first level minus the characters of GB 2312."""
-    return frozenset(_characters("big5", range(0xA4, 0xC7)) - _characters("gb2312", range(0xB0, 0xF8)))
-
-
-def _characters(encoding: str, first_bytes: range) -> set[str]:
-    codes = (bytes((first, second)) for first in first_bytes for second in range(0x40, 0xFF))
-    return {code.decode(encoding, "ignore") for code in codes} & set(map(chr, range(0x4E00, 0xA000)))

@@ -86,8 +86,8 @@ def test_a_warning_names_the_forms(tmp_path: Path, num_commas: int, is_warned: b
         embedder.embed_tokens(sentences)
         embedder.embed_tokens(sentences)
     told = [str(warning.message) for warning in found if warning.category is UnknownWordsWarning]
-    expected = "5 of 405 tokens are written differently in the model's vocabulary (',' as '，'). Pass normalise=True"
-    assert told == ([f"{expected} to look up the form that the model knows."] if is_warned else [])
+    assert len(told) == is_warned
+    assert all("5 of 405 tokens" in line and "',' as '，'" in line for line in told)
     assert all(warning.filename == __file__ for warning in found)
 
 

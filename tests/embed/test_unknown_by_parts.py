@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from elmo_zh import Elmo, ElmoEmbedder, UnknownWordsWarning
+from elmo_zh import Elmo, ElmoEmbedder
 from elmo_zh.embed.text_tokens import known_parts
 from elmo_zh.sklearn import ElmoVectorizer
 
@@ -33,10 +32,3 @@ def test_known_parts(by_character: Path) -> None:
     embedder = ElmoEmbedder.load(by_character, "cpu")
     assert [known_parts(embedder, word) for word in ("很好", "好桃", "桃", "今天")] == [["很", "好"], ["好"], [], []]
     assert known_parts(ElmoEmbedder.load(by_character, "cpu", unknown="unk"), "很好") == []
-
-
-@pytest.mark.parametrize(("unknown", "is_said"), [("auto", True), ("unk", False)])
-def test_the_warning_says_so(by_character: Path, unknown: str, is_said: bool) -> None:
-    with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary") as told:
-        ElmoEmbedder.load(by_character, "cpu", unknown=unknown).embed_tokens([["很好", "说好"] * 20])
-    assert ("is built from the known words in it" in str(told[0].message)) == is_said

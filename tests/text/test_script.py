@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text.han import simplified_forms, traditional_forms
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.script import describe_script, script_step
@@ -94,9 +93,3 @@ def test_the_version_is_part_of_what_decides_tokens() -> None:
     assert describe_script("simplified") == {"opencc": version}
     config = TextConfig(segmenter="character", script="traditional")
     assert describe_segmenter(config) == {"name": "character", "version": "1", "opencc": version}
-
-
-def test_forms_that_only_one_script_has() -> None:
-    assert set("这时说对会国们学为车东门见约应载") <= simplified_forms()
-    assert set("這時說對會國們學為車東門見約應載條") <= traditional_forms()
-    assert not (simplified_forms() | traditional_forms()) & set("人大天我的后里面云船舶")
