@@ -12,7 +12,6 @@ from elmo_zh.bundle.find_bundle import shown_model
 from elmo_zh.cli.model_options import IndexPath, resolve_for_model
 from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.cli.senses import require_picture
-from elmo_zh.config.privacy import shown
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.language import translate
@@ -118,7 +117,7 @@ def _report(
     if found.fragments:
         pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
         common.console.note(
-            f"Left out {counted(len(pairs), 'fragment')} of longer words: {shown(first_ten(pairs))}. To compare"
+            f"Left out {counted(len(pairs), 'fragment')} of longer words: {first_ten(pairs)}. To compare"
             " fragments too, add --with-fragments."
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):

@@ -40,7 +40,7 @@ index_option = click.option(
 )
 
 # The settings for reading files that have an effect if a model is given; the model itself says how to segment.
-_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding", "text.private"}
+_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding"}
 _REASONS = {
     "text.bad_bytes": "it never skips lines; a line that cannot be decoded is an error",
     "text": "the model determines how text is segmented",

@@ -17,7 +17,6 @@ from elmo_zh.choices import DEVICES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, describe_setting, load_config, render_config
 from elmo_zh.config.fields import field_docs, option
-from elmo_zh.config.privacy import set_private
 from elmo_zh.language import translate
 from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
@@ -67,8 +66,6 @@ class Common:
     """Print only warnings and errors."""
     as_json: bool = option(False, names=("--json",))
     """Print the result as one JSON object on stdout."""
-    private: bool = option(False)
-    """Keep tokens and lines of the text out of messages, reports and pictures."""
     print_config: bool = option(False)
     """Print the settings that the command would use, with explanations, and exit."""
     user_dictionary: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
@@ -109,17 +106,10 @@ class Common:
         """Return the settings: the run's settings or the defaults, changed first by --config and then by --set."""
         if (self.engine == "dask") != bool(self.scheduler):
             raise click.UsageError("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
-        assignments = [
-            *self.assignments,
-            *self.chosen_assignments,
-            *(["text.private=true"] if self.private else []),
-        ]
+        assignments = [*self.assignments, *self.chosen_assignments]
         if run is not None:
-            config = run.load_config(self.config_path, assignments, options=self.chosen)
-        else:
-            config = load_config(Config(), self.config_path, assignments, options=self.chosen)
-        set_private(config.text.private)
-        return config
+            return run.load_config(self.config_path, assignments, options=self.chosen)
+        return load_config(Config(), self.config_path, assignments, options=self.chosen)
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""
@@ -286,7 +276,7 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
         with inputs_noted(_given_paths(context)):
             return function(Common.taken_from(values), **values)
 
-    first, last = ("config_path", "assignments"), ("quiet", "as_json", "private", "print_config")
+    first, last = ("config_path", "assignments"), ("quiet", "as_json", "print_config")
     return with_options(command, [shared_options(*first), force, shared_options(*last)])
 
 

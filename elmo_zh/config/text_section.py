@@ -49,8 +49,6 @@ class TextConfig:
     """Hold out at most this many tokens."""
     num_workers: int = free(0, least=0)
     """Number of parallel processes for segmenting, counting and encoding; 0 means one per CPU core."""
-    private: bool = free(False)
-    """Keep words and lines of the text out of messages, reports and pictures (see docs/security.md)."""
     format: str = choice("auto", CORPUS_FORMATS)
     """Format of files: auto (detected), text, csv, tsv, json, jsonl, wikidump, wikiextractor, html or markdown."""
     field: str = ""

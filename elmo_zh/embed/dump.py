@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_choice
 from elmo_zh.choices import LAYERS
-from elmo_zh.config.privacy import is_private
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, TextBlock, check_form, choose_writer, is_output
@@ -134,7 +133,7 @@ class _Dump:
         self._check_disk_space(counts, contents)
         self._write_vectors(contents, engine)
         extra = self._join(contents)
-        unknown_words = {} if is_private() else dict(unknown.most_common(_REPORTED_WORDS))
+        unknown_words = dict(unknown.most_common(_REPORTED_WORDS))
         return DumpReport(output=self._job.output, counts=counts, unknown_words=unknown_words, extra=extra)
 
     def _describe(self, counts: TokenCounts) -> Contents:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.config.privacy import is_private
 from elmo_zh.corpus.cleaning.line_counts import shortened, visible
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import RunError
@@ -78,20 +77,15 @@ def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def _describe(survey: TextSurvey, num_tokens: int) -> dict[str, Any]:
     fractions = survey.kinds.fractions().items()
-    shown: dict[str, Any] = {"most_frequent": {}, "longest": [], "samples": []}
-    if not is_private():
-        shown = {
-            "most_frequent": dict(_ranked(survey.tokens.counts)[:num_tokens]),
-            "longest": list(survey.longest),
-            "samples": list(survey.sentences),
-        }
     return {
         "sentences": survey.num_sentences,
         "tokens": survey.num_tokens,
         "kinds": {what: {kind: round(each, 6) for kind, each in kinds.items()} for what, kinds in fractions},
         "single_character_share": round(survey.single_han_tokens / max(1, survey.num_tokens), 6),
         "sentence_lengths": survey.length_quantiles(),
-        **shown,
+        "most_frequent": dict(_ranked(survey.tokens.counts)[:num_tokens]),
+        "longest": list(survey.longest),
+        "samples": list(survey.sentences),
     }
 
 
@@ -252,8 +246,7 @@ def find_oddities(
     if coverage is not None and coverage < _LITTLE_COVERAGE:
         found.append((_UNKNOWN if is_vocabulary_full else _RARE, round(1 - coverage, 4), ""))
     return [
-        {"what": what, "count": count, "example": "" if is_private() else each, "advice": _ADVICE[what]}
-        for what, count, each in found
+        {"what": what, "count": count, "example": example, "advice": _ADVICE[what]} for what, count, example in found
     ]
 
 

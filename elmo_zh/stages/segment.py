@@ -52,8 +52,6 @@ def segment_sources(
 
     def work() -> StageResult:
         segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
-        if config.text.private:
-            segmented.lines.forget_examples()
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
         report_segmented(segmented, list(inputs), config.text, reporter)

@@ -224,7 +224,7 @@ def test_settings_without_influence_on_results_are_left_out() -> None:
             *("device", "num_threads", "keep_checkpoints", "tensorboard", "log_every_steps"),
             *("evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens"),
         },
-        "text": {"num_workers", "private"},
+        "text": {"num_workers"},
         "embed": {"batch_tokens"},
     }
     for name in SECTIONS:

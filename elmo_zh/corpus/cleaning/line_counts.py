@@ -126,13 +126,6 @@ class LineCounts:
             for reason, found in others.items():
                 mine.setdefault(reason, FoundLines()).add(found)
 
-    def forget_examples(self) -> None:
-        """Drop the examples and keep the counts."""
-        for change in self.steps.values():
-            change.examples.clear()
-        for found in (*self.dropped.values(), *self.noticed.values()):
-            found.examples.clear()
-
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
         """Yield how many characters the kept text had before and after each step, in the order of the steps."""
         characters = self.kept_characters

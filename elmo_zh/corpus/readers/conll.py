@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from elmo_zh.config.privacy import excerpt
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.examples import OUTSIDE, Example, marks_span
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError, excerpt
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
 from elmo_zh.text.han import HAN

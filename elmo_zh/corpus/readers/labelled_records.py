@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from elmo_zh.config import privacy
-from elmo_zh.config.privacy import excerpt
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.names import suffix_of
@@ -38,6 +36,8 @@ _SAMPLE_RECORDS = 20_000
 _PART_RECORDS = 200
 # How many values of a column a message shows.
 _SHOWN_VALUES = 3
+# How many characters of a line a message shows.
+_LONGEST_EXCERPT = 40
 # Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
 _ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
 _QUOTE_CELLS = "Put cells that contain the separator in quotes, or separate the columns with tabs."
@@ -193,7 +193,7 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     for column in told:
         if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
             raise CorpusError(
-                f"{name} has no column {column!r}. Its first row is: {privacy.shown(shown_names(header))}."
+                f"{name} has no column {column!r}. Its first row is: {shown_names(header)}."
                 " Give one of these names, or a column number, counting from 1."
             )
     choice = {"with_label": with_label, "numbers": reading.regression}
@@ -237,7 +237,7 @@ def _shown_column(sample: Rows, column: int) -> str:
     is_name = bool(first) and counts[first] == 1
     values = [value[:20] for value, _ in counts.most_common() if not (is_name and value == first)]
     more = ", ..." if len(values) > _SHOWN_VALUES else ""
-    return f"{first if is_name else column + 1} ({privacy.shown(', '.join(values[:_SHOWN_VALUES]) + more)})"
+    return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
 
 
 def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
@@ -252,8 +252,7 @@ def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts
         advice = f"For pairs of {pair[0]} and {pair[1]}, use task fit pairs. {advice}"
     elif what == "label" and kind == "field":
         advice = f"{advice}. For labelled spans, use task fit tag."
-    # The first row of a table may be a record.
-    found = privacy.shown(shown_names(names)) if kind == "column" else shown_names(names)
+    found = shown_names(names)
     if what == "label":
         return UnlabelledError(f"{name}: cannot tell which of these holds the label: {found}. {advice}")
     return CorpusError(f"{name}: cannot tell which of these holds the text: {found}. {advice}")
@@ -333,6 +332,11 @@ def _text_of(value: Any) -> str | None:
 def plain_text(value: Any) -> str | None:
     """Return a JSON string or number as text; None for anything else."""
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def excerpt(line: str) -> str:
+    """Return the start of a line in quotes for use in a message."""
+    return repr(line[:_LONGEST_EXCERPT])
 
 
 def shown_names(names: Sequence[str]) -> str:

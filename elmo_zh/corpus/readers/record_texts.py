@@ -8,7 +8,6 @@ from itertools import chain, islice
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.config.privacy import shown
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.lines import lines_of
@@ -63,7 +62,7 @@ def listed(paths: Iterable[str]) -> str:
 
 def shown_row(row: Sequence[str]) -> str:
     """Return the first cells of a row on one line."""
-    cells = shown(", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8]))
+    cells = ", ".join(" ".join(cell.split())[:20] or "(empty)" for cell in row[:8])
     number = len(row)
     return f"{cells}, ... ({number} columns)" if number > 8 else cells
 
