@@ -5,6 +5,7 @@ import importlib
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
@@ -42,6 +43,28 @@ SUITE_HANGS_AFTER_SECONDS = 4800
 faulthandler.dump_traceback_later(SUITE_HANGS_AFTER_SECONDS, exit=True)
 
 CORPUS_FILES = ("food.txt", "nature.txt")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Take a temporary home, for the processes started from here too; workers of pytest-xdist share it."""
+    if not hasattr(session.config, "workerinput"):
+        home = tempfile.TemporaryDirectory(prefix="elmo-zh-home-", ignore_cleanup_errors=True)
+        session.config.add_cleanup(home.cleanup)
+        os.environ.update(HOME=home.name, USERPROFILE=home.name)
+        for name in [name for name in os.environ if name.startswith("XDG_")]:
+            del os.environ[name]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _working_folder_of_session(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Fixtures of a session or a module write nothing to the checkout."""
+    os.chdir(tmp_path_factory.mktemp("session"))
+
+
+@pytest.fixture(autouse=True)
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests leave nothing in the checkout: commands write runs/latest and the like where they are called."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -122,9 +145,8 @@ def _the_disk_is_not_waited_for() -> Iterator[None]:
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder of commands that write to it, such as runs/latest."""
-    monkeypatch.chdir(tmp_path)
+def empty_folder(tmp_path: Path) -> Path:
+    """The current folder, for tests whose commands write to it."""
     return tmp_path
 
 

@@ -221,6 +221,7 @@ def test_the_transcript_of_training_says_what_the_program_says(
     sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a message was reworded: make transcripts."""
+    monkeypatch.chdir(ROOT)  # messages name make where it can be typed
     told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
     # `make train` installs the starter, which the tests may not have.
     monkeypatch.setattr(find_bundle, "_iter_installed", lambda: [(find_bundle.STARTER, STARTER)])

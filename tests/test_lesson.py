@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).parents[1]
 STARTER = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
@@ -27,8 +26,7 @@ def test_both_languages_run_the_same_code() -> None:
     assert english == chinese
 
 
-def test_the_lesson_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_lesson_shows_what_it_says() -> None:
     names: dict[str, Any] = {}
     printed = []
     for cell in code_of(NOTEBOOKS[0]):

@@ -15,8 +15,7 @@ TRAIN = "elmo-zh pipeline my-texts/ --run runs/my-texts"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 

@@ -12,9 +12,8 @@ TEXTS = ["我们吃苹果。", "今天吃苹果。"] * 4
 
 
 @pytest.fixture
-def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def used(tmp_path: Path) -> Path:
     """A folder with a model, and with a task and an index that name it."""
-    monkeypatch.chdir(tmp_path)
     text = TextConfig(segmenter="character")
     words = ("我", "们", "吃", "苹", "果", "苹果", "。")
     for name in ("model", "other"):

@@ -62,8 +62,7 @@ def test_the_four_sizes_are_shipped_in_both_modes() -> None:
     assert widths == {"small": (1024, 256), "base": (2048, 512), "original": (4096, 512)}
 
 
-def test_shipped_configs_are_found_by_name_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_shipped_configs_are_found_by_name_in_any_folder(tmp_path: Path) -> None:
     for name in ("tiny", "configs/tiny.toml"):
         assert load_config(Config(), Path(name), []) == shipped_configs()["tiny"]
     (tmp_path / "tiny").write_text("[train]\nseed = 7\n", encoding="utf-8")
