@@ -12,8 +12,6 @@ _GIGABYTE = 2**30
 
 def keep_freed_memory() -> None:
     """Have glibc keep freed memory, since requesting pages from the kernel takes a good part of a training step."""
-    if sys.platform == "win32":  # where CDLL(None) is an error
-        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
@@ -21,11 +19,9 @@ def keep_freed_memory() -> None:
 
 
 def peak_memory_bytes() -> int:
-    """Return the peak memory of this process in bytes, or 0 on Windows, where it is not measured."""
-    try:
-        import resource
-    except ImportError:
-        return 0
+    """Return the peak memory of this process in bytes."""
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -1,6 +1,5 @@
 """Commands and paths as the user would type them, including install commands, so that printed next steps work."""
 
-import os
 import shlex
 import shutil
 import sys
@@ -80,8 +79,7 @@ def starter_line() -> str:
 
 
 def _pip() -> str:
-    name = "Scripts/pip.exe" if os.name == "nt" else "bin/pip"
-    pip = Path(sys.prefix) / name
+    pip = Path(sys.prefix) / "bin" / "pip"
     if not pip.exists():
         return f"{shlex.quote(sys.executable)} -m pip"
     found = shutil.which("pip")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load, load_file, save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmo_zh.errors import BundleError
@@ -19,7 +19,6 @@ from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.run.disk_space import system_error_number
-from elmo_zh.run.files import IS_WINDOWS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +206,7 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file; raise OSError or SafetensorError if it is unreadable or damaged."""
     try:
-        return load(path.read_bytes()) if IS_WINDOWS else load_file(path)  # without a map of the file
+        return load_file(path)
     except RuntimeError as error:
         # torch maps the file, and reports errors of the disk as RuntimeError.
         number = system_error_number(error)

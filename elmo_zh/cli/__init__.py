@@ -148,7 +148,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(EXIT_HUNG_UP))
     speak(cli)
     try:

@@ -138,8 +138,7 @@ class ExploreServer(ThreadingHTTPServer):
 
     def wait(self) -> None:
         """Wait until the server ends; Ctrl-C interrupts the wait."""
-        while self._thread.is_alive():
-            self._thread.join(_POLL_SECONDS)  # without a limit, Windows would not let Ctrl-C through
+        self._thread.join()
 
     def show(self, page: str, sentences: LiveSentences) -> None:
         """Show this page from now on, and answer its questions with `sentences`."""

@@ -28,10 +28,8 @@ class ShardArrays:
 
 
 def _open_file_limit() -> int:
-    try:
-        import resource
-    except ImportError:
-        return 512  # the limit of Windows' C library
+    import resource
+
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

@@ -42,7 +42,7 @@ def pipeline(
 def link_latest(run: RunDir, reporter: Reporter) -> None:
     """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone.
 
-    Some disks have no links, and Windows makes them only in developer mode; if a link cannot be made, warn.
+    Some disks have no links; if a link cannot be made, warn.
     """
     if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
         return
@@ -53,6 +53,6 @@ def link_latest(run: RunDir, reporter: Reporter) -> None:
         target = os.path.relpath(run.path.resolve(), LATEST.parent.resolve())
         unfinished.symlink_to(target, target_is_directory=True)
         unfinished.replace(LATEST)
-    except (OSError, ValueError) as error:  # ValueError: on Windows, the run is on another drive
+    except OSError as error:
         reporter.warn(f"Could not link {LATEST} to the run ({error}). In other commands, add --model {run.model}")
     sync_folder(LATEST.parent)

@@ -21,7 +21,7 @@ from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.run.arrays import RowFile
 from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import IS_WINDOWS, atomic_path
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.text.windows import iter_windows
@@ -84,7 +84,7 @@ class VectorCache(_SentenceRows):
                 work.finish_lines(done, len(window), [written])
                 done += len(window)
                 progress.update(sum(map(len, window)))
-        vectors: Any = np.load(folder / _VECTORS, mmap_mode=None if IS_WINDOWS else "r", allow_pickle=False)
+        vectors: Any = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
         return cls(first_rows, vectors)
 
 

@@ -140,7 +140,7 @@ def _predict_memory(context: _Context, product_bytes: int) -> int:
 
 
 def _require_memory(needed_bytes: int, device: torch.device) -> None:
-    if device.type == "cpu" and hasattr(os, "sysconf"):  # not on Windows
+    if device.type == "cpu":
         machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed_bytes > machine_bytes:
             raise RunError(

@@ -265,8 +265,7 @@ class StopSignals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        hangup = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # Windows has none
-        wanted = [signal.SIGINT, signal.SIGTERM, *hangup]
+        wanted = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
         previous = {number: signal.getsignal(number) for number in wanted}
         # A program that was started with nohup ignores SIGHUP.
         signals = [number for number in wanted if previous[number] != signal.SIG_IGN]

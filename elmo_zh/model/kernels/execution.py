@@ -91,8 +91,7 @@ def _compute_alone() -> None:
     torch.set_num_threads(1)
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_compute_alone)
+os.register_at_fork(after_in_child=_compute_alone)
 
 
 RowFunction = Callable[[slice], Tensor]
