@@ -16,12 +16,10 @@ from typing import Any, BinaryIO, cast
 from elmo_zh.corpus.content import Content, UnsuitableError, import_extra
 from elmo_zh.corpus.names import EXCEL_SUFFIX, is_archive_name, is_hidden, is_other_name, shown, suffix_of
 from elmo_zh.corpus.packing import (
-    Allowance,
     compression_of,
     damage_as_corpus_error,
     expansion_error,
     most_unpacked_bytes,
-    unpacked,
 )
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
@@ -60,11 +58,10 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
         # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)
-        allowance = Allowance(name)
         for member in members:
             own_name = _readable_name(member)
             if _is_taken(own_name, name, passed_over):
-                yield _zip_member(archive, member, name, shown(own_name), allowance)
+                yield _zip_member(archive, member, name, shown(own_name))
 
 
 # Among office documents, only Excel files have this member.
@@ -143,10 +140,10 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
 def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
     if is_hidden(PurePosixPath(path)):
         reason = "hidden files in archives"
-    elif is_archive_name(path):
-        reason = "archives inside archives"
     elif is_other_name(path):
         reason = "files whose names do not suggest text"
+    elif is_archive_name(path):
+        raise _packed_twice(_full_name(archive, shown(path)))
     else:
         return True
     passed_over.add(reason, _full_name(archive, shown(path)))
@@ -157,9 +154,18 @@ def _full_name(archive: str, member: str) -> str:
     return f"{archive}: {member}"
 
 
-def _zip_member(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, archive_name: str, path: str, allowance: Allowance
-) -> Content:
+def _packed_twice(name: str) -> CorpusError:
+    return CorpusError(f"{name} is packed again inside an archive. Unpack the archive, and give the folder.")
+
+
+def _require_plain(member: BinaryIO, name: str) -> None:
+    """Raise CorpusError if a member is itself a compressed file; otherwise go back to its start."""
+    if compression_of(member.read(6)):
+        raise _packed_twice(name)
+    member.seek(0)
+
+
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, archive_name: str, path: str) -> Content:
     name = _full_name(archive_name, path)
     if member.flag_bits & 1:
         raise CorpusError(f"{name} is encrypted. Unpack the archive with its password and give the folder.")
@@ -174,11 +180,9 @@ def _zip_member(
             # The directory at the end of the archive may point anywhere and claim anything.
             raise _damaged_member(name, error) from None
         try:
-            with (
-                damage_as_corpus_error(name),
-                stream,
-                _plain(cast(BinaryIO, stream), name, member.file_size, member, allowance) as content,
-            ):
+            with damage_as_corpus_error(name), stream:
+                content = cast(BinaryIO, stream)
+                _require_plain(content, name)
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise _damaged_member(name, error) from None
@@ -188,19 +192,6 @@ def _zip_member(
 
 def _damaged_member(name: str, error: Exception) -> CorpusError:
     return CorpusError(f"{name} is damaged ({error}). Download or create the archive again.")
-
-
-@contextmanager
-def _plain(stream: BinaryIO, name: str, packed_bytes: int, member: object, allowance: Allowance) -> Iterator[BinaryIO]:
-    """Yield a member's bytes, decompressed if it is itself a compressed file."""
-    compression = compression_of(stream.read(6))
-    stream.seek(0)
-    if compression is None:
-        yield stream
-        return
-    allowance.start(member, packed_bytes)
-    with unpacked(stream, compression, name, packed_bytes, allowance) as content:
-        yield content
 
 
 class _BoundedTarInfo(tarfile.TarInfo):
@@ -220,7 +211,6 @@ class _BoundedTarInfo(tarfile.TarInfo):
 
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
     """Yield the members of a tar archive in order; each can be read until the next one is requested."""
-    allowance = Allowance(name)
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
             for member in archive:
@@ -233,7 +223,7 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
                         extracted = archive.extractfile(member)
                         assert extracted is not None
                         copyfileobj(extracted, spool)
-                        yield _spooled_member(cast(BinaryIO, spool), member, name, allowance)
+                        yield _spooled_member(cast(BinaryIO, spool), member, name)
     except tarfile.TarError as error:
         raise CorpusError(f"{name} is a damaged tar archive ({error}). Download or create it again.") from None
 
@@ -245,14 +235,14 @@ def _is_regular(member: tarfile.TarInfo, archive: str, passed_over: PassedOver) 
     return False
 
 
-def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, archive: str, allowance: Allowance) -> Content:
+def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, archive: str) -> Content:
     path = shown(member.name)
     name = _full_name(archive, path)
 
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         spool.seek(0)
-        with _plain(spool, name, member.size, member, allowance) as content:
-            yield content
+        _require_plain(spool, name)
+        yield spool
 
     return Content(name=name, file_name=member.name, open=opened, is_named=False, member=path)

@@ -66,33 +66,8 @@ def _damage(name: str, message: str) -> CorpusError:
     return CorpusError(f"{name} is damaged or truncated ({message}). Download or compress it again.")
 
 
-class Allowance:
-    """A limit on how many bytes all compressed members of one archive may unpack to."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._packed = self._unpacked = 0
-        self._member: object = None
-        self._member_bytes = 0
-
-    def start(self, member: object, packed_bytes: int) -> None:
-        """Start decompressing a member; a member decompressed twice is counted once."""
-        if member is not self._member:
-            self._packed += packed_bytes
-            self._unpacked += self._member_bytes
-            self._member, self._member_bytes = member, 0
-
-    def note(self, num_bytes: int) -> None:
-        """Count the bytes that the member has expanded to so far; raise CorpusError above the limit."""
-        self._member_bytes = max(self._member_bytes, num_bytes)
-        if self._unpacked + self._member_bytes > most_unpacked_bytes(self._packed):
-            raise expansion_error(self._name)
-
-
-def unpacked(
-    packed: BinaryIO, suffix: str, name: str, packed_bytes: int, allowance: Allowance | None = None
-) -> BinaryIO:
-    """Return a stream of unpacked bytes, limited by the packed size and by an archive's allowance."""
+def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
+    """Return a stream of unpacked bytes, limited by the packed size."""
 
     def iter_pieces() -> Iterator[bytes]:
         num_unpacked = 0
@@ -101,8 +76,6 @@ def unpacked(
                 num_unpacked += len(piece)
                 if num_unpacked > most_unpacked_bytes(packed_bytes):
                     raise expansion_error(name)
-                if allowance is not None:
-                    allowance.note(num_unpacked)
                 yield piece
 
     return stream_of(iter_pieces())
