@@ -1,9 +1,11 @@
 """Second step of the segment stage: find repeated lines by their keys, in tasks that divide the range of keys."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.engine.engine import Engine
 from elmo_zh.run.arrays import write_numbers
 from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, part_name
-from elmo_zh.segmenting.text_shards import KeyRule, TextShard
+from elmo_zh.segmenting.text_shards import KEYS, KeyRule, TextShard
 
 # Why a line is left out; these numbers are in the bucket files.
 DUPLICATE, BOILERPLATE = 0, 1
@@ -33,7 +35,7 @@ class BucketTask:
     """Search the keys from `start` up to `end` in all shards; lines with over `most_copies` copies are boilerplate."""
 
     start: int
-    end: int | None
+    end: int
     shards: tuple[TextShard, ...]
     most_copies: int
 
@@ -61,12 +63,11 @@ def find_repeated(
     """Find the lines to leave out: all copies but the first, and all boilerplate; None if no lines are compared."""
     if key_rule(config) is None:
         return None
-    num_buckets = -(-sum(shard.num_keys() for shard in shards) // _BUCKET_KEYS)
-    bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets)]
+    num_buckets = -(-sum(len(shard.keys()) for shard in shards) // _BUCKET_KEYS)
+    bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets + 1)]
     tasks = {
         part_name(number): BucketTask(start=start, end=end, shards=tuple(shards), most_copies=config.boilerplate_copies)
-        for number, (start, end) in enumerate(pairwise([*bounds, None]))
-        if start is not None
+        for number, (start, end) in enumerate(pairwise(bounds))
     }
     for _ in parts.run(engine, search_bucket, tasks):
         pass
@@ -75,11 +76,13 @@ def find_repeated(
 
 def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
     """Find the lines of a bucket to leave out; write their shards, numbers and reasons, sorted by shard and number."""
-    keys, shards, lines = _load_bucket(task)
+    found = [_keys_between(shard, task.start, task.end) for shard in task.shards]
+    keys = np.concatenate([np.zeros(0, KEYS), *found])
+    shards = np.repeat(np.arange(len(found), dtype=np.uint32), np.array([len(some) for some in found], np.int64))
     # A stable sort: equal keys come together, in the order of the corpus.
-    order = np.argsort(keys, kind="stable")
-    keys, shards, lines = keys[order], shards[order], lines[order]
-    is_duplicate, is_boilerplate = repeated_keys(keys, task.most_copies)
+    order = np.argsort(keys["key"], kind="stable")
+    lines, shards = keys["line"][order], shards[order]
+    is_duplicate, is_boilerplate = repeated_keys(keys["key"][order], task.most_copies)
     left_out = np.flatnonzero(is_boilerplate | is_duplicate)
     reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
     table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
@@ -98,21 +101,8 @@ def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[n
     return is_duplicate, np.repeat((copies > most_copies) & (most_copies > 0), copies)
 
 
-def _load_bucket(task: BucketTask) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
-    found = list(_iter_slices(task))
-    keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys, _ in found)])
-    lines = np.concatenate([np.zeros(0, np.uint32), *(lines for _, _, lines in found)])
-    shards = np.repeat(
-        np.array([number for number, _, _ in found], np.uint32), np.array([len(keys) for _, keys, _ in found], np.int64)
-    )
-    return keys, shards, lines
-
-
-def _iter_slices(task: BucketTask) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
-    for number, shard in enumerate(task.shards):
-        keys, lines = shard.open_keys()
-        first = int(np.searchsorted(keys, np.uint64(task.start)))
-        last = len(keys) if task.end is None else int(np.searchsorted(keys, np.uint64(task.end)))
-        if last > first:
-            # Copies, so that only one shard is mapped at a time.
-            yield number, np.array(keys[first:last]), np.array(lines[first:last])
+def _keys_between(shard: TextShard, start: int, end: int) -> NDArray[Any]:
+    keys = shard.keys()
+    first, last = (bisect_left(keys, bound, key=lambda row: int(row["key"])) for bound in (start, end))
+    # A copy, so that only one shard is mapped at a time.
+    return np.array(keys[first:last])

@@ -3,22 +3,26 @@
 import hashlib
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.run.arrays import read_numbers, write_numbers
-from elmo_zh.run.files import link_or_copy, read_json
-from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
+from elmo_zh.run.files import link_or_copy
+from elmo_zh.segmenting.near_copies import PLACES, signatures
 
-# A row for each paragraph of a shard: key, bytes, sentences, tokens, and whether it starts a document.
-INDEX = np.dtype([("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?")])
-# A row for each different text: its key, the sentences and tokens of one copy, and how many copies there are.
-TEXTS = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("copies", "<i8")])
+# A row for each paragraph of a shard: key, bytes, sentences, tokens, whether it starts a document, and signature.
+INDEX = np.dtype([
+    ("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?"),
+    ("signature", "<u4", (PLACES,)),
+])  # fmt: skip
+# A row for each different text: its key, the sentences and tokens of one copy, how many copies there are, signature.
+TEXTS = np.dtype([
+    ("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("copies", "<i8"), ("signature", "<u4", (PLACES,)),
+])  # fmt: skip
 _HASHES = 2**64
 # A longer text, such as a book in one line or an often repeated notice, would be most of the held-out text.
 _MAX_TEXT_SENTENCES = 200
@@ -35,6 +39,17 @@ def paragraph_key(sentences: Iterable[str]) -> int:
     return int.from_bytes(hashlib.blake2b(paragraph_text(sentences).encode("utf-8"), digest_size=8).digest(), "big")
 
 
+def index_rows(paragraphs: Sequence[tuple[list[str], int, bool]]) -> NDArray[Any]:
+    """Return rows of dtype `INDEX` for paragraphs: sentences, number of tokens, whether each starts a document."""
+    index = np.zeros(len(paragraphs), INDEX)
+    for row, (sentences, num_tokens, starts_document) in zip(index, paragraphs, strict=True):
+        num_bytes = sum(len(sentence.encode("utf-8")) + 1 for sentence in sentences)
+        row["key"], row["bytes"] = paragraph_key(sentences), num_bytes
+        row["sentences"], row["tokens"], row["starts"] = len(sentences), num_tokens, starts_document
+    index["signature"] = signatures([paragraph_text(sentences) for sentences, *_ in paragraphs])
+    return index
+
+
 def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArray[Any], int]:
     """Find the texts that may be held out in the `.index` files of shards; only one shard is in memory at a time.
 
@@ -47,7 +62,7 @@ def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArr
         index = read_numbers(shard.with_suffix(".index"), INDEX)
         num_sentences += int(index["sentences"].sum(dtype=np.int64))
         paragraphs = np.ones(len(index), TEXTS)
-        for name in ("key", "sentences", "tokens"):
+        for name in ("key", "sentences", "tokens", "signature"):
             paragraphs[name] = index[name]
         found = np.concatenate([texts, paragraphs[~_is_too_long(paragraphs, config)]])
         _, first, inverse = np.unique(found["key"], return_index=True, return_inverse=True)
@@ -56,6 +71,13 @@ def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArr
         # The first text that is not needed stays, so that no later text above it is taken for one that is.
         texts = texts[: _num_needed(texts, config) + 1]
     return texts[: _num_needed(texts, config)], num_sentences
+
+
+def iter_signatures(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
+    """Yield the keys and signatures of each shard's paragraphs."""
+    for shard in shards:
+        index = read_numbers(shard.with_suffix(".index"), INDEX)
+        yield index["key"], index["signature"]
 
 
 def _sizes(texts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -113,32 +135,28 @@ def choose_texts(
     return np.sort(texts["key"][np.logical_and.accumulate(is_wanted & fits)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TakeOutTask:
-    """Move the held-out paragraphs, whose keys are in the file `chosen`, out of one segmented shard."""
+class Divided(NamedTuple):
+    """Counts of a shard's training text, and its held-out paragraphs: key, text and number of tokens."""
 
-    segmented: WorkFolder
-    name: str
-    chosen: Path
+    train_sentences: int
+    train_tokens: int
+    heldout: list[tuple[int, str, int]]
 
 
-def take_out(task: TakeOutTask, writer: PartWriter) -> Figures:
-    """Write a shard's training text and the sizes of its documents; return its counts and held-out paragraphs."""
-    text, index_file = (task.segmented.path / f"{task.name}.{suffix}" for suffix in ("txt", "index"))
-    index = read_numbers(index_file, INDEX)
-    chosen = read_json(task.chosen)
-    is_heldout = np.isin(index["key"], np.array(chosen, np.uint64))
+def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> Divided:
+    """Write a shard's training text to `train`.txt and the sizes of its documents to `train`.documents."""
+    index = read_numbers(shard.with_suffix(".index"), INDEX)
+    is_heldout = np.isin(index["key"], chosen)
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
     heldout: list[tuple[int, str, int]] = []
-    with writer.file("txt") as unfinished:
-        if is_heldout.any():
-            with text.open("rb") as everything, unfinished.open("wb") as train:
-                heldout += _divide(everything, index, is_heldout, train)
-        else:
-            link_or_copy(text, unfinished)
-    with writer.file("documents") as unfinished:
-        write_numbers(unfinished, _add_up_documents(index["starts"], sentences).astype("<u4"))
-    return {"train_sentences": int(sentences.sum()), "train_tokens": int(tokens.sum()), "heldout": heldout}
+    if is_heldout.any():
+        with shard.with_suffix(".txt").open("rb") as everything, train.with_suffix(".txt").open("wb") as file:
+            heldout += _divide(everything, index, is_heldout, file)
+    else:
+        link_or_copy(shard.with_suffix(".txt"), train.with_suffix(".txt"))
+    documents = _add_up_documents(index["starts"], sentences).astype("<u4")
+    write_numbers(train.with_suffix(".documents"), documents)
+    return Divided(int(sentences.sum()), int(tokens.sum()), heldout)
 
 
 def _divide(

@@ -5,20 +5,16 @@ which two signatures agree estimates the Jaccard index of the trigrams; paragrap
 near copies.
 """
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.run.arrays import read_numbers
-from elmo_zh.segmenting.heldout import INDEX
-
 Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs that are too short to compare
-_PLACES, _LEAST_EQUAL = 16, 9
+PLACES, _LEAST_EQUAL = 16, 9
 # Shorter sentences recur naturally; paragraphs much longer than this are never held out.
 _LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
-_FACTORS = np.random.default_rng(2018).integers(2**63, size=_PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+_FACTORS = np.random.default_rng(2018).integers(2**63, size=PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 # How many paragraphs are compared at a time; each may resemble thousands.
 _COMPARED = 256
 
@@ -27,7 +23,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
     """Return a signature for each text; texts come without white space, and all digits count as the same character."""
     lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
-    found = np.zeros((len(texts), _PLACES), np.uint32)
+    found = np.zeros((len(texts), PLACES), np.uint32)
     if not is_long.any():
         return found
     joined = "".join(text[:MOST_CHARACTERS] for text in texts if len(text) >= _LEAST_CHARACTERS)
@@ -35,39 +31,31 @@ def signatures(texts: Sequence[str]) -> Signatures:
     codes[(codes >= ord("0")) & (codes <= ord("9"))] = ord("0")
     ends = np.cumsum(lengths[is_long])
     starts = ends - lengths[is_long]
-    first, second, third = (codes * factor for factor in _FACTORS[_PLACES:])
+    first, second, third = (codes * factor for factor in _FACTORS[PLACES:])
     runs = first + np.roll(second, -1) + np.roll(third, -2)
     for place in (1, 2):
         # These trigrams would reach into the next text.
         runs[ends - place] = runs[starts]
     runs ^= runs >> np.uint64(32)
-    for place, factor in enumerate(_FACTORS[:_PLACES]):
+    for place, factor in enumerate(_FACTORS[:PLACES]):
         found[is_long, place] = np.minimum.reduceat(runs * factor >> np.uint64(32), starts)
     return found
 
 
-def find_near_copies(keys: NDArray[np.uint64], shards: Sequence[Path]) -> set[int]:
-    """Return which of the sorted keys have a near copy under another key; only one shard is in memory at a time."""
-    wanted, found = keys, np.zeros((len(keys), _PLACES), np.uint32)
-    for shard_keys, shard_signatures in _iter_signed(shards):
-        rows = np.flatnonzero(np.isin(shard_keys, wanted))
-        found[np.searchsorted(wanted, shard_keys[rows])] = shard_signatures[rows]
-    wanted, found = wanted[found.any(1)], found[found.any(1)]
+def find_near_copies(
+    keys: NDArray[np.uint64], ours: Signatures, paragraphs: Iterable[tuple[NDArray[np.uint64], Signatures]]
+) -> set[int]:
+    """Return which of the keys have a near copy under another key among some arrays of paragraphs."""
     near: set[int] = set()
-    for shard_keys, shard_signatures in _iter_signed(shards):
-        rows = np.flatnonzero(shard_signatures.any(1))
+    keys, ours = keys[ours.any(1)], ours[ours.any(1)]
+    for other_keys, others in paragraphs:
+        rows = np.flatnonzero(others.any(1))
         for start in range(0, len(rows), _COMPARED):
             some = rows[start : start + _COMPARED]
-            is_near = _has_near_copy(wanted, found, shard_keys[some], shard_signatures[some])
-            near.update(wanted[is_near].tolist())
-            wanted, found = wanted[~is_near], found[~is_near]
+            is_near = _has_near_copy(keys, ours, other_keys[some], others[some])
+            near.update(keys[is_near].tolist())
+            keys, ours = keys[~is_near], ours[~is_near]
     return near
-
-
-def _iter_signed(shards: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint64], Signatures]]:
-    for shard in shards:
-        index = read_numbers(shard.with_suffix(".index"), INDEX)
-        yield index["key"], read_numbers(shard.with_suffix(".signatures"), np.uint32).reshape(-1, _PLACES)
 
 
 def _has_near_copy(

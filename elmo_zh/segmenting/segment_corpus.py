@@ -1,8 +1,9 @@
 """Turn a corpus into files of one segmented sentence per line, with training and held-out text kept apart.
 
-The four steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
-(extract.py), find repeated lines (duplicates.py), clean and segment each shard (shard_task.py), and take out the
-held-out text, chosen among the paragraphs of all shards that have no near copies (heldout.py, near_copies.py).
+Three steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
+(extract.py), find repeated lines (duplicates.py), and clean and segment each shard (shard_task.py). The last step
+divides the text into training and held-out text, chosen among the paragraphs of all shards that have no near copies
+(heldout.py, near_copies.py).
 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers. Each task
 leaves a record when it is finished, so an interrupted stage resumes where it stopped.
@@ -13,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
@@ -22,12 +26,12 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, link_or_copy, write_json
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import NumberedSource, cut, extract
-from elmo_zh.segmenting.heldout import TakeOutTask, choose_texts, load_lowest_texts, take_out
+from elmo_zh.segmenting.heldout import choose_texts, divide_shard, iter_signatures, load_lowest_texts
 from elmo_zh.segmenting.near_copies import find_near_copies
 from elmo_zh.segmenting.shard_task import SegmentTask, forget_dictionaries, segment_shard
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
@@ -82,7 +86,7 @@ class _Work:
     result: SegmentedCorpus
 
     def step(self, name: str) -> WorkFolder:
-        """Return the folder of a step: extracted, repeated, segmented or train."""
+        """Return the folder of a step: extracted, repeated or segmented."""
         return WorkFolder(self.parts.path / name)
 
 
@@ -125,10 +129,9 @@ def segment_corpus(
         if not result.counts.kept_characters:
             parts.remove()
             raise _no_text_error(corpus, result)
-        heldout = _take_heldout_out(work, len(shards))
     with atomic_path(output) as unfinished:
         unfinished.mkdir()
-        _write_output(unfinished, len(shards), work.step("train").path, heldout)
+        _write_output(unfinished, [segmented.path / part_name(number) for number in range(len(shards))], work)
     parts.remove()
     return result
 
@@ -142,7 +145,7 @@ def _describe_plan(
     settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
     files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
     # Bump `parts` when the files of a part change.
-    return {"elmo_zh": __version__, "parts": 3, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
+    return {"elmo_zh": __version__, "parts": 4, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
 
 
 # Step 1
@@ -241,42 +244,37 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
 # Step 4
 
 
-def _take_heldout_out(work: _Work, num_shards: int) -> list[str]:
-    chosen = _choose_heldout(work, num_shards)
-    tasks = {
-        name: TakeOutTask(segmented=work.step("segmented"), name=name, chosen=chosen)
-        for name in map(part_name, range(num_shards))
-    }
+def _write_output(folder: Path, shards: list[Path], work: _Work) -> None:
+    """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
     counts = work.result.counts
-    heldout: list[tuple[int, str, int, str]] = []
-    for name, taken in work.step("train").run(work.engine, take_out, tasks):
-        counts.train_sentences += taken["train_sentences"]
-        counts.train_tokens += taken["train_tokens"]
-        for place_in_shard, (key, text, num_tokens) in enumerate(taken["heldout"]):
-            heldout.append((key, name, place_in_shard, text))
+    chosen = _choose_heldout(work, shards)
+    heldout: list[tuple[int, Path, int, str]] = []
+    num_files = 0
+    for shard in shards:
+        train = folder / f"train-{num_files:05d}"
+        divided = divide_shard(shard, chosen, train)
+        if divided.train_sentences:
+            num_files += 1
+        else:
+            for suffix in (".txt", ".documents"):
+                train.with_suffix(suffix).unlink()
+        counts.train_sentences += divided.train_sentences
+        counts.train_tokens += divided.train_tokens
+        for place_in_shard, (key, text, num_tokens) in enumerate(divided.heldout):
+            heldout.append((key, shard, place_in_shard, text))
             counts.heldout_sentences += text.count("\n")
             counts.heldout_tokens += num_tokens
-    return [text for *_, text in sorted(heldout)]
-
-
-def _choose_heldout(work: _Work, num_shards: int) -> Path:
-    """Choose the held-out paragraphs of all shards; return the path of a file with their keys."""
-    shards = [work.step("segmented").path / part_name(number) for number in range(num_shards)]
-    texts, num_sentences = load_lowest_texts(shards, work.config)
-    near_copies = find_near_copies(texts["key"], shards)
-    chosen = choose_texts(texts, num_sentences, work.config, near_copies).tolist()
-    work.result.counts.near_copies_heldout = len(near_copies.intersection(chosen))
-    work.result.counts.near_copies_trained = sum(key < max(chosen, default=0) for key in near_copies.difference(chosen))
-    path = work.parts.path / "chosen.json"
-    write_json(path, chosen)
-    return path
-
-
-def _write_output(folder: Path, num_shards: int, train: Path, heldout: list[str]) -> None:
-    """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
-    with_text = [name for name in map(part_name, range(num_shards)) if (train / f"{name}.txt").stat().st_size]
-    for position, name in enumerate(with_text):
-        for suffix in ("txt", "documents"):
-            link_or_copy(train / f"{name}.{suffix}", folder / f"train-{position:05d}.{suffix}")
     if heldout:
-        (folder / "heldout-00000.txt").write_text("".join(heldout), encoding="utf-8", newline="\n")
+        text = "".join(text for *_, text in sorted(heldout))
+        (folder / "heldout-00000.txt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def _choose_heldout(work: _Work, shards: list[Path]) -> NDArray[np.uint64]:
+    """Choose the held-out paragraphs of all shards, and return their keys."""
+    texts, num_sentences = load_lowest_texts(shards, work.config)
+    near_copies = find_near_copies(texts["key"], texts["signature"], iter_signatures(shards))
+    chosen = choose_texts(texts, num_sentences, work.config, near_copies)
+    highest = int(chosen[-1]) if len(chosen) else 0
+    work.result.counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
+    work.result.counts.near_copies_trained = sum(key < highest for key in near_copies.difference(chosen.tolist()))
+    return chosen

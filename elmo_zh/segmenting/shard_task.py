@@ -6,7 +6,6 @@ from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from struct import Struct
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
@@ -14,20 +13,17 @@ from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.work_folder import Figures, PartWriter
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
-from elmo_zh.segmenting.heldout import paragraph_key, paragraph_text
-from elmo_zh.segmenting.near_copies import MOST_CHARACTERS, signatures
+from elmo_zh.segmenting.heldout import index_rows
 from elmo_zh.segmenting.text_shards import TextShard
 from elmo_zh.text.han import count_han
 from elmo_zh.text.preparation import TextPreparation
 
 # All steps that may change a line, in the order in which they run.
 STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
-_ROW = Struct("<QIII?")  # of heldout.INDEX
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
-# Chinese characters are counted in this many lines at a time; signatures are computed for this many paragraphs.
-_HAN_LINES = 100
-_SIGNED = 200
+# Chinese characters are counted in this many lines at a time, and this many paragraphs are written.
+_HAN_LINES, _PARAGRAPHS = 100, 200
 
 
 @dataclass(frozen=True)
@@ -89,26 +85,18 @@ def forget_dictionaries() -> None:
 
 
 def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's paragraphs, their index and signatures; return its counts."""
+    """Write a shard's paragraphs and their index; return its counts."""
     counts = _ShardCounts()
+    paragraphs = _iter_paragraphs(task, counts)
     with (
         writer.file("txt") as unfinished,
         unfinished.open("wb") as file,
         writer.file("index") as unfinished_index,
         unfinished_index.open("wb") as index,
-        writer.file("signatures") as unfinished_signatures,
-        unfinished_signatures.open("wb") as signature_file,
     ):
-        texts: list[str] = []
-        for sentences, num_tokens, starts_document in _iter_paragraphs(task, counts):
-            data = ("\n".join(sentences) + "\n").encode("utf-8")
-            file.write(data)
-            index.write(_ROW.pack(paragraph_key(sentences), len(data), len(sentences), num_tokens, starts_document))
-            texts.append(paragraph_text(sentences)[:MOST_CHARACTERS])
-            if len(texts) == _SIGNED:
-                signature_file.write(signatures(texts).tobytes())
-                texts.clear()
-        signature_file.write(signatures(texts).tobytes())
+        while some := list(islice(paragraphs, _PARAGRAPHS)):
+            file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
+            index.write(index_rows(some).tobytes())
     return {
         "lines": counts.lines.as_record(),
         "tallies": {str(number): tally.described() for number, tally in counts.tallies.items()},

@@ -1,9 +1,9 @@
 """Text shards: the extracted lines of a corpus on disk, in files of roughly equal size that any worker can process.
 
-A text shard is four files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 3), has one row for
+A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 3), has one row for
 each run of consecutive lines of one document: the number of the source, the number of lines, and whether a document
-starts there. `.keys`, uint64, has the key of each line that can be a duplicate, sorted, and `.places`, uint32, the line
-number of each key. All numbers are little-endian.
+starts there. `.keys` has the key and the number of each line that can be a duplicate, sorted. All numbers are
+little-endian.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from elmo_zh.run.arrays import read_numbers, write_numbers
 from elmo_zh.run.work_folder import PartWriter
 
+KEYS = np.dtype([("key", "<u8"), ("line", "<u4")])
 # Lines are collected and written this many bytes at a time.
 _CHUNK_BYTES = 2**18
 
@@ -45,15 +46,10 @@ class TextShard:
             for line in file:
                 yield line[:-1]
 
-    def num_keys(self) -> int:
-        """Return how many lines have a key."""
-        return self.file("keys").stat().st_size // 8
-
-    def open_keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Return the sorted keys and the line number of each, without reading them into memory."""
-        if not self.num_keys():
-            return np.zeros(0, "<u8"), np.zeros(0, "<u4")
-        return np.memmap(self.file("keys"), "<u8", "r"), np.memmap(self.file("places"), "<u4", "r")
+    def keys(self) -> NDArray[Any]:
+        """Return the keys and their lines, of dtype `KEYS`, sorted; large files are not read into memory."""
+        path = self.file("keys")
+        return np.memmap(path, KEYS, "r") if path.stat().st_size else np.zeros(0, KEYS)
 
     def remove_text(self) -> None:
         """Delete the lines, which are no longer needed once they are segmented; the keys are kept."""
@@ -107,7 +103,7 @@ class TextShardWriter:
         self._lines: list[bytes] = []
         self._collected_bytes = self._written_bytes = self._num_lines = 0
         self._runs = array("I")
-        self._keys, self._places = array("Q"), array("I")
+        self._keys, self._numbers = array("Q"), array("I")
 
     def start_document(self, source: int, *, continues: bool = False) -> None:
         """Start a document of a source; if `continues`, the document started in an earlier shard."""
@@ -132,7 +128,7 @@ class TextShardWriter:
         self._collected_bytes += len(encoded) + 1
         if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
             self._keys.append(key)
-            self._places.append(self._num_lines)
+            self._numbers.append(self._num_lines)
         self._num_lines += 1
         self._runs[-2] += 1
         if self._collected_bytes >= min(_CHUNK_BYTES, self._shard_bytes):
@@ -154,18 +150,14 @@ class TextShardWriter:
 
     def _finish_shard(self) -> None:
         self._open.close()
-        keys = np.asarray(self._keys, "<u8")
-        # A stable sort, so that among equal keys the first line stays first.
-        order = np.argsort(keys, kind="stable")
-        self._write_numbers("keys", keys[order], lasts=True)
-        self._write_numbers("places", np.asarray(self._places, "<u4")[order], lasts=True)
-        self._write_numbers("runs", np.asarray(self._runs, "<u4"), lasts=False)
+        keys = np.zeros(len(self._keys), KEYS)
+        keys["key"], keys["line"] = self._keys, self._numbers
+        keys = keys[np.argsort(keys["key"], kind="stable")]
+        for suffix, numbers in (("keys", keys), ("runs", np.asarray(self._runs, "<u4"))):
+            with self._part_file(suffix, lasts=suffix == "keys") as unfinished:
+                write_numbers(unfinished, numbers)
         self.sizes.append(self._written_bytes)
         self._start_shard()
-
-    def _write_numbers(self, suffix: str, numbers: NDArray[Any], *, lasts: bool) -> None:
-        with self._part_file(suffix, lasts=lasts) as unfinished:
-            write_numbers(unfinished, numbers)
 
 
 def text_shard_name(number: int) -> str:

@@ -138,4 +138,4 @@ def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {f"a.00000.{suffix}" for suffix in ("keys", "places", "runs", "txt")}
+    assert left == {f"a.00000.{suffix}" for suffix in ("keys", "runs", "txt")}
