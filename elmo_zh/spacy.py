@@ -115,7 +115,7 @@ class ElmoComponent:
         """Check the content that `to_bytes` returned; raise the same errors as `from_disk`."""
         try:
             found = json.loads(data)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise BundleError(f"The saved component cannot be read ({error}). Save the pipeline again.") from None
         digest = found.get("model_digest") if isinstance(found, dict) else found
         bundle = self.embedder.bundle

@@ -76,7 +76,7 @@ def load_options(path: Path) -> dict[str, Any]:
         raise BundleError(f"{path} is missing. Copy the model again, or give the path of the right file.")
     try:
         options = read_json(path)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise BundleError(f"{path} cannot be read as the options of a biLM ({error}). Copy the file again.") from None
     if not isinstance(options, dict):
         raise BundleError(f"{path} does not contain a JSON object with the options of a biLM. Copy the file again.")

@@ -220,7 +220,7 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
     try:
         info = read_json(layout.info)
         problem = _find_problem(info)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         problem = str(error)
     if problem:
         raise BundleError(f"{layout.info} is damaged ({problem}). Export or copy the bundle again.")

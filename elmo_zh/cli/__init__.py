@@ -8,13 +8,12 @@ import re
 import signal
 import sys
 from pathlib import Path
-from typing import TextIO, cast
 
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
-from elmo_zh.cli.console import MARK, SteadyStream, one_line
+from elmo_zh.cli.console import MARK, one_line
 from elmo_zh.cli.corpora import inspect, plan, runs
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
@@ -142,7 +141,7 @@ def main() -> None:
     # On exit, Python would search all that torch has created for garbage, which takes half as long as importing torch.
     atexit.register(gc.freeze)
     # sys.stderr is None if it was closed before the program started.
-    sys.stderr = cast(TextIO, SteadyStream(sys.stderr or Path(os.devnull).open("w", encoding="utf-8")))  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     # Names of files may contain bytes that are not UTF-8; print them as escapes, as on stderr.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")

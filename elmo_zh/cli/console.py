@@ -3,8 +3,8 @@
 import sys
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any
 
 import click
 from tqdm import tqdm
@@ -23,27 +23,6 @@ def one_line(message: str) -> str:
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
-
-
-class SteadyStream:
-    """A message stream that goes silent if its terminal is closed or its disk is full, while the work continues."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write a text if the stream accepts it."""
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush buffered text if the stream accepts it."""
-        with suppress(OSError):
-            self._stream.flush()
 
 
 class Console:

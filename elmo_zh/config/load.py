@@ -68,9 +68,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path} is not a file. Give --config an existing TOML file, or one of: {names}.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply. Correct it or give --config another file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or give --config another file.") from None
 
 
@@ -91,7 +89,7 @@ def _parse_value(text: str, *, is_text: bool) -> Any:
     """Return the TOML value of `text`, or `text` itself for text settings and invalid TOML, which need no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except tomllib.TOMLDecodeError:
         return text
     return text if is_text and not isinstance(value, str | list | dict) else value
 

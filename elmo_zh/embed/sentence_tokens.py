@@ -1,8 +1,6 @@
 """Turn text into tokens as a model reads them, with their offsets and whether the model knows them."""
 
-import os
 import threading
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,18 +14,6 @@ from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
-_locked: "weakref.WeakSet[SentenceTokens]" = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    """Renew the locks in a forked process, where the threads that would release them do not exist."""
-    for each in _locked:
-        each._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_renew_locks)
-
 
 class SentenceTokens:
     """Turns sentences into tokens as a model reads them: the part of `ElmoEmbedder` that needs no vectors."""
@@ -35,7 +21,6 @@ class SentenceTokens:
     def __init__(self, bundle: Bundle, user_dictionary: Path | None) -> None:
         self.bundle, self.user_dictionary = bundle, user_dictionary
         self._lock = threading.RLock()
-        _locked.add(self)
         self._lexicon = bundle.build_lexicon()
         self._preparation: TextPreparation | None = None
 

@@ -28,6 +28,7 @@ from elmo_zh.explore.page_content import (
     substitute_records,
     token_records,
 )
+from elmo_zh.run.files import parse_json
 
 HOST = "127.0.0.1"
 # Enough for a question with a sentence of some 1,300 characters.
@@ -186,8 +187,8 @@ class _Answers(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         self._is_read = True
         try:
-            answer = self._answer(json.loads(self.rfile.read(length)))
-        except (ValueError, RecursionError):
+            answer = self._answer(parse_json(self.rfile.read(length).decode()))
+        except ValueError:
             return self._refuse(HTTPStatus.BAD_REQUEST)
         content = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
         return self._send(HTTPStatus.OK, "application/json; charset=utf-8", content)

@@ -214,8 +214,13 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8 or is nested too deeply."""
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str, parse: Callable[[str], Any] = json.loads) -> Any:
+    """Return the value in JSON of any origin; raise ValueError if it is not JSON or is nested too deeply."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

@@ -1,7 +1,6 @@
 """Measure how well each layer of a model separates the senses of marked words, by nearest neighbour."""
 
 import csv
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import parse_json
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.encode_texts import TextReader
 from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
@@ -69,8 +69,8 @@ def _read_objects(text: DecodedText) -> Iterator[MarkedWord]:
     for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
         if line.strip():
             try:
-                yield _object(json.loads(line))
-            except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                yield _object(parse_json(line))
+            except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise CorpusError(
                     f"{text.name}: line {number} has no marked word ({error!r:.60}). Expected an object with context"
                     " (a list of tokens), target_word, target_position and sense."

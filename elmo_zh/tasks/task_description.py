@@ -1,6 +1,5 @@
 """The files of a trained task, including its description in task.json."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -11,7 +10,7 @@ from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.fields import problems_of_fields
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.errors import RunError
-from elmo_zh.run.files import file_digest, write_json
+from elmo_zh.run.files import file_digest, read_json, write_json
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.mixture import MEMBERS, NETWORK
 from elmo_zh.version import __version__
@@ -97,7 +96,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
     if not path.is_file():
         raise RunError(f"{layout.path} has no trained task (task.json is missing). Train one with: elmo-zh task fit")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
             raise RunError(
                 f"{path} has format {found['format']}, but this version of elmo-zh reads only formats"
@@ -111,7 +110,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         description = TaskDescription(**values)
         _require_types(description)
         return description
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None
 
 

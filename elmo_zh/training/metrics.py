@@ -44,7 +44,7 @@ class MetricsFile:
     def _read(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             figures = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             problem = str(error)
         else:
             if isinstance(figures, dict) and isinstance(figures.get("step"), int):

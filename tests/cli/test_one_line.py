@@ -1,4 +1,4 @@
-"""Messages stay one line each, and a stream that cannot be written does not end the work."""
+"""Messages stay one line each."""
 
 import errno
 import os
@@ -32,11 +32,14 @@ def test_two_lines_of_one_name() -> None:
     assert all(line.startswith(("segment: ", "Warning: ", "Next: ")) for line in answer.stderr.splitlines())
 
 
-@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
-@pytest.mark.parametrize(("arguments", "status"), [("--run run", 0), ("nothing.txt --run run", 1)])
-def test_messages_that_cannot_be_written(empty_folder: Path, stderr: str, arguments: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("--run run 2>&-", 0), ("nothing.txt --run run 2>&-", 1), ("--run run 2>/dev/full", 1)],
+)
+def test_messages_that_cannot_be_written(empty_folder: Path, arguments: str, status: int) -> None:
+    """A closed stream hides messages; a full disk is an error there as anywhere."""
     Path("a.txt").write_text("今天下雨。\n" * 7, encoding="utf-8")
-    command = f"{sys.executable} -m elmo_zh segment a.txt {arguments} --json --set text.segmenter=character {stderr}"
+    command = f"{sys.executable} -m elmo_zh segment a.txt --json --set text.segmenter=character {arguments}"
     done = subprocess.run(command, shell=True, cwd=empty_folder, stdout=subprocess.PIPE, encoding="utf-8")
     assert done.returncode == status
     assert done.stdout.startswith('{"') == (status == 0)

@@ -10,6 +10,7 @@ from typing import Any
 from elmo_zh.corpus.decoding import DecodedText, without_surrogates
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import parse_json
 
 LONGEST_CELL = 2**24
 LONGEST_RECORD = LONGEST_LIST = 2**26
@@ -119,7 +120,7 @@ def json_records(
     text: DecodedText, advice: str, *, bad: Tally | None = None, blank: Tally | None = None
 ) -> Iterator[Any]:
     """Yield a record for each non-blank line; lines that are not JSON are counted in `bad` or raise an error."""
-    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).raw_decode
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).decode
     for number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
         if not stripped:
@@ -127,10 +128,8 @@ def json_records(
                 blank.drop(BLANK_LINES, 0)
             continue
         try:
-            record, end = decode(stripped)
-            if end < len(stripped):
-                raise ValueError(f"something else follows at character {end + 1}")
-        except (ValueError, RecursionError) as error:
+            record = parse_json(stripped, decode)
+        except ValueError as error:
             if bad is None:
                 raise CorpusError(f"{text.name}: line {number} is not JSON ({error}). {advice}") from None
             bad.drop(NOT_JSON, len(line))
@@ -192,8 +191,8 @@ def first_object(text: DecodedText) -> dict[str, Any]:
     start = text.head(_LONGEST_FIRST)
     found = _FIRST_OBJECT.match(start)
     try:
-        return dict(json.JSONDecoder().raw_decode(start, found.end() - 1)[0]) if found else {}
-    except (ValueError, RecursionError):
+        return dict(parse_json(start[found.end() - 1 :], json.JSONDecoder().raw_decode)[0]) if found else {}
+    except ValueError:
         return {}
 
 
@@ -204,8 +203,8 @@ def _whole_list(text: DecodedText) -> list[Any]:
             f"{text.name} is one JSON list of more than {LONGEST_LIST:,} characters. Give one JSON object per line."
         )
     try:
-        found: list[Any] = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        found: list[Any] = parse_json(content)
+    except ValueError as error:
         raise CorpusError(f"{text.name} is not JSON ({error}). Correct it, or give one JSON object per line.") from None
     return found
 
@@ -214,8 +213,8 @@ def starts_as_json_lines(head: str) -> bool:
     """Return whether the first line of a text is a complete JSON object."""
     first = head.lstrip().partition("\n")[0]
     try:
-        return first.startswith("{") and json.loads(first) is not None
-    except (ValueError, RecursionError):
+        return first.startswith("{") and parse_json(first) is not None
+    except ValueError:
         return False
 
 
