@@ -1,12 +1,10 @@
 """benchmarks/gpu.py, as far as a processor can run it: every step but the checks, what fails, and the files."""
 
-import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,38 +30,6 @@ def test_every_step_runs_with_few_packages(tmp_path: Path) -> None:
     assert text[1:] == answer.stdout.splitlines()
     assert all(line.startswith("passed ") for line in text[1:])
     assert "commands" in record["steps"]
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The program, to be called here."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    module = importlib.import_module("gpu")
-    monkeypatch.setattr(module, "keep_freed_memory", lambda: None)
-    return module
-
-
-def test_a_step_that_fails_is_reported(tmp_path: Path, gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(conditions: object) -> None:
-        raise RuntimeError("CUDA error: no such thing")
-
-    monkeypatch.setitem(gpu.STEPS, "time products float32", fail)
-    chosen = ("--device", "cpu", "--small", "--seconds", "0", "--only", "products")
-    monkeypatch.setattr(sys, "argv", ["gpu.py", *chosen, "--output", str(tmp_path)])
-    assert gpu.main() == 1
-    steps = json.loads((tmp_path / "gpu.json").read_text())["steps"]
-    assert [step["status"] for step in steps.values()] == ["passed", "failed"]
-    assert "RuntimeError: CUDA error: no such thing" in steps["time products float32"]["summary"]
-    assert "Traceback" in steps["time products float32"]["log"]
-
-
-def test_without_a_gpu_it_says_so(
-    tmp_path: Path, gpu: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["gpu.py", "--output", str(tmp_path)])
-    assert gpu.main() == 2
-    assert capsys.readouterr() == ("", "No CUDA device was found. To try the code without one: --device cpu --small\n")
 
 
 # The checks, one by one: with -m gpu on a GPU, else through the code for GPUs on a processor

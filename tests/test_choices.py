@@ -1,35 +1,23 @@
 """Every name that can be chosen has its code, settings and help name the same ones, and other packages can add some."""
 
-import dataclasses
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from contract.command_line import ROOT, elmo_zh, run_python
 from drawn_bundles import TOKENS, write_model
 
-from elmo_zh import ElmoEmbedder, choices
-from elmo_zh.choices import CORPUS_FORMATS, HDF5_LAYOUTS, OUTPUT_FORMATS, SEGMENTERS, Registry
-from elmo_zh.config import Config, TextConfig, render_config
+from elmo_zh import ElmoEmbedder
+from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus import names
-from elmo_zh.corpus.readers.formats import CorpusFormat
 from elmo_zh.errors import ConfigError
 from elmo_zh.text.segmenters.registry import build_segmenter
-
-REGISTRIES = {name: value for name, value in vars(choices).items() if isinstance(value, Registry)}
-FIELDS = {
-    f"{section.name}.{field.name}": field.metadata["choices"]
-    for section in dataclasses.fields(Config)
-    for field in dataclasses.fields(getattr(Config(), section.name))
-    if field.metadata.get("choices") is not None
-}
 
 PLUG_INS = '''
 """A segmenter of two characters a token, a corpus format of records between %%, a count of tokens as output."""
@@ -115,71 +103,6 @@ def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     names._format_of_suffix.cache_clear()
     yield folder
     names._format_of_suffix.cache_clear()
-
-
-def test_every_name_has_its_code() -> None:
-    for name in SEGMENTERS:
-        segmenter = SEGMENTERS.load(name)
-        assert segmenter.TAKES_USER_DICTIONARY in (False, True)
-        assert callable(segmenter.build)
-        assert isinstance(segmenter.describe(), dict)
-    for name in CORPUS_FORMATS.names():
-        assert isinstance(CORPUS_FORMATS.load(name), CorpusFormat)
-    for registry in (OUTPUT_FORMATS, HDF5_LAYOUTS):
-        for name in registry:
-            writer = registry.load(name)
-            assert writer.SUFFIX.startswith(".")
-            assert callable(writer.estimate_bytes)
-            assert callable(writer.write)
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_the_explanation_of_a_setting_names_its_choices(name: str) -> None:
-    """As --print-config, configs/small.toml and docs/settings.md have it."""
-    section, _, key = name.partition(".")
-    lines = render_config(Config()).split(f"[{section}]\n")[1].splitlines()
-    explanation = lines[next(n for n, line in enumerate(lines) if line.startswith(f"{key} = ")) - 1]
-    assert [choice for choice in FIELDS[name] if choice not in explanation] == []
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "known"),
-    [
-        ("segment", "--format", CORPUS_FORMATS),
-        ("segment", "--bad-bytes", choices.BAD_BYTES),
-        ("segment", "--document", choices.DOCUMENTS),
-        ("embed", "--format", OUTPUT_FORMATS),
-        ("embed", "--layout", HDF5_LAYOUTS),
-        ("embed", "--compression", choices.HDF5_COMPRESSIONS),
-        ("embed", "--pool", ("none", *choices.POOL_METHODS)),
-        ("embed", "--dtype", choices.VECTOR_DTYPES),
-        ("embed", "--unknown", choices.UNKNOWN_WAYS),
-        ("embed", "--device", choices.DEVICES),
-        ("export", "--layout", choices.BUNDLE_LAYOUTS),
-    ],
-)
-def test_an_option_names_its_choices(command: str, option: str, known: Any) -> None:
-    text = elmo_zh(command, "--help").stdout
-    [start] = [match.start() for match in re.finditer(rf"^  {option}[ ,]", text, re.MULTILINE)]
-    shown = " ".join(text[start:].split("\n  --")[0].split())
-    assert [choice for choice in known if choice not in shown] == []
-    answer = elmo_zh(command, "a.txt", option, "no such")
-    assert answer.status == 2
-    assert [choice for choice in known if repr(choice) not in answer.stderr] == []
-
-
-@pytest.mark.parametrize(
-    ("page", "registry"),
-    [("segmenters.md", SEGMENTERS), ("corpora.md", CORPUS_FORMATS), ("embedding.md", OUTPUT_FORMATS)],
-)
-def test_the_page_names_all(page: str, registry: Registry) -> None:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    assert [name for name in registry.names() if f"`{name}`" not in text] == []
-
-
-def test_the_recipes_name_the_groups_of_entry_points() -> None:
-    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    assert [registry.group for registry in REGISTRIES.values() if registry.group not in text] == []
 
 
 def test_other_packages_add_names(plug_ins: Path) -> None:
@@ -293,29 +216,18 @@ def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) 
     assert elmo_zh("info", "toi").only_error() == "toi does not exist. Did you mean toy?"
 
 
-def test_a_package_of_a_model_that_exits_or_raises_or_is_one_of_two(plug_ins: Path, tmp_path: Path) -> None:
+def test_a_package_whose_model_cannot_be_loaded_is_named_and_others_are_used(plug_ins: Path, tmp_path: Path) -> None:
     described = plug_ins / "toy_plug_ins-3.5.dist-info"
     (plug_ins / "toy_exits.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
-    (plug_ins / "toy_raises.py").write_text("raise ZeroDivisionError('no')\n", encoding="utf-8")
     with (described / "entry_points.txt").open("a") as file:
-        file.write("exits = toy_exits:MODEL\nraises = toy_raises:MODEL\n")
+        file.write("exits = toy_exits:MODEL\n")
     other = Path(shutil.copytree(described, plug_ins / "other_toys-1.dist-info"))
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-toys\nVersion: 1\n", encoding="utf-8")
     (other / "entry_points.txt").write_text("[elmo_zh.models]\ntoy = toy_plug_ins:MODEL\n", encoding="utf-8")
-    for name, problem in (
-        ("exits", "The model exits of the package toy-plug-ins cannot be loaded (SystemExit: 3). Install it again"),
-        ("raises", "of the package toy-plug-ins cannot be loaded (ZeroDivisionError: no). Install it again"),
-        (
-            "toy",
-            "provided by more than one package: other-toys and toy-plug-ins. Keep only one of them: pip uninstall"
-            " toy-pl",
-        ),
-    ):
-        told = elmo_zh("info", name).only_error()
-        assert told.startswith(f"The installed model {name} cannot be used: "), told
-        assert problem in told
-    # Another model is used without them, and by its name.
+    assert (
+        "model exits of the package toy-plug-ins cannot be loaded (SystemExit: 3)"
+        in elmo_zh("info", "exits").only_error()
+    )
+    assert "more than one package: other-toys and toy-plug-ins. Keep only one" in elmo_zh("info", "toy").only_error()
     write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="whitespace"))
-    (tmp_path / "a.txt").write_text("我们\n", encoding="utf-8")
-    answer = elmo_zh("embed", tmp_path / "a.txt", "--model", "starter")
-    assert answer.stderr.startswith("Model: starter, "), answer.stderr
+    assert elmo_zh("info", "starter").status == 0

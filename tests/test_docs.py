@@ -7,8 +7,6 @@ import runpy
 import shlex
 import shutil
 import subprocess
-from dataclasses import asdict
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,6 @@ from drawn_bundles import SHAPES, write_model
 from test_pages import code_blocks, commands_in
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle import find_bundle
-from elmo_zh.choices import OUTPUT_FORMATS
-from elmo_zh.config import Config
-from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 
 WIDTH = 2 * PROJECTION
 LINES = ("今天天气很好。", "", "苹果很甜。")
@@ -76,10 +70,6 @@ def answer_to(words: list[str]) -> Answer:
     answer = elmo_zh(*words)
     assert answer.status == 0, f"{shlex.join(words)}\n{answer.stderr}"
     return answer
-
-
-def test_every_section_is_run_here() -> None:
-    assert list(examples()) == ["Sentences", "A stream of sentences", "In a data loader", "scikit-learn", "spaCy"]
 
 
 def test_sentences_and_streams(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,50 +205,3 @@ def skeleton(line: str) -> str:
 def transcript(page: Path, command: str) -> list[str]:
     [block] = [code for _, code in code_blocks(page) if code.startswith(f"$ {command}\n") and code.count("\n") > 1]
     return block.splitlines()[1:]
-
-
-def test_the_transcript_of_training_says_what_the_program_says(
-    sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If a message was reworded: make transcripts."""
-    monkeypatch.chdir(ROOT)  # messages name make where it can be typed
-    told = {skeleton(line) for line in (sample_run.answer.stderr + sample_run.answer.stdout).splitlines()}
-    # `make train` installs the starter, which the tests may not have.
-    monkeypatch.setattr(find_bundle, "_iter_installed", lambda: [(find_bundle.STARTER, STARTER)])
-    told |= {skeleton(line) for line in find_bundle.starter_advice(Config(), 51_795)}
-    # The verdict depends on the figures: these are the ones of the transcript.
-    figures = TrainingFigures(
-        train_tokens=51_795,
-        perplexity=68.47,
-        baselines={"unigram": 172.2, "bigram": 87.0},
-        curve=((0, 188.9), (199_680, 72.84), (439_360, 68.47)),
-        unknown_rate=0.1987,
-        num_rows=3849,
-        started_from_model=False,
-        config=Config(),
-    )
-    verdict = describe_verdict(asdict(judge(figures)), Path("runs/sample"))
-    told |= {skeleton(line) for line in verdict}
-    setting_up, *lines = transcript(DOCS / "training.md", "make train")
-    script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
-    [said] = re.findall(r'say "(Setting up .*)"', script)
-    fixed = re.split(r"\$\(.*?\)|\$\w+", said)
-    assert re.fullmatch(".+".join(map(re.escape, fixed)), setting_up)
-    assert [line for line in lines if skeleton(line) not in told] == []
-    assert [line for line in verdict if line not in lines] == []
-
-
-def test_the_transcript_of_selftest_says_what_the_program_says(folder: Path) -> None:
-    told = {skeleton(line) for line in answer_to(["selftest", "runs/sample/model"]).stdout.splitlines()}
-    [command] = console_commands(DOCS / "bundle.md", "selftest")
-    lines = transcript(DOCS / "bundle.md", f".venv/bin/elmo-zh {shlex.join(command)}")
-    assert [line for line in lines if line.startswith("ok") and skeleton(line) not in told] == []
-
-
-def test_git_ignores_every_output_of_embed() -> None:
-    """By its default name, finished and unfinished."""
-    patterns = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
-    suffixes = [OUTPUT_FORMATS.load(name).SUFFIX for name in OUTPUT_FORMATS]
-    names = [f"file.txt{suffix}" for suffix in suffixes]
-    for name in ("embeddings.hdf5", *names, *(f"{name}.parts" for name in names)):
-        assert any(fnmatch(name, pattern) for pattern in patterns), name

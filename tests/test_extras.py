@@ -1,14 +1,12 @@
 """The command that installs an extra, as printed in every message that names one."""
 
 import importlib.metadata
-import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from contract.command_line import ROOT
 
 from elmo_zh import invocation
 from elmo_zh.config import TextConfig
@@ -56,23 +54,6 @@ def test_installed_as_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch)
     assert install_line("parquet") == "pip install 'elmo-zh[parquet]'"
     shutil.rmtree(checkout / ".venv")
     assert install_line("parquet") == f"{sys.executable} -m pip install 'elmo-zh[parquet]'"
-
-
-def test_one_function_makes_the_line() -> None:
-    """No other module spells such a line, except for other packages; each extra that is named exists."""
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for path in (ROOT / "elmo_zh").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if path.name != "invocation.py":
-            assert not re.search(r"pip install (?!(--force-reinstall )?\{package\})", text), path
-        for extra in re.findall(r"install_line\(['\"](\w+)", text):
-            assert f"\n{extra} = [" in project
-
-
-def test_pages_spell_the_line_as_it_works_in_a_checkout() -> None:
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
-        for line in re.findall(r"pip install [^`\n]*\[[a-z]+\][^`\n]*", page.read_text(encoding="utf-8")):
-            assert re.fullmatch(r"pip install -c constraints\.txt -e '\.\[[a-z]+\]'", line), page
 
 
 OPENCC = "text.script = simplified needs the package opencc."

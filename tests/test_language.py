@@ -128,26 +128,3 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     assert help_text.startswith("用法：")
     assert re.search(r"[\u4e00-\u9fff]", help_text)
     assert all(display_width(line) <= 100 for line in help_text.splitlines())
-
-
-def test_a_part_of_labelled_data_is_translated_and_an_option_of_its_name_is_not() -> None:
-    translate = Translator(read_catalogue(LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo")).translate
-    assert translate("39 dev examples") == "39 个开发集样本"
-    assert (translate("train"), translate("39 train examples")) == ("训练", "39 个训练集样本")
-    assert translate("a has several files of dev examples (x, y). Give one of them: --dev FILE") == (
-        "a 里有多个开发集样本文件（x, y）。请指定其中一个：--dev FILE"
-    )
-
-
-def test_of_templates_inside_one_another_the_outer_one_begins_first() -> None:
-    translator = Translator({
-        "Error: {message}": "错误：{message}",
-        "{word} is not a word of the sentence: {text}": "句子里没有“{word}”：{text}",
-        "{name}: {size} of vectors, {space}": "{name}：向量 {size}，{space}",
-        "{needed} of disk space needed": "需要磁盘空间 {needed}",
-    })  # fmt: skip
-    assert translator.translate("Error: a b is not a word of the sentence: c") == "错误：句子里没有“a b”：c"
-    assert (
-        translator.translate("a.txt: 5 kB of vectors, 7 kB of disk space needed")
-        == "a.txt：向量 5 kB，需要磁盘空间 7 kB"
-    )

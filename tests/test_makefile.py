@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,14 +116,6 @@ def test_the_newest_supported_python_with_venv_is_taken(bare: Machine) -> None:
     )
 
 
-def test_python_names_another(bare: Machine) -> None:
-    bare.install("python3.14", "3.14")
-    bare.install("mine", "3.11")
-    assert "Setting up .venv with mine (Python 3.11), once." in bare.make("train", "PYTHON=mine").stderr
-    answer = bare.make("train", "PYTHON=python3.14")
-    assert ".venv keeps its Python 3.11; for python3.14 type make clean first." in answer.stderr
-
-
 def test_no_python_that_will_do(bare: Machine) -> None:
     assert bare.refusal("train").startswith("Python 3.11 to 3.14 is needed, and no Python was found. Install one")
     bare.install("python3", "3.15")
@@ -133,13 +124,6 @@ def test_no_python_that_will_do(bare: Machine) -> None:
     )
     assert bare.refusal("train", "PYTHON=python3").startswith("Python 3.11 to 3.14 is needed, and python3 is 3.15.")
     assert bare.refusal("train", "PYTHON=nope").startswith("PYTHON=nope does not run.")
-
-
-def test_no_venv(bare: Machine) -> None:
-    bare.install("python3", "3.13", has_venv=False)
-    expected = "python3 cannot make virtual environments: its modules venv and ensurepip are missing."
-    assert bare.refusal("train").startswith(f"{expected} On Debian and Ubuntu type: sudo apt install python3.13-venv")
-    assert not (bare.checkout / ".venv").exists()
 
 
 def test_the_supported_pythons_are_those_of_pyproject() -> None:
@@ -168,16 +152,6 @@ def test_what_is_installed(machine: Machine) -> None:
     assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket (EXTRAS). There are: corpus ")
 
 
-def test_sizes_and_a_hint_where_there_is_no_driver(machine: Machine) -> None:
-    told = machine.make("train").stderr
-    assert "about 3.0 GB to download, 7.0 GB on disk" in told
-    if not Path("/proc/driver/nvidia/version").exists():
-        assert "No NVIDIA driver was found. To download 0.4 GB instead of 3 GB, press Ctrl-C and add TORCH=cpu" in told
-    machine.make("clean")
-    machine.write_program("nvidia-smi", "#!/bin/sh\n")
-    assert "No NVIDIA driver" not in machine.make("train").stderr
-
-
 def test_the_cpu_build(machine: Machine) -> None:
     told = machine.make("train", "TORCH=cpu").stderr
     assert "about 0.4 GB to download, 2.0 GB on disk" in told
@@ -194,16 +168,6 @@ def test_the_cpu_build(machine: Machine) -> None:
     assert machine.refusal("train", "TORCH=cuda").startswith("TORCH=cuda is unknown.")
 
 
-def test_the_cpu_build_out_of_reach(machine: Machine) -> None:
-    told = machine.refusal("train", "TORCH=cpu", PIP_FAILS="ERROR: No matching distribution found for torch")
-    assert told == (
-        "PyTorch's CPU build cannot be fetched from https://download.pytorch.org/whl/cpu. Type make without TORCH=cpu"
-        f" for the default build (3 GB), or put the wheel of torch {TORCH}+cpu into a folder and add"
-        " PIP_FIND_LINKS=FOLDER."
-    )
-    assert machine.make("train").returncode == 0
-
-
 def test_what_pip_cannot_do(machine: Machine) -> None:
     for pip_says, expected in {
         "Retrying after connection broken by 'NewConnectionError(...)'\nERROR: x": "The package index cannot be",
@@ -214,21 +178,10 @@ def test_what_pip_cannot_do(machine: Machine) -> None:
     assert machine.make("train").returncode == 0, "the same command goes on"
 
 
-@pytest.mark.parametrize(("kilobytes", "words"), [(9_000_000, []), (2_000_000, ["TORCH=cpu"])])
-def test_a_full_disk(machine: Machine, kilobytes: int, words: list[str]) -> None:
-    machine.write_program("df", f"#!/bin/sh\necho Filesystem\necho 'disk 1 1 {kilobytes} 1% /'\n")
-    told = machine.refusal("train", *words)
-    needed = "2.4 GB" if words else "10.0 GB"
-    assert told.startswith(f"{machine.checkout} has {kilobytes * 1.024 / 1e6:.1f} GB free, and PyTorch ")
-    assert f" need {needed} there. Make room" in told
+def test_a_full_disk(machine: Machine) -> None:
+    machine.write_program("df", "#!/bin/sh\necho Filesystem\necho 'disk 1 1 9000000 1% /'\n")
+    assert machine.refusal("train").startswith(f"{machine.checkout} has 9.2 GB free, and PyTorch ")
     assert not (machine.checkout / ".venv").exists()
-
-
-def test_a_broken_environment(machine: Machine) -> None:
-    machine.make("train")
-    (machine.checkout / ".venv" / "bin" / "python").unlink()
-    (machine.checkout / ".venv" / ".ready").unlink()
-    assert machine.refusal("train").startswith(".venv is damaged, or its Python is gone. Type make clean")
 
 
 def test_names_of_runs(machine: Machine) -> None:
@@ -286,53 +239,26 @@ def test_what_is_misspelt_is_reported_before_anything_is_made(machine: Machine) 
     assert not (machine.checkout / ".venv").exists()
 
 
-def test_unknown_variables(machine: Machine) -> None:
-    for name in ("corpus", "run", "config", "set", "Corpus"):
-        answer = machine.make("train", f"{name}=x")
-        assert answer.returncode
-        told = f"{name}= is not a variable of this Makefile. Write it in capitals: {name.upper()}=."
-        assert told in answer.stderr
-    assert "CORPSU= is not a variable of this Makefile. There are: CORPUS RUN" in machine.make("CORPSU=x").stderr
-    assert machine.make("PIP_INDEX_URL=x", "https_proxy=x", "TMPDIR=/tmp").returncode == 0
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["corpus=x"], "corpus= is not a variable of this Makefile. Write it in capitals: CORPUS="),
+        (["CORPSU=x"], "CORPSU= is not a variable of this Makefile. There are: CORPUS RUN"),
+        (["make"], "make is not a target of this Makefile. Write: make train CORPUS=make."),  # a folder that exists
+        (["CORPUS=a.txt", "b.txt"], 'b.txt is not a target of this Makefile. Write: make train CORPUS="a.txt b.txt".'),
+    ],
+)
+def test_the_sample_is_not_trained_by_mistake(machine: Machine, words: list[str], expected: str) -> None:
+    answer = machine.make("train", *words)
+    assert answer.returncode
+    assert expected in answer.stderr
+    assert answer.stdout == ""
 
 
-def test_a_corpus_without_its_variable(machine: Machine) -> None:
-    """Make counts a file that exists as made, so the sample would be trained instead."""
-    (machine.checkout / "my-texts").mkdir()
-    (machine.checkout / "more.txt").touch()
-    for words, corpus in ((["my-texts"], "my-texts"), (["my-texts", "more.txt"], '"my-texts more.txt"')):
-        answer = machine.make("train", *words)
-        assert answer.returncode
-        assert f"my-texts is not a target of this Makefile. Write: make train CORPUS={corpus}." in answer.stderr
-        assert answer.stdout == ""
-    for names in (["语料", "库/"], ["a.txt", "b.txt"]):
-        told = machine.make("train", f"CORPUS={names[0]}", *names[1:]).stderr
-        assert f'{names[1]} is not a target of this Makefile. Write: make train CORPUS="{" ".join(names)}".' in told
-    assert "tset is not a target of this Makefile. See: make help." in machine.make("tset").stderr
-
-
-def test_set_up_says_what_to_do_next(machine: Machine) -> None:
-    for _ in range(2):
-        answer = machine.make("set-up")
-        assert answer.stdout.splitlines()[-4:] == [
-            "Everything is installed. Next, train a model on your text:",
-            "  make train CORPUS=my-texts/ INIT=starter",
-            "Or look at the words of the starter model, in the browser:",
-            "  .venv/bin/elmo-zh explore",
-        ]
-    assert "Next" not in machine.make("train").stdout
-
-
-def test_make_itself_speaks_chinese_where_the_environment_says_so(machine: Machine) -> None:
-    make = partial(machine.make, ELMO_ZH_LANG="zh")
-    assert make("train", "CORPUS=nope").stderr.startswith("错误：CORPUS：nope 不存在。")
-    assert "本 Makefile 没有变量 corpus=。请大写：CORPUS=" in make("corpus=x").stderr
-    told = make("train", "CORPUS=a.txt", "b.txt").stderr
-    assert '本 Makefile 没有目标 b.txt。请输入：make train CORPUS="a.txt b.txt"' in told
-    assert make("set-up").stdout.splitlines()[-4] == "安装完毕。接下来用自己的文本训练模型："
-    english, chinese = machine.make("help").stdout, make("help").stdout
+def test_make_speaks_chinese_where_the_environment_says_so(machine: Machine) -> None:
+    english, chinese = machine.make("help").stdout, machine.make("help", ELMO_ZH_LANG="zh").stdout
     assert "  make train           用原始文本训练模型" in chinese
     # Both name the same targets and variables.
     names = re.compile("^  (make \\S+|[A-Z]+) ", re.MULTILINE)
     assert names.findall(chinese) == names.findall(english)
-    assert len(names.findall(english)) == 27
+    assert len(names.findall(english)) > 20

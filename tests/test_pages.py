@@ -75,20 +75,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), f"{target}: the page has no such heading"
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    reached, waiting = set(), [ROOT / "README.md"]
-    while waiting:
-        page = waiting.pop()
-        if page not in reached and page.suffix == ".md" and page.exists():
-            reached.add(page)
-            waiting += [
-                (page.parent / target.partition("#")[0]).resolve()
-                for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page))
-                if "://" not in target and not target.startswith("#")
-            ]
-    assert set(PAGES) <= reached
-
-
 def without_comments(language: str, code: str) -> list[str]:
     lines = code.splitlines()
     return [re.sub(r"\s+# .*", "", line) for line in lines] if language in ("python", "console") else lines
@@ -113,64 +99,6 @@ def test_a_translation_has_the_headings_and_the_code_of_its_original(page: Path)
         assert without_words(*own) == without_words(*other)
 
 
-def test_pictures_are_small_and_shown_in_their_language() -> None:
-    """Pages in Chinese show the page of `explore` in Chinese."""
-    pictures = sorted((ROOT / "docs" / "pictures").glob("*.png"))
-    assert {path.name.split(".")[1] for path in pictures} == {"en", "zh"}
-    for path in pictures:
-        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-        assert path.stat().st_size <= 150_000, path
-        shown_in = [page for page in PAGES if f"pictures/{path.name})" in page.read_text(encoding="utf-8")]
-        assert shown_in, path
-        assert {page in CHINESE for page in shown_in} == {path.name.endswith(".zh.png")}
-
-
-@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
-def test_a_page_and_its_translation_link_to_each_other(page: Path) -> None:
-    original = ORIGINALS[page]
-    assert f"({page.relative_to(original.parent)})" in original.read_text(encoding="utf-8")
-    way_back = "README.md" if page.parent == ROOT else f"../{original.name}"
-    assert f"[English]({way_back})" in page.read_text(encoding="utf-8")
-
-
-def test_the_pages_in_chinese_alone_are_in_both_tables() -> None:
-    names = {f"docs/zh/{page.name}" for page in CHINESE if page not in TRANSLATIONS}
-    for readme in ("README.md", "README.zh.md"):
-        rows = [line for line in (ROOT / readme).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-        assert names <= set(re.findall(r"\]\(([^)]+)\)", "\n".join(rows))), readme
-
-
-@pytest.mark.parametrize("page", CHINESE, ids=name_of)
-def test_links_from_chinese_to_english_pages_say_so(page: Path) -> None:
-    text = without_blocks(page)
-    for match in re.finditer(r"\[(?P<text>[^]]+)\]\((?P<target>[^)\s#]+\.md)(#\S*?)?\)(?P<after>[^。；]*)", text):
-        linked = (page.parent / match["target"]).resolve()
-        if linked not in CHINESE and match["text"] != "English":
-            assert "英文" in match["after"].partition("|")[0], match[0]
-
-
-def test_chinese_pages_use_the_words_of_the_glossary() -> None:
-    """A term that a page gives in both languages, such as 困惑度（perplexity）, is in the glossary."""
-    glossary = (ROOT / "docs" / "zh" / "glossary.md").read_text(encoding="utf-8")
-    for page in (page for page in CHINESE if page.name not in GENERATED):
-        for english in re.findall(r"[\u4e00-\u9fff]（([A-Za-z][A-Za-z -]+)）", without_blocks(page)):
-            assert english in glossary, f"{name_of(page)}: {english}"
-        replaced = re.findall(r"暖状态|留出集|滤波器|归档|扩展包|许多机器|生词", page.read_text(encoding="utf-8"))
-        assert not replaced, name_of(page)
-
-
-def test_commands_are_spelled_as_they_are_typed_in_a_checkout() -> None:
-    """Everywhere `.venv/bin/elmo-zh`, except where the help or a message is quoted."""
-    bare = re.compile(
-        rf"(?<![\w/.-])(?:elmo-zh (?:{'|'.join((*COMMANDS, *GROUPS))})\b|torchrun --|dask (?:scheduler|worker) )"
-    )
-    for page in PAGES:
-        if page.name != "commands.md":
-            lines = page.read_text(encoding="utf-8").splitlines()
-            own = [line for line in lines if not line.startswith(("Error: ", "Warning: "))]
-            assert not bare.findall("\n".join(own)), name_of(page)
-
-
 def load_script(name: str) -> Any:
     path = ROOT / "docs" / f"{name}.py"
     specification = importlib.util.spec_from_file_location(name, path)
@@ -191,15 +119,6 @@ def test_generated_pages_are_up_to_date(language: str, columns: str, monkeypatch
     folder = ROOT / "docs" / "zh" if language == "zh" else ROOT / "docs"
     written = "".join((folder / name).read_text(encoding="utf-8") for name in GENERATED)
     assert answer.stdout == f"{written}\n", f"{folder} has stale pages. Run: make docs\n{answer.stderr}"
-
-
-def test_the_page_of_settings_has_the_ranges() -> None:
-    rows = dict(re.findall(r"^\| `([\w.]+)` ?\*? \| (.+) \|$", load_script("generate").settings_page(), re.MULTILINE))
-    assert rows["train.dropout"].startswith("number | `-1.0` | -1, or 0.0 to 0.95 | ")
-    assert rows["vocab.size"].startswith("whole number | `30000` | 0, or at least 4 | ")
-    assert "| jieba, rjieba, whitespace, character" in rows["text.segmenter"]
-    assert rows["train.max_grad_norm"].startswith("number | `10.0` | above 0 | ")
-    assert len(rows) == sum(len(vars(getattr(Config(), section))) for section in vars(Config()))
 
 
 @each_page
@@ -303,12 +222,6 @@ def test_documented_commands_can_be_parsed(page: str, words: list[str]) -> None:
     assert load_config(Config(), None, values.get("set") or [])
     if "config" in values and isinstance(values["config"], str):
         assert (ROOT / values["config"]).exists()
-
-
-def test_commands_are_documented_in_many_places() -> None:
-    found = documented_commands()
-    assert {words[0] for _, words in found} >= set(COMMANDS) - {"info"}
-    assert {page for page, _ in found} >= {"README.md", "docs/training.md", "docs/distributed.md", "docs/corpora.md"}
 
 
 def options_of(*names: str) -> set[str]:

@@ -10,7 +10,6 @@ import pytest
 from contract.command_line import ROOT, run_python
 
 import elmo_zh
-from elmo_zh.allocator import let_idle_threads_sleep
 
 STAR = "from elmo_zh import *; print(sorted(name for name in globals() if not name.startswith('_')))"
 
@@ -37,24 +36,10 @@ def test_a_star_import_without_scikit_learn() -> None:
     assert not {"ElmoClassifier", "ElmoTagger"} & set(found)
 
 
-def test_a_star_import_with_scikit_learn() -> None:
-    pytest.importorskip("sklearn")
-    found: dict[str, object] = {}
-    exec("from elmo_zh import *", found)
-    assert {"ElmoClassifier", "ElmoTagger", "ElmoEmbedder"} <= set(found)
-
-
 # OpenMP's settings: made before torch starts its threads, and never over the user's own
 
 
 SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_of_the_user_is_kept(name: str) -> None:
-    environment = {name: "active"}
-    let_idle_threads_sleep(environment)
-    assert environment == {name: "active"}
 
 
 def test_every_command_limits_spinning_before_torch_is_imported(

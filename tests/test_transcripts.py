@@ -8,43 +8,12 @@ from pathlib import Path
 import pytest
 from contract.command_line import ROOT, SampleRun, elmo_zh
 from test_docs import skeleton, transcript
-from test_pages import code_blocks, commands_in, load_script
+from test_pages import commands_in, load_script
 
 TRAINING, TROUBLESHOOTING = ROOT / "docs" / "training.md", ROOT / "docs" / "zh" / "troubleshooting.md"
 TINY = ROOT / "configs" / "tiny.toml"
 
 transcripts = load_script("transcripts")
-
-
-@pytest.mark.parametrize("page", transcripts.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_page_has_a_transcript(page: Path) -> None:
-    """With no command run, a page stays as it is; with other output, it changes."""
-    text = page.read_text(encoding="utf-8")
-    shown = {match["command"]: match["output"] for match in transcripts.TRANSCRIPT.finditer(text)}
-    assert shown
-    assert transcripts.update(text, lambda command: "other\n") != text
-
-    def answer_to(command: str) -> str:
-        lines = shown[command].splitlines(keepends=True)
-        return "".join(line for line in lines if not line.startswith(transcripts.SETTING_UP))
-
-    assert transcripts.update(text, answer_to) == text
-
-
-def test_an_output_that_is_not_asked_for_again_is_kept() -> None:
-    page = "```console\n$ make train\nold\n```\n\n```console\n$ make x\nold\n...\n```\n"
-    assert transcripts.update(page, lambda command: None) == page
-    changed = transcripts.update(page, lambda command: None if command == transcripts.TRAIN else "1\n2\n")
-    assert changed == "```console\n$ make train\nold\n```\n\n```console\n$ make x\n1\n...\n```\n"
-
-
-def test_progress_and_paths_of_this_machine_are_not_shown(tmp_path: Path) -> None:
-    output = (
-        f"train:  30% 132k/439k\nstep 1\n  /usr/bin/python3 -m elmo_zh embed\n{tmp_path}/x\nmake: *** [train] Error 1\n"
-    )
-    shown = "step 1\n  .venv/bin/elmo-zh embed\n/home/me/elmo-zh/x\n"
-    assert transcripts.as_shown(output, tmp_path) == shown
-    assert transcripts.shorten("a\nb\nc\n", "1\n2\n...\n") == "a\nb\n...\n"
 
 
 def test_the_sample_gives_the_figures_of_the_page_on_training(tmp_path: Path) -> None:
@@ -105,14 +74,3 @@ def test_messages_of_the_page_on_troubleshooting(problem: tuple[str, list[str]],
     assert [line for line in shown if without_figures(line).replace(".venv/bin/", "") not in told] == [], (
         f"{output}\nIf it is right, run: make transcripts"
     )
-
-
-def test_messages_of_the_set_up_are_in_its_script() -> None:
-    blocks = [code for language, code in code_blocks(TROUBLESHOOTING) if language == "text"]
-    script = (ROOT / "make" / "set-up.sh").read_text(encoding="utf-8")
-    said = re.findall(r'"([^"]*)"', " ".join(re.findall(r"fail ((?:\"[^\"]*\"[ \\\n]*)+)", script)))
-    patterns = [".+".join(map(re.escape, re.split(r"\$\{.*?\}|\$\(.*?\)|\$\w+", message))) for message in said]
-    assert len(blocks) == 2
-    for block in blocks:
-        message = block.removeprefix("Error: ").rstrip("\n")
-        assert any(re.fullmatch(pattern, message) for pattern in patterns), message
