@@ -29,9 +29,9 @@ def plan(
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
     stages are run on a sample of the corpus, and their figures are scaled up: the numbers of documents, characters,
-    tokens and distinct words; how much of the text its most frequent words cover; the time, memory and disk space of
-    each stage on this machine; and the training time of each shipped configuration. With --init, the plan is for the
-    run that pipeline would start from that model.
+    tokens and distinct words; how much of the text its most frequent words cover; the time and disk space of each stage
+    on this machine; and the memory that training needs. With --init, the plan is for the run that pipeline would start
+    from that model.
 
     \b
     Example:

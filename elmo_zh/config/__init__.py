@@ -8,7 +8,6 @@ from elmo_zh.config.load import (
     preparation_settings,
     render_config,
     result_settings,
-    shipped_configs,
     with_defaults,
 )
 from elmo_zh.config.schema import (
@@ -39,6 +38,5 @@ __all__ = [
     "preparation_settings",
     "render_config",
     "result_settings",
-    "shipped_configs",
     "with_defaults",
 ]

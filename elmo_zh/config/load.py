@@ -48,11 +48,6 @@ def load_config(
     return config
 
 
-def shipped_configs() -> dict[str, Config]:
-    """Return the configurations shipped with the program, by name."""
-    return {name: load_config(Config(), _SHIPPED_DIR / f"{name}.toml", []) for name in SHIPPED_NAMES}
-
-
 def config_names(path: Path | None, assignments: Sequence[str]) -> set[str]:
     """Return the names (section.key) of the settings that a file and assignments set."""
     changes = [_read_toml(path)] if path is not None else []

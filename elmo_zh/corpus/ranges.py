@@ -1,7 +1,7 @@
 """Divide a large file into byte ranges that can be read independently: plain text, JSON lines or a MediaWiki dump."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,24 +58,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
-def ranges_at(source: Source, config: TextConfig, places: Sequence[int], range_bytes: int) -> list[ByteRange]:
-    """Return ranges that start at the first boundary after each offset and do not overlap; [] for other formats."""
-    size = source.path.stat().st_size
-    whole = _whole_range(source, config, size, trusts_head=True)
-    if whole is None:
-        return []
-    found: list[ByteRange] = []
-    with source.open_packed() as file:
-        boundary = _boundary(file, whole.kind)
-        for place in places:
-            start = _find(file, place, boundary) if place > 0 else 0
-            if start is not None and (found[-1].end if found else 0) <= start < size:
-                end = _find(file, start + range_bytes, boundary) or size
-                found.append(replace(whole, start=start, end=end))
-    return found
-
-
-def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: bool = False) -> ByteRange | None:
+def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
     """Return the whole file as one range, if its format can be split."""
     with source.open_packed() as file:
         head = file.read(512)
@@ -90,7 +73,7 @@ def _whole_range(source: Source, config: TextConfig, size: int, *, trusts_head: 
             return None
     else:
         try:
-            encoding = find_encoding(content, config.encoding, trusts_head=trusts_head)
+            encoding = find_encoding(content, config.encoding)
         except CorpusError:
             return None  # reading it raises the error
     text = DecodedText(content, encoding)

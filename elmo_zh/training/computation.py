@@ -12,6 +12,7 @@ import torch
 
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.errors import RunError
 from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.kernels.products import can_pack
@@ -55,6 +56,16 @@ def predict_memory(
     needed += _activations(model, train, shape, product_bytes) + _softmax(model, train, product_bytes, num_tokens)
     counting = _BASELINE_BYTES_PER_TOKEN * min(num_train_tokens, MAX_TRAIN_TOKENS)
     return _PROCESS_BYTES + max(int(_FRAGMENTATION * needed), counting) + _OTHER_WORD_BYTES * num_other_words
+
+
+def require_memory(needed_bytes: int, device: torch.device) -> None:
+    """Raise RunError if training on the processor needs more memory than the machine has."""
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if device.type == "cpu" and needed_bytes > machine_bytes:
+        raise RunError(
+            f"Training this model needs about {needed_bytes / 1e9:,.1f} GB of memory, but this machine has"
+            f" {machine_bytes / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
+        )
 
 
 def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:

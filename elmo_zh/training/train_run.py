@@ -1,6 +1,5 @@
 """The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import Computation, choose_computation, predict_memory
+from elmo_zh.training.computation import Computation, choose_computation, predict_memory, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout, share_of_copies
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
@@ -67,7 +66,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
     computation = _choose_computation(context, device, checkpoints)
     memory_bytes = _predict_memory(context, computation.product_bytes)
-    group.on_rank_0(lambda: _require_memory(memory_bytes, device))
+    group.on_rank_0(lambda: require_memory(memory_bytes, device))
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams has been returned to the system.
     keep_freed_memory()
@@ -137,16 +136,6 @@ def _predict_memory(context: _Context, product_bytes: int) -> int:
         context.store.train.num_tokens,
         len(lexicon.other_words),
     )
-
-
-def _require_memory(needed_bytes: int, device: torch.device) -> None:
-    if device.type == "cpu":
-        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed_bytes > machine_bytes:
-            raise RunError(
-                f"Training this model needs about {needed_bytes / 1e9:,.1f} GB of memory, but this machine has"
-                f" {machine_bytes / 1e9:,.1f} GB. Lower model.cell_dim, vocab.size or train.batch_size."
-            )
 
 
 # Building the trainer

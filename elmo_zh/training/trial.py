@@ -1,8 +1,6 @@
 """Trial training on random words, which measures the time per step and forecasts the cost of training."""
 
-import sys
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +13,7 @@ from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision, choose_device
-from elmo_zh.training.computation import choose_computation, count_numbers, predict_memory, scores_every_word
+from elmo_zh.training.computation import choose_computation, count_numbers, predict_memory, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import Schedule, step_tokens
@@ -64,76 +62,41 @@ def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
     )
 
 
-# If a step needs more products than this, the default configuration, which needs fewer, is tried instead.
-_MOST_PRODUCTS = 1e11
 # The trial takes as many steps as fit into the time, but at least two, since the first one compiles kernels.
 _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 
 
-def forecast_training(
-    configs: Mapping[str, Config], predictions: int, heldout_tokens: int, frequent_words: int
-) -> dict[str, dict[str, Any]]:
-    """Forecast the cost of training with each configuration: try the first, and extrapolate to the others.
+def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[str, Any]:
+    """Forecast the cost of training on a text with this many words and sentence ends, by trying a few steps.
 
-    `predictions` counts the tokens and sentence ends to train on, `frequent_words` the candidates for the vocabulary.
+    Raises RunError if the machine has too little memory.
     """
     keep_freed_memory()
-    threads = torch.get_num_threads()
-    tried = next(iter(configs.values()))
-    if _products(tried, frequent_words)[2] > _MOST_PRODUCTS:
-        tried = Config()
-    rows, _, products = _products(tried, frequent_words)
-    rate = products / _step_seconds(tried, rows)
-    torch.set_num_threads(threads)
-    found = {}
-    for name, config in configs.items():
-        forecast = _forecast(config, max(1, predictions), heldout_tokens, frequent_words, rate)
-        is_measured = (config.model, config.train, forecast["rows"]) == (tried.model, tried.train, rows)
-        found[name] = {**forecast, "is_measured": is_measured}
-    return found
-
-
-def _products(config: Config, frequent_words: int) -> tuple[int, float, float]:
-    """Return the number of rows, and the products per evaluated word and per training step (three times as many)."""
-    model, train = config.model, config.train
-    rows = max(len(SPECIALS) + 1, min(frequent_words + len(SPECIALS), config.vocab.size or sys.maxsize))
-    network, *_ = count_numbers(model, train, build_shape(model, rows), rows)
-    scored = rows if scores_every_word(train, rows) else train.num_negatives
-    word, sampled = (network + 2 * number * model.projection_dim for number in (rows, scored))
-    return rows, word, 3 * sampled * step_tokens(train)
-
-
-def _forecast(
-    config: Config, predictions: int, heldout_tokens: int, frequent_words: int, rate: float
-) -> dict[str, Any]:
     train, model = config.train, config.model
-    rows, word_products, step_products = _products(config, frequent_words)
-    network, tables, states = count_numbers(model, train, build_shape(model, rows), rows)
-    steps = Schedule.build(train, predictions).num_steps
-    tokens = steps * step_tokens(train)
-    num_evaluations = 2 + tokens // max(1, train.evaluate_every_tokens)
-    evaluated = num_evaluations * min(train.evaluate_sample_tokens, heldout_tokens) + heldout_tokens
-    product_bytes = choose_computation(train, model, choose_device(train.device), {}).product_bytes
+    device = choose_device(train.device)
+    computation = choose_computation(train, model, device, {})
+    memory_bytes = predict_memory(model, train, computation.product_bytes, num_rows, predictions)
+    require_memory(memory_bytes, device)
+    network, tables, states = count_numbers(model, train, build_shape(model, num_rows), num_rows)
     # The bundle has the token table also where the softmax shares it.
-    token_table = rows * model.projection_dim if model.mode == "token" else 0
+    token_table = num_rows * model.projection_dim if model.mode == "token" else 0
+    steps = Schedule.build(train, predictions).num_steps
+    step_seconds = _step_seconds(
+        build_trial(config, draw_lexicon(num_rows, model.num_slots), device, computation.product_precision)
+    )
     return {
-        "rows": rows,
-        "tokens": tokens,
-        "epochs": tokens / predictions,
-        "seconds": (steps * step_products + evaluated * word_products) / rate,
-        "tokens_per_second": step_tokens(train) * rate / step_products,
+        "tokens": steps * step_tokens(train),
+        "epochs": steps * step_tokens(train) / max(1, predictions),
+        "seconds": steps * step_seconds,
+        "tokens_per_second": step_tokens(train) / step_seconds,
         "parameters": network + tables,
-        "memory_bytes": predict_memory(model, train, product_bytes, rows, predictions),
-        "checkpoint_bytes": 4 * (network + tables + states),
+        "memory_bytes": memory_bytes,
+        "checkpoint_bytes": train.keep_checkpoints * 4 * (network + tables + states),
         "bundle_bytes": 4 * (network + tables + token_table),
     }
 
 
-def _step_seconds(config: Config, rows: int) -> float:
-    device = choose_device(config.train.device)
-    computation = choose_computation(config.train, config.model, device, {})
-    lexicon = draw_lexicon(rows, config.model.num_slots)
-    learner = build_trial(config, lexicon, device, computation.product_precision)
+def _step_seconds(learner: Learner) -> float:
     ends = [time.monotonic()]
     while len(ends) <= _LEAST_STEPS or (len(ends) <= _MOST_STEPS and ends[-1] - ends[0] <= _TRIAL_SECONDS):
         learner.train_step(len(ends) - 1, 1.0, average_loss=lambda loss: loss)

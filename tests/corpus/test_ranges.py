@@ -12,7 +12,7 @@ from messages import message_of
 from packed import DUMP_END, DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.ranges import ranges_at, read_range, split_source
+from elmo_zh.corpus.ranges import read_range, split_source
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -99,22 +99,6 @@ def test_a_part_without_one_record_that_has_the_field(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "有"}\n' * 100 + '{"id": 1}\n' * 300, encoding="utf-8")
     require_the_same(path, CONFIG, 1000, 4)
-
-
-def test_ranges_at_places_hold_whole_lines_and_do_not_overlap(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    lines = [f"第{number}行。" for number in range(500)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    places = [0, 100, 150, 3000, path.stat().st_size - 3]
-    found = ranges_at(source_of(path), CONFIG, places, 200)
-    # The second and third places lie in the first range; after the last one no line starts.
-    assert [(each.start == 0, each.end - each.start >= 200) for each in found] == [(True, True), (False, True)]
-    assert found[1].start >= 3000
-    for each in found:
-        (document,) = read_range(source_of(path), each, CONFIG, Tally(), PassedOver())
-        read = list(document)
-        assert read == lines[(start := lines.index(read[0])) : start + len(read)]
-    assert ranges_at(source_of(path), replace(CONFIG, document="paragraph"), places, 200) == []
 
 
 def page(number: int) -> str:

@@ -4,6 +4,7 @@ import gzip
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from contract.command_line import ROOT
 
@@ -11,7 +12,7 @@ from elmo_zh.config import Config, TextConfig, Word2vecConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.plan import make_plan
-from elmo_zh.planning.sample import Sample, take_sample
+from elmo_zh.planning.sample import Sample
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.sentences import split_sentences
 
@@ -37,13 +38,17 @@ def sample_of(
     *paths: Path, config: TextConfig = CHARACTERS, megabytes: float = 0.25, seconds: float = 60, seed: int = 1
 ) -> Sample:
     sources = find_sources([str(path) for path in paths]).sources
-    return take_sample(sources, config, PlanLimits(sample_megabytes=megabytes, seconds=seconds, seed=seed))
+    return Sample(sources, config, PlanLimits(sample_megabytes=megabytes, seconds=seconds, seed=seed))
 
 
-def figures_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0.25) -> dict[str, float]:
+def plan_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0.25) -> dict[str, Any]:
     config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
     limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
-    return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())["figures"]
+    return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())
+
+
+def figures_of(path: Path) -> dict[str, float]:
+    return plan_of(path)["figures"]
 
 
 def write_corpus() -> Path:

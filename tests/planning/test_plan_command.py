@@ -1,11 +1,10 @@
 """The command `plan`."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import changed_json, elmo_zh, succeed
+from contract.command_line import changed_json, elmo_zh, run_python, succeed
 from drawn_bundles import install_model
 from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
 
@@ -28,8 +27,6 @@ def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
             info["training"]["train_tokens"] = seen
         answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
         assert (recommended in answer.stdout) == is_recommended, answer.stdout
-    character = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH, "--set", "model.mode=character")
-    assert recommended not in character.stdout
 
 
 def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,50 +35,20 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
     assert answer.stdout.endswith("pipeline corpus --run run --init starter\n"), answer.stderr
     assert "rows, including all rows of the model to start from." in answer.stdout
     assert "Recommended: vocab.size" not in answer.stdout
-    assert "For so little text" not in answer.stdout
-    found = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
-    assert found["settings"]["model"]["cell_dim"] == json.loads((model / "options.json").read_text())["lstm"]["dim"]
-    assert found["settings"]["train"]["init"] == str(model.resolve())
-    assert "word2vec" not in answer.stdout
-    # The words of the model, with those of the text.
-    assert found["training"]["this run"]["rows"] == found["figures"]["rows"] > len({"我们", "时候"})
-    assert found["training"].keys() == {"this run"}
+    plan = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
+    assert plan["settings"]["model"]["cell_dim"] == json.loads((model / "options.json").read_text())["lstm"]["dim"]
+    assert "word2vec" not in plan["stages"]
 
 
 def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
-    warned = "The part of this corpus that was read contains no Chinese characters."
-    assert warned not in elmo_zh("plan", write_corpus(), *PLAN_FAST, *WIDTH).stderr
     Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
-    assert warned in succeed("plan", "english.txt", *PLAN_FAST, *WIDTH).stderr
+    assert "contains no Chinese characters" in succeed("plan", "english.txt", *PLAN_FAST, *WIDTH).stderr
 
 
-def test_a_plan_is_told_in_tables() -> None:
-    answer = succeed("plan", write_corpus(), *PLAN_FAST, *WIDTH)
-    lines = answer.stdout.splitlines()
-    assert lines[0].startswith("The whole corpus was read: 3 files, ")
-    assert lines[2].split() == ["corpus", "exactly"]
-    assert ["sentences", "440"] in [line.split() for line in lines]
-    for start in (
-        "distinct words ",
-        "Recommended: vocab.size = ",
-        "segment ",
-        "word2vec ",
-        "total ",
-        "The vectors of the",
-    ):
-        assert any(line.startswith(start) for line in lines), start
-    assert not any(line.startswith("training with") for line in lines)
-    assert not Path("plan.json").exists()
-    (recommended,) = [line for line in lines if line.startswith("Recommended: ")]
-    assert "vocab.size = 1,000. More words would cover little more text. The current setting, 30,000," in recommended
-
-
-def test_min_count_is_named_where_it_limits_the_vocabulary() -> None:
-    """Most words occur once, so no size covers 95%."""
+def test_min_count_limits_the_rows() -> None:
     Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
-    answer = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3")
-    (recommended,) = [line for line in answer.stdout.splitlines() if line.startswith("Recommended: ")]
-    assert recommended.endswith("The current setting, 30,000, gives 5 rows.")
+    plan = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3", "--json").result()
+    assert plan["figures"]["rows"] == 5
 
 
 def test_standard_input_and_options_of_reading() -> None:
@@ -93,37 +60,30 @@ def test_standard_input_and_options_of_reading() -> None:
 
 def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
     corpus = write_corpus()
-    planned = elmo_zh("plan", corpus, "--run", "run", *FAST, *TINY, "--json").result()
-    assert json.loads(Path("run/plan.json").read_text(encoding="utf-8")) == planned
-    assert list(planned["training"])[:3] == ["this run", "tiny", "small"]
-    assert planned["sample"]["is_all"] is True
-    shares = [point["share"] for point in planned["coverage_curve"]]
+    plan = elmo_zh("plan", corpus, "--run", "run", *FAST, *TINY, "--json").result()
+    assert json.loads(Path("run/plan.json").read_text(encoding="utf-8")) == plan
+    assert plan["sample"]["is_all"] is True
+    shares = [point["share"] for point in plan["coverage_curve"]]
     assert shares == sorted(shares)
     succeed("pipeline", corpus, "--run", "run", *FAST, *TINY)
-    stages = elmo_zh("inspect", "run", "--json").result()["stages"]
-    segmented, figures = stages["segment"], planned["figures"]
+    stages, figures = elmo_zh("inspect", "run", "--json").result()["stages"], plan["figures"]
     for name in ("documents", "characters", "kept_characters"):
-        assert figures[name] == segmented[name]
+        assert figures[name] == stages["segment"][name]
     for name in ("sentences", "tokens"):
-        assert figures[name] == segmented[f"train_{name}"] + segmented[f"heldout_{name}"]
-    assert {name: figures[name] for name in ("distinct_words", "rows", "coverage")} == {
-        name: stages["vocab"][name] for name in ("distinct_words", "rows", "coverage")
-    }
-    for name in ("segmented", "ids", "word2vec"):
-        path = Path("run", "word2vec.txt" if name == "word2vec" else name)
-        written = [path] if path.is_file() else path.iterdir()
-        assert figures[f"bytes.{name}"] == pytest.approx(sum(each.stat().st_size for each in written), rel=0.02)
+        assert figures[name] == stages["segment"][f"train_{name}"] + stages["segment"][f"heldout_{name}"]
+    for name in ("distinct_words", "rows"):
+        assert figures[name] == pytest.approx(stages["vocab"][name], rel=0.05)
+    assert plan["stages"]["word2vec"]["bytes"] == pytest.approx(Path("run/word2vec.txt").stat().st_size, rel=0.05)
+    assert plan["training"]["tokens"] == stages["train"]["tokens"]
 
 
 def test_a_corpus_without_text_and_no_corpus() -> None:
     Path("a.txt").touch()
-    assert elmo_zh("plan", "a.txt", *PLAN_FAST).only_error() == "a.txt: no text found. Use files that contain text."
+    assert elmo_zh("plan", "a.txt", *PLAN_FAST).only_error().startswith("a.txt: no text found.")
     assert elmo_zh("plan").status == elmo_zh("plan", "a.txt", "--seconds", "0").status == 2
 
 
 def test_a_plan_without_training_needs_no_torch(tmp_path: Path) -> None:
-    from contract.command_line import run_python
-
     pytest.importorskip("gensim", reason="without gensim, word2vec is trained in torch")
     (tmp_path / "a.txt").write_text("山水。\n" * 50, encoding="utf-8")
     code = (
@@ -133,4 +93,4 @@ def test_a_plan_without_training_needs_no_torch(tmp_path: Path) -> None:
         "print('torch' in sys.modules, file=sys.stderr)"
     )
     answer = run_python("-c", code, cwd=tmp_path)
-    assert answer.stderr.splitlines()[-1] == "False", (answer, sys.path)
+    assert answer.stderr.splitlines()[-1] == "False", answer
