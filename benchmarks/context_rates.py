@@ -28,11 +28,12 @@ from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import build_index
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
-from elmo_zh.contexts.score_texts import ScoreJob, evaluate_texts, score_texts
+from elmo_zh.contexts.score_texts import ScoreJob, evaluate_texts
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.embed.dump import DumpSettings, dump_vectors
 from elmo_zh.embed.formats import OutputForm
 from elmo_zh.embed.jobs import Job
+from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 
 QUIET = SilentReporter()
@@ -66,8 +67,8 @@ def build_work(
             reporter=QUIET,
         ),
         "evaluate": lambda: evaluate_texts(scorer, [text], reporter=QUIET),
-        "score": lambda: score_texts(
-            ScoreJob(scorer=scorer, texts=[text]), folder / "text.tsv", force=True, reporter=QUIET
+        "score": lambda: run_job(
+            ScoreJob(scorer=scorer, texts=[text], output=folder / "text.tsv"), force=True, reporter=QUIET
         ),
     }
 

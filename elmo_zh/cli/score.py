@@ -3,7 +3,7 @@
 import math
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,8 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
-    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob, score_texts
+    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob, print_scores
+    from elmo_zh.run.job import run_job
 
     keep_freed_memory()
     if options.pairs is not None:
@@ -122,9 +123,13 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
         other = others[0] if others else None
         kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
-        place = output or sys.stdout.buffer
-        with common.choose_engine(config).started(0) as engine:
-            report = score_texts(job, place, force=common.force, reporter=common.console, engine=engine)
+        if output is None:
+            report = print_scores(job, sys.stdout.buffer, common.console)
+        else:
+            with common.choose_engine(config).started(0) as engine:
+                report = run_job(
+                    replace(job, output=output), force=common.force, reporter=common.console, engine=engine
+                )
     _finish(common, job, report, output)
 
 

@@ -27,7 +27,7 @@ from elmo_zh.contexts.index_settings import IndexSettings, Sampler
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens
-from elmo_zh.engine.engine import Engine, LoadedOnce
+from elmo_zh.engine.engine import Engine, Shared
 from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
 from elmo_zh.run.files import write_json
 from elmo_zh.run.reporter import Reporter
@@ -233,7 +233,7 @@ def _iter_tasks(
 
 class _OccurrenceVectors(ArrayWork):
     def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
-        self._embedder, self._layers = LoadedOnce(embedder), layers
+        self._embedder, self._layers = Shared((embedder,)), layers
 
     def compute(self, task: _Task) -> NDArray[np.float16]:
         """Return the vectors of the selected tokens, float16, shape (layers, n, 2P)."""

@@ -1,23 +1,20 @@
-"""Score all lines in texts, saving parts so that an interrupted command can resume, and score minimal pairs."""
+"""Score all lines in texts part by part, and score minimal pairs."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
-from pathlib import Path
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import parse_fields
-from elmo_zh.engine.engine import Engine, LoadedOnce
+from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import ConfigError, CorpusError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.job import Files, FinishedPart
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.work_folder import PartTask, Region, WorkFolder, part_name
 from elmo_zh.text.windows import iter_windows
 
 # Limits of a part, whose lines are scored together, so that an interruption loses little and memory stays bounded.
@@ -44,33 +41,25 @@ class ScoredLine(NamedTuple):
     difference: float | None = None
 
 
+@dataclass(frozen=True)
 class LineScores:
-    """Scores the lines of each part with one or two models, in this process or in workers."""
+    """Scores the lines of a part with one or two models."""
 
-    def __init__(self, scorer: LineScorer, other: LineScorer | None) -> None:
-        self._scorers = LoadedOnce(scorer, other)
+    scorer: LineScorer
+    other: LineScorer | None
 
-    def compute(self, part: list[TextLine]) -> list[ScoredLine]:
+    def __call__(self, part: list[TextLine], _: Files) -> list[Any]:
+        """Return the scored lines as JSON values, from which `load_scored` rebuilds them."""
+        return [[*line[:2], line.score.as_record(), line.difference] for line in self.score(part)]
+
+    def score(self, part: list[TextLine]) -> list[ScoredLine]:
         """Return the lines with their scores."""
         texts = [line.text for line in part]
-        with self._scorers.used() as (scorer, other):
-            scores = scorer.score(texts)
-            compared = other.score(texts) if other else [None] * len(scores)
+        scores = self.scorer.score(texts)
+        compared = self.other.score(texts) if self.other else [None] * len(scores)
         return [
             ScoredLine(line.text_number, line.number, score, _difference(score, against))
             for line, score, against in zip(part, scores, compared, strict=True)
-        ]
-
-    def save(self, value: list[ScoredLine], path: Path) -> None:
-        """Write scored lines as JSON."""
-        records = [[*line[:2], line.score.as_record(), line.difference] for line in value]
-        path.write_text(json.dumps(records), encoding="utf-8")
-
-    def load(self, path: Path) -> list[ScoredLine]:
-        """Read the scored lines that `save` wrote."""
-        return [
-            ScoredLine(text_number, number, LineScore.of_record(score), difference)
-            for text_number, number, score, difference in json.loads(path.read_text(encoding="utf-8"))
         ]
 
 
@@ -79,53 +68,36 @@ def _difference(score: LineScore, other: LineScore | None) -> float | None:
     return bits[0] - bits[1] if len(bits) == 2 and bits[0] is not None and bits[1] is not None else None
 
 
-def iter_scored(
-    scores: LineScores, texts: Iterable[InputText], work: WorkFolder | None, engine: Engine, reporter: Reporter
-) -> Iterator[list[ScoredLine]]:
-    """Yield the scored lines of all texts, part by part; without a work folder, nothing is saved or distributed."""
+def load_scored(part: FinishedPart) -> Iterator[ScoredLine]:
+    """Yield the scored lines of a finished part."""
+    for text_number, number, score, difference in part.value():
+        yield ScoredLine(text_number, number, LineScore.of_record(score), difference)
+
+
+def iter_line_parts(
+    texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
+) -> Iterator[list[TextLine]]:
+    """Yield the lines of all texts in parts; raise CorpusError if a text changes meanwhile."""
+    texts = list(texts)
+    stamps = [Stamp.of(text.source) for text in texts]
     lines = (
         TextLine(text_number, number, line)
         for text_number, text in enumerate(texts)
         for number, line in enumerate(text.lines_if_text(reporter))
     )
-    windows = iter_windows(lines, lambda line: len(line.text), most_items=PART_LINES, most_size=PART_CHARACTERS)
+    yield from iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
+    for text, stamp in zip(texts, stamps, strict=True):
+        stamp.require(text.source)
+
+
+def iter_scored(
+    scores: LineScores, texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
+) -> Iterator[ScoredLine]:
+    """Yield the scored lines of all texts; nothing is saved or distributed."""
     with reporter.progress("score", unit="lines") as progress:
-        for part in _iter_parts(scores, windows, work, engine, reporter):
+        for part in iter_line_parts(texts, reporter, most_lines=most_lines):
+            yield from scores.score(part)
             progress.update(len(part))
-            yield part
-
-
-def _iter_parts(
-    scores: LineScores,
-    windows: Iterator[list[TextLine]],
-    work: WorkFolder | None,
-    engine: Engine,
-    reporter: Reporter,
-) -> Iterator[list[ScoredLine]]:
-    if work is None:
-        yield from map(scores.compute, windows)
-        return
-    num_finished = next(number for number in count() if work.figures(part_name(number), reporter) is None)
-    for number, window in enumerate(islice(windows, num_finished)):
-        part = scores.load(_path(work, number))
-        if [line[:2] for line in part] != [line[:2] for line in window]:
-            raise CorpusError("A text changed while it was being read. Run the same command again, with --force.")
-        yield part
-    tasks = (PartTask(f"computed-{number:08d}", window, number) for number, window in enumerate(windows, num_finished))
-    for number, part in work.compute(engine, scores, tasks):
-        with atomic_path(_path(work, number)) as unfinished:
-            scores.save(part, unfinished)
-        work.finish(part_name(number), files=[Region.whole(_path(work, number))])
-        yield part
-
-
-def iter_finished_lines(scores: LineScores, work: WorkFolder) -> Iterator[ScoredLine]:
-    """Yield the scored lines of all parts in a work folder, in order."""
-    return chain.from_iterable(scores.load(path) for path in sorted(work.path.glob("part-*.scores")))
-
-
-def _path(work: WorkFolder, number: int) -> Path:
-    return work.path / f"{part_name(number)}.scores"
 
 
 # Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING

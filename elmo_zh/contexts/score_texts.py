@@ -2,27 +2,31 @@
 
 import codecs
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
-from shutil import copyfile
+from shutil import copyfile, copyfileobj
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
-from elmo_zh.contexts.score_lines import LineScores, ScoredLine, iter_finished_lines, iter_scored
+from elmo_zh.contexts.score_lines import (
+    PART_LINES,
+    LineScores,
+    ScoredLine,
+    iter_line_parts,
+    iter_scored,
+    load_scored,
+)
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
-from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.job import Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.scoring.exact import Figures, TextMeasure
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
@@ -93,25 +97,6 @@ class KeepRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreJob:
-    """The texts to score, the models to score them with, and the form of the output."""
-
-    scorer: LineScorer
-    texts: Sequence[InputText]
-    other: LineScorer | None = None  # the model to compare with
-    kind: str = "tsv"  # or jsonl
-    keep: KeepRule | None = None  # which lines to write instead of the table
-
-    def manifest(self) -> dict[str, Any]:
-        """Return everything that the scores depend on."""
-        texts = [
-            {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
-        ]
-        other = {"against_digest": self.other.bundle.digest} if self.other else {}
-        return {"texts": texts, "model_digest": self.scorer.bundle.digest, **asdict(self.scorer.reading), **other}
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScoreReport:
     """The totals over the texts and, if lines were selected, the number of lines kept."""
 
@@ -119,40 +104,77 @@ class ScoreReport:
     kept: int | None = None
 
 
-def score_texts(
-    job: ScoreJob,
-    output: Path | BinaryIO,
-    *,
-    force: bool = False,
-    reporter: Reporter,
-    engine: Engine | None = None,
-) -> ScoreReport:
-    """Write the score of each line in texts, or only the lines to keep; memory does not grow with the texts."""
-    engine, counts, scores = engine or ThisProcess(), ScoreCounts(), LineScores(job.scorer, job.other)
+@dataclass(frozen=True, kw_only=True)
+class ScoreJob:
+    """Scores the lines of texts; writes a table of all lines, or the lines to keep as they are."""
 
-    def iter_lines(work: WorkFolder | None) -> Iterator[ScoredLine]:
-        for part in iter_scored(scores, job.texts, work, engine, reporter):
-            for line in part:
+    scorer: LineScorer
+    texts: Sequence[InputText]
+    output: Path = Path("scores")
+    other: LineScorer | None = None  # the model to compare with
+    kind: str = "tsv"  # or jsonl
+    keep: KeepRule | None = None  # which lines to write instead of the table
+    part_lines: int = PART_LINES
+
+    may_replace = staticmethod(Path.is_file)
+    valuable = ("score",)
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The texts and the models."""
+        models = [scorer.bundle.path for scorer in (self.scorer, self.other) if scorer]
+        return [*(text.source.path for text in self.texts), *models]
+
+    @property
+    def scores(self) -> LineScores:
+        """The scores of a part's lines."""
+        return LineScores(self.scorer, self.other)
+
+    def made_from(self) -> dict[str, Any]:
+        """Return everything that the scores depend on; how they are written may change until the end."""
+        texts = [
+            {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
+        ]
+        other = {"against_digest": self.other.bundle.digest} if self.other else {}
+        reading = {**asdict(self.scorer.reading), "part_lines": self.part_lines}
+        return {"texts": texts, "model_digest": self.scorer.bundle.digest, **reading, **other}
+
+    def make(self, path: Path, work: Work) -> ScoreReport:
+        """Score the lines and write the output."""
+        counts = ScoreCounts()
+        step = Step(name="score", compute=self.scores, unit="lines", size=len)
+        parts = []
+        for part in work.run(step, iter_line_parts(self.texts, work.reporter, most_lines=self.part_lines)):
+            for line in load_scored(part):
                 counts.add(line.score)
-                yield line
+            parts.append(part)
+        lines = chain.from_iterable(map(load_scored, parts))
+        with path.open("wb") as file:
+            if self.keep is None:
+                _write_scores(self, lines, file)
+                return ScoreReport(counts=counts)
+            kept = write_kept(lines, self.texts, self.keep, work.path / "keys", file)
+            return ScoreReport(counts=counts, kept=kept)
 
-    with ExitStack() as stack:
-        if isinstance(output, Path):
-            models = [scorer.bundle.path for scorer in (job.scorer, job.other) if scorer]
-            read = [*(text.source.path for text in job.texts), *models]
-            stack.enter_context(claimed_output(output, read, Path.is_file, force=force))
-            work = WorkFolder.of(output)
-        elif job.keep is None:
-            _write_scores(job, iter_lines(None), output)
-            return ScoreReport(counts=counts)
-        else:
-            work = WorkFolder(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elmo-zh-"))) / "parts")
-        work.open(job.manifest(), force=force, refusal="an unfinished output for a different text, model or settings")
-        stack.callback(work.remove_unless, "part-*.json")
-        deque(iter_lines(work), maxlen=0)
-        kept = _write(job, iter_finished_lines(scores, work), work, output)
-        work.remove()
-    return ScoreReport(counts=counts, kept=kept)
+
+def print_scores(job: ScoreJob, file: BinaryIO, reporter: Reporter) -> ScoreReport:
+    """Write the same to a stream, line by line where all lines are written."""
+    if job.keep is not None:
+        with tempfile.TemporaryDirectory(prefix="elmo-zh-") as folder:
+            job = replace(job, output=Path(folder) / "kept")
+            report = run_job(job, force=False, reporter=reporter)
+            with job.output.open("rb") as kept:
+                copyfileobj(kept, file)
+        return report
+    counts = ScoreCounts()
+
+    def iter_counted() -> Iterator[ScoredLine]:
+        for line in iter_scored(job.scores, job.texts, reporter, most_lines=job.part_lines):
+            counts.add(line.score)
+            yield line
+
+    _write_scores(job, iter_counted(), file)
+    return ScoreReport(counts=counts)
 
 
 def evaluate_texts(
@@ -166,24 +188,13 @@ def evaluate_texts(
                 counts.add(score)
                 progress.update(1)
     else:
-        for part in iter_scored(LineScores(scorer, None), texts, None, ThisProcess(), reporter):
-            for line in part:
-                counts.add(line.score)
+        for line in iter_scored(LineScores(scorer, None), texts, reporter):
+            counts.add(line.score)
     if not counts.sentences:
         raise CorpusError(
             f"{', '.join(text.name for text in texts)}: there is no sentence to score. Give a file with text."
         )
     return counts
-
-
-def _write(job: ScoreJob, lines: Iterable[ScoredLine], work: WorkFolder, output: Path | BinaryIO) -> int | None:
-    if isinstance(output, Path):
-        with atomic_path(output) as unfinished, unfinished.open("wb") as file:
-            return _write(job, lines, work, file)
-    if job.keep is not None:
-        return write_kept(lines, job.texts, job.keep, work.path / "keys", output)
-    _write_scores(job, lines, output)
-    return None
 
 
 def _write_scores(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:

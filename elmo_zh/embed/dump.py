@@ -22,7 +22,7 @@ from elmo_zh.embed.jobs import Job
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
-from elmo_zh.engine.engine import Engine, LoadedOnce, ThisProcess
+from elmo_zh.engine.engine import Engine, Shared, ThisProcess
 from elmo_zh.errors import OptionError
 from elmo_zh.language import translate
 from elmo_zh.run.arrays import ArrayWork, load_arrays, load_npy, save_arrays, save_npy
@@ -255,7 +255,7 @@ class LineVectors(ArrayWork):
     """Computes the vectors of tokenised lines, here or on workers, in the dtype and shape of an output."""
 
     def __init__(self, embedder: ElmoEmbedder, contents: Contents, reduction: Reduction) -> None:
-        self._embedder = LoadedOnce(embedder)
+        self._embedder = Shared((embedder,))
         self._contents, self._reduction = contents, reduction
 
     def compute(self, lines: Lines) -> NDArray[Any]:

@@ -3,11 +3,12 @@
 import importlib.util
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from elmo_zh.engine.engine import Engine, run_tasks
+from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import ClusterError
 from elmo_zh.invocation import install_line
 from elmo_zh.version import __version__
@@ -20,6 +21,8 @@ Result = TypeVar("Result")
 
 SECONDS_TO_CONNECT = 15
 SECONDS_FOR_A_WORKER = 30
+# Network file systems remember for up to a minute that a name did not exist.
+SECONDS_UNTIL_SEEN = 70.0
 # At least this many tasks are submitted at a time, so that workers that join later get some too.
 _LEAST_AHEAD = 64
 
@@ -34,7 +37,7 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
     client = _connect(scheduler)
     try:
         _require_workers(client, scheduler)
-        yield _DaskWorkers(client, scheduler)
+        yield _DaskEngine(client, scheduler)
     finally:
         client.close()
 
@@ -48,8 +51,9 @@ def _connect(scheduler: str) -> "Client":
         socket.create_connection(get_address_host_port(scheduler), SECONDS_TO_CONNECT).close()
         return Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise ClusterError(
-            f"No Dask scheduler answers at {scheduler} ({_first_line(error)})."
+            f"No Dask scheduler answers at {scheduler} ({reason})."
             " Start one with `dask scheduler`, and pass the address that it prints: --scheduler ADDRESS"
         ) from None
 
@@ -66,41 +70,39 @@ def _require_workers(client: "Client", scheduler: str) -> None:
     def find_version() -> str | None:
         """Return elmo-zh's version on the machine that runs this; sent as code, since it may not be installed there."""
         try:
-            from elmo_zh.version import __version__ as found
+            from elmo_zh.version import __version__ as installed
         except ImportError:
             return None
-        return found
+        return installed
 
     # The scheduler unpickles tasks too, before it passes them to workers.
     _require_version(f"scheduler at {scheduler}", client.run_on_scheduler(find_version), __version__)
-    for worker, found in client.run(find_version).items():
-        _require_version(f"worker {worker}", found, __version__)
+    for worker, version in client.run(find_version).items():
+        _require_version(f"worker {worker}", version, __version__)
 
 
-def _require_version(who: str, found: str | None, expected: str) -> None:
-    if found != expected:
+def _require_version(who: str, version: str | None, expected: str) -> None:
+    if version != expected:
         raise ClusterError(
-            f"The Dask {who} has {f'elmo-zh {found}' if found else 'no elmo-zh'}; expected elmo-zh {expected}."
+            f"The Dask {who} has {f'elmo-zh {version}' if version else 'no elmo-zh'}; expected elmo-zh {expected}."
             " Install the expected version on that machine, and restart Dask."
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-class _DaskWorkers:
+class _DaskEngine(Engine):
     def __init__(self, client: "Client", scheduler: str) -> None:
-        self._client, self._scheduler = client, scheduler
+        num_ahead = max(_LEAST_AHEAD, 4 * sum(client.nthreads().values()))
         # pure=False: run a task even if an equal one ran before, since the files may have been removed meanwhile.
-        self._executor: Executor = client.get_executor(pure=False)
+        super().__init__(
+            lambda: client.get_executor(pure=False), num_ahead=num_ahead, seconds_until_seen=SECONDS_UNTIL_SEEN
+        )
+        self._scheduler = scheduler
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
         from distributed.scheduler import KilledWorker
 
-        num_threads = sum(self._client.nthreads().values())
         try:
-            yield from run_tasks(self, max(_LEAST_AHEAD, 4 * num_threads), _CheckedWork(work), tasks)
+            yield from super().run(partial(_checked, work, __version__), tasks)
         except KilledWorker as error:
             raise ClusterError(
                 f"Several Dask workers died while running the same task, the last one at {error.last_worker.address},"
@@ -112,28 +114,17 @@ class _DaskWorkers:
                 " tasks are skipped."
             ) from None
 
-    def executor(self) -> Executor:
-        return self._executor
 
-    def discard(self) -> None:
-        """Do nothing: Dask itself gives the tasks of a dead worker to other workers."""
+def _checked(work: Callable[[Task], Result], expected: str, task: Task) -> Result:
+    """Do a task on a worker, which may have joined later, with another version or another disk."""
+    from distributed import get_worker
 
-
-class _CheckedWork(Generic[Task, Result]):
-    """Work that checks the worker it runs on, which may have joined later, with a different version or disk."""
-
-    def __init__(self, work: Callable[[Task], Result]) -> None:
-        self._work, self._version = work, __version__
-
-    def __call__(self, task: Task) -> Result:
-        from distributed import get_worker
-
-        worker = get_worker().address
-        _require_version(f"worker {worker}", __version__, self._version)
-        try:
-            return self._work(task)
-        except FileNotFoundError as error:
-            raise ClusterError(
-                f"The Dask worker {worker} cannot find {error.filename}."
-                " Workers must have access to the same disk, at the same path as on this machine."
-            ) from None
+    worker = get_worker().address
+    _require_version(f"worker {worker}", __version__, expected)
+    try:
+        return work(task)
+    except FileNotFoundError as error:
+        raise ClusterError(
+            f"The Dask worker {worker} cannot find {error.filename}."
+            " Workers must have access to the same disk, at the same path as on this machine."
+        ) from None

@@ -24,6 +24,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import translate
 from elmo_zh.run.files import claimed_output, remove
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks import linear
@@ -208,7 +209,7 @@ class _Vectors:
     def cache(self) -> VectorCache:
         """The vectors of all sentences, computed unless the folder already has them."""
         sentences, started = sentences_of(chain(*self.texts.values())), time.perf_counter()
-        cache = VectorCache.on_disk(self._folder / "vectors", self.embedder, sentences, self._reporter)
+        cache = VectorCache.on_disk(Work(self._folder / "vectors", self._reporter), self.embedder, sentences)
         if not self.seconds:
             WorkFolder(self._folder).finish(_SECONDS, {"seconds": time.perf_counter() - started})
         return cache

@@ -14,6 +14,7 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.tasks.datasets import Dataset, output_labels
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, Texts, read_alike, read_texts, sentences_of
@@ -61,7 +62,7 @@ class PreparedTask:
                 )
             cache = LiveVectors(embedder.bundle, sentences)
         elif "elmo" in job.settings.inputs:
-            cache = VectorCache.on_disk(parts / "vectors", embedder, sentences, reporter)
+            cache = VectorCache.on_disk(Work(parts / "vectors", reporter), embedder, sentences)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
         return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
 

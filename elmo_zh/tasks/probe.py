@@ -19,6 +19,7 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, claimed_output, write_json
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.run.work_folder import WorkFolder
@@ -150,7 +151,7 @@ def open_vectors(
     """Compute the vectors of sentences, unless the folder has them for the same sentences and model."""
     digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
     work.open({"sentences": digest, **embedder.identity()}, force=force)
-    return VectorCache.on_disk(work.path / "vectors", embedder, sentences, reporter)
+    return VectorCache.on_disk(Work(work.path / "vectors", reporter), embedder, sentences)
 
 
 def word2vec_beside(

@@ -1,13 +1,12 @@
 """Vectors of sentences, computed once and kept in float16, or per batch by a biLM that is trained too.
 
-On disk they are one memory-mapped .npy file, so an epoch does not run the biLM. The file is in a `WorkFolder`, where
-its start and the vectors of each window of sentences are parts, so an interrupted command can resume.
+On disk they are one memory-mapped .npy file, so an epoch does not run the biLM. It is joined from parts in the work
+folder of a job, each with the vectors of a window of sentences, so an interrupted command can resume.
 """
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,11 @@ from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.run.arrays import RowFile
-from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.run.work_folder import Region, WorkFolder
+from elmo_zh.run.arrays import load_npy, save_npy, write_header
+from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.text.windows import iter_windows
 
 Sentence = tuple[str, ...]
-_VECTORS = "vectors.npy"
 
 
 class _SentenceRows:
@@ -64,45 +59,46 @@ class VectorCache(_SentenceRows):
         return cls(first_rows, np.concatenate(vectors))
 
     @classmethod
-    def on_disk(
-        cls, folder: Path, embedder: ElmoEmbedder, sentences: Iterable[Sentence], reporter: Reporter | None = None
-    ) -> "VectorCache":
-        """Compute distinct sentences' vectors, or resume if the folder has some from the same model and sentences."""
+    def on_disk(cls, work: Work, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
+        """Compute distinct sentences' vectors, or continue with those in the work, made from the same sentences."""
         first_rows = number_rows(sentences)
-        distinct = list(first_rows)
-        num_tokens = sum(map(len, distinct))
-        shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
-        reporter = reporter or SilentReporter()
-        work = WorkFolder(folder)
-        file = _open_rows(work, shape, reporter)
-        done = sum(work.finished_lines(reporter=reporter).values())
-        rows_done = sum(map(len, distinct[:done]))
-        with reporter.progress("vectors", unit="tokens", total=num_tokens, initial=rows_done) as progress:
-            for window in iter_windows(distinct[done:], len):
-                layers = [_to_float16(each) for each in embedder.compute_vectors(window)]
-                written = file.write(first_rows[window[0]], np.concatenate(layers))
-                work.finish_lines(done, len(window), [written])
-                done += len(window)
-                progress.update(sum(map(len, window)))
-        vectors: Any = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
+        joined = work.finished("join")
+        if not joined:
+            num_tokens = sum(map(len, first_rows))
+            shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
+            work.require_space(work.path / "vectors", 4 * int(np.prod(shape)))
+            step = Step(name="vectors", compute=_Vectors(embedder), unit="tokens", size=int, total=num_tokens)
+            parts = list(work.run(step, iter_windows(first_rows, len)))
+            joined = list(work.run(Step(name="join", compute=_Join(shape, parts)), [None]))
+            work.discard("vectors")
+        vectors: Any = np.load(joined[0].file("npy"), mmap_mode="r", allow_pickle=False)
         return cls(first_rows, vectors)
 
 
-def _open_rows(work: WorkFolder, shape: tuple[int, ...], reporter: Reporter) -> RowFile:
-    """Open the file of vectors, keeping its content if the start is valid; otherwise create it."""
-    path = work.path / _VECTORS
-    begun = work.figures("vectors", reporter)
-    if begun and begun["bytes"] != path.stat().st_size:
-        work.warn_of_damage(reporter)
-        begun = None
-    if not begun:
-        work.remove()
-        require_disk_space(path, 2 * int(np.prod(shape)))
-        with atomic_path(path) as unfinished:
-            RowFile.create(unfinished, np.dtype(np.float16), shape)
-        _, start, num_bytes = RowFile(path).write(0, np.zeros((1, *shape[1:]), np.float16))
-        work.finish("vectors", {"bytes": path.stat().st_size}, [Region(path, 0, start + num_bytes)])
-    return RowFile(path)
+@dataclass(frozen=True)
+class _Vectors:
+    embedder: ElmoEmbedder
+
+    def __call__(self, window: Sequence[Sentence], files: Files) -> int:
+        """Write the vectors of some sentences; return the number of tokens."""
+        vectors = np.concatenate([_to_float16(layers) for layers in self.embedder.compute_vectors(window)])
+        with files.file("npy") as path:
+            save_npy(path, vectors)
+        return len(vectors)
+
+
+@dataclass(frozen=True)
+class _Join:
+    shape: tuple[int, ...]
+    parts: Sequence[FinishedPart]
+
+    def __call__(self, _: None, files: Files) -> None:
+        """Write all vectors as one array, with the zeros of row 0 first."""
+        with files.file("npy") as path, path.open("wb") as file:
+            write_header(file, np.float16, self.shape)
+            file.write(np.zeros(self.shape[1:], np.float16).data)
+            for part in self.parts:
+                file.write(load_npy(part.file("npy")).data)
 
 
 def number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:

@@ -1,0 +1,394 @@
+"""Long work as jobs: `run_job` keeps every promise about them, and a job only says what it makes, and from what.
+
+A job names its output and what the output is made from, and `make` writes it. On the way, it gives the expensive steps
+to `work.run`, part by part:
+
+    @dataclass(frozen=True)
+    class CountCharacters:
+        text: Path
+        output: Path
+        may_replace = staticmethod(Path.is_file)  # --force replaces files, not folders
+        valuable = ("count",)  # the finished parts of this step are not discarded without --force
+
+        @property
+        def inputs(self) -> Sequence[Path]:
+            return [self.text]
+
+        def made_from(self) -> Mapping[str, Any]:
+            return {"text": file_digest(self.text)}
+
+        def make(self, path: Path, work: Work) -> int:
+            step = Step(name="count", compute=count, unit="lines", size=sum)
+            counts = sum((Counter(part.value()) for part in work.run(step, iter_parts(self.text))), Counter())
+            write_table(path, counts)
+            return len(counts)
+
+    run_job(CountCharacters(text, output), force=False, reporter=reporter, engine=engine)
+
+The output appears whole or not at all. Until then, the work is in the folder `OUTPUT.parts/`: `manifest.json` says what
+it is made from, and each step has a folder with the files of its finished parts. A part's record, `part-N.json`, is
+written last: the value that `compute` returned, the digest of each file that it wrote, and a digest of the record
+itself. A job that is run again after it was stopped, on any engine, continues with the parts that are not finished;
+damaged parts are computed again. Workers may compute the same part at the same time; they leave the same bytes.
+"""
+
+import hashlib
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from elmo_zh.engine.engine import Engine, Shared, ThisProcess
+from elmo_zh.errors import ClusterError, CorpusError, OutputError
+from elmo_zh.run.disk_space import require_disk_space
+from elmo_zh.run.files import (
+    PARTS,
+    atomic_path,
+    claimed_output,
+    file_digest,
+    make_folder,
+    read_json,
+    remove,
+    write_json,
+    written_once,
+)
+from elmo_zh.run.reporter import Hints, Reporter
+from elmo_zh.version import __version__
+
+Part = TypeVar("Part")
+Summary = TypeVar("Summary", covariant=True)
+# A value that JSON can express; tuples come back as lists, and keys as strings.
+Json = Any
+
+_MANIFEST = "manifest.json"
+_ABSENT = object()
+
+
+class Job(Protocol[Summary]):
+    """Long work on one output, a file or a folder.
+
+    Attributes:
+        output: What it makes.
+        valuable: The steps whose finished parts are not discarded without --force when something else has changed.
+    """
+
+    @property
+    def output(self) -> Path: ...  # noqa: D102
+    @property
+    def valuable(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def inputs(self) -> Sequence[Path]:
+        """The files and folders that it reads, which its output must not replace."""
+
+    def may_replace(self, path: Path) -> bool:
+        """Return whether an existing path is an output of this kind, so that --force may replace it."""
+
+    def made_from(self) -> Mapping[str, Json]:
+        """Return everything that the output depends on, such as digests and settings; read after the claim."""
+
+    def make(self, path: Path, work: "Work") -> Summary:
+        """Write the output to a path that does not exist yet, computing its parts with `work.run`."""
+
+
+def run_job(
+    job: Job[Summary], *, force: bool, reporter: Reporter, engine: Engine | None = None, replace: bool = False
+) -> Summary:
+    """Make a job's output, continuing from its finished parts, and return what its `make` returns.
+
+    Args:
+        job: What to make.
+        force: Replace an existing output and start over.
+        reporter: Where messages and progress go.
+        engine: Where parts are computed; by default in this process.
+        replace: Replace an existing output, but continue from finished parts that are made from the same.
+
+    Raises:
+        OutputError: If the output is in use or exists, or if there are finished parts of other work, without `force`.
+    """
+    with claimed_output(job.output, job.inputs, job.may_replace, force=force or replace):
+        work = Work(job.output.with_name(job.output.name + PARTS), reporter, engine)
+        work.open(job.made_from(), valuable=job.valuable, force=force)
+        try:
+            with atomic_path(job.output) as unfinished:
+                summary = job.make(unfinished, work)
+        except CorpusError:
+            work.remove()  # none of it is of use: what it is made from has to change
+            raise
+        finally:
+            work.remove_unless_begun()
+        work.remove()
+    return summary
+
+
+class Files:
+    """Writes the files of one part; several processes may do this at the same time."""
+
+    def __init__(self, part: "FinishedPart") -> None:
+        self._part = part
+        self.written: dict[str, _Written] = {}
+
+    @contextmanager
+    def file(self, suffix: str, *, lasts: bool = True) -> Iterator[Path]:
+        """Yield a path for the part's file with this suffix; with `lasts=False` it may be removed after use."""
+        path = self._part.file(suffix)
+        with written_once(path) as unfinished:
+            yield unfinished
+            self.written[path.name] = _Written(unfinished.stat().st_size, file_digest(unfinished), lasts)
+
+
+class _Written(NamedTuple):
+    num_bytes: int
+    digest: str
+    lasts: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Generic[Part]):
+    """A step of a job: how a part is computed, bit for bit the same each time.
+
+    Attributes:
+        name: The name of its folder and of its progress.
+        compute: Returns a part's value, anything that JSON can express, and may write files. It is pickled once, to
+            reach workers; models are pickled as the path and the digest of their folder.
+        unit: What the progress counts.
+        size: Returns how many units a part is, given its value.
+        total: How many units there are, if that is known.
+        in_order: Whether a part needs the parts before it; they are then computed in this process, one after another.
+    """
+
+    name: str
+    compute: Callable[[Part, Files], Json]
+    unit: str = "parts"
+    size: Callable[[Json], int] = lambda _: 1
+    total: int | None = None
+    in_order: bool = False
+
+
+@dataclass(frozen=True)
+class FinishedPart:
+    """A finished part of a step, on disk."""
+
+    folder: Path
+    name: str
+
+    @property
+    def record(self) -> Path:
+        """The file that is written last."""
+        return self.file("json")
+
+    def file(self, suffix: str) -> Path:
+        """Return the path of the part's file with this suffix."""
+        return self.folder / f"{self.name}.{suffix}"
+
+    def value(self) -> Json:
+        """Return the value that `compute` returned, as JSON gives it back."""
+        record = self._read()
+        if record is None:
+            raise OutputError(f"{self.record} was damaged while it was in use. Run the same command again.")
+        return record[0]
+
+    def is_whole(self, *, check_digests: bool = False) -> bool:
+        """Return whether the part is finished and its files have the right sizes or even the right digests."""
+        record = self._read()
+        return record is not None and all(
+            self._has(self.folder / name, written, check_digests) for name, written in record[1].items()
+        )
+
+    @staticmethod
+    def _has(path: Path, written: _Written, check_digest: bool) -> bool:
+        if not path.is_file():
+            return not written.lasts
+        if path.stat().st_size != written.num_bytes:
+            return False
+        return not check_digest or file_digest(path) == written.digest
+
+    def write(self, value: Json, files: Files) -> None:
+        """Write the record: its own digest in the first line, the value and the files in the second."""
+        text = json.dumps({"value": value, "files": files.written})
+        with written_once(self.record) as unfinished:
+            unfinished.write_text(f"{_digest(text)}\n{text}\n", encoding="utf-8")
+
+    def _read(self) -> tuple[Json, dict[str, _Written]] | None:
+        try:
+            digest, text, _ = self.record.read_text(encoding="utf-8").split("\n")
+            if digest != _digest(text):
+                return None
+        except (FileNotFoundError, ValueError):
+            return None
+        record = json.loads(text)
+        return record["value"], {name: _Written(*written) for name, written in record["files"].items()}
+
+
+def _has_parts(folder: Path) -> bool:
+    return any(folder.rglob("part-*.json"))
+
+
+def _digest(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+class Work:
+    """The unfinished work on an output, in a folder beside it."""
+
+    def __init__(self, path: Path, reporter: Reporter, engine: Engine | None = None) -> None:
+        """Compute parts with the engine, by default in this process."""
+        self.path, self.reporter, self._engine = path, reporter, engine or ThisProcess()
+        self._hints = Hints(reporter)
+
+    # The folder
+
+    def open(self, made_from: Mapping[str, Json], *, valuable: Sequence[str] = (), force: bool = False) -> None:
+        """Create the folder; keep its finished parts if they are made from the same, otherwise start over.
+
+        Raises:
+            OutputError: If the folder is not ours, or has finished parts of a valuable step that are made from
+                something else, without `force`.
+        """
+        manifest = json.loads(json.dumps({"elmo_zh": __version__, **made_from}))
+        known = self._read_manifest()
+        changed = [name for name in {**known, **manifest} if known.get(name, _ABSENT) != manifest.get(name, _ABSENT)]
+        if changed and not force and any(_has_parts(self.path / name) for name in valuable):
+            raise OutputError(
+                f"{self.path} contains unfinished work that was made with something else ({', '.join(changed)})."
+                " To continue it, use the same input and settings as before; to start over, add --force."
+            )
+        if changed or force:
+            self.remove()
+        write_json(self.path / _MANIFEST, manifest)
+
+    def _read_manifest(self) -> dict[str, Json]:
+        """Return what the work in the folder is made from; raise OutputError if the folder is not ours."""
+        manifest = self.path / _MANIFEST
+        is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
+        if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):
+            raise OutputError(
+                f"{self.path} is not unfinished work of elmo-zh, which needs this name. Move it away, or choose"
+                " another output."
+            )
+        try:
+            known = read_json(manifest)
+        except (FileNotFoundError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+    def remove(self) -> None:
+        """Delete the folder."""
+        remove(self.path)
+
+    def remove_unless_begun(self) -> None:
+        """Delete the folder unless it has a finished part, from which the job can continue."""
+        if not _has_parts(self.path):
+            self.remove()
+
+    def within(self, name: str) -> "Work":
+        """Return the work in a folder inside this one, for steps that may occur several times in a job."""
+        return Work(self.path / name, self.reporter, self._engine)
+
+    def discard(self, name: str) -> None:
+        """Delete the parts of a step that are no longer needed."""
+        remove(self.path / name)
+
+    def require_space(self, output: Path, num_bytes: float, *, is_exact: bool = True, advice: str = "") -> str:
+        """Return a message on the disk space needed and free; raise OutputError if too little is free.
+
+        Args:
+            output: What needs the space, named in the message.
+            num_bytes: The size of what is still to be written.
+            is_exact: Whether the size is known; half of an estimate must be free, and a warning says if not all is.
+            advice: Options that make the output smaller.
+        """
+        return require_disk_space(output, num_bytes, is_exact=is_exact, reporter=self.reporter, advice=advice)
+
+    # Parts
+
+    def finished(self, name: str) -> list[FinishedPart]:
+        """Return the finished parts of a step up to the first that is missing or damaged."""
+        parts: list[FinishedPart] = []
+        while self._is_finished(part := self._part(name, len(parts))):
+            parts.append(part)
+        return parts
+
+    def run(
+        self, step: Step[Part], parts: Iterable[Part], *, after: Sequence[FinishedPart] = ()
+    ) -> Iterator[FinishedPart]:
+        """Compute the parts of a step that are not finished, and yield those parts and the finished ones, in order.
+
+        Args:
+            step: How a part is computed.
+            parts: The parts, read as workers become free; the same each time that the job runs.
+            after: The first parts, from `finished`, if `parts` begins after them; they are not yielded.
+        """
+        waiting: deque[FinishedPart] = deque()
+        pending: set[str] = set()
+        compute = Shared(step.compute)
+
+        def iter_tasks() -> Iterator[_Task]:
+            is_stale = False
+            for number, part in enumerate(parts, start=len(after)):
+                result = self._part(step.name, number)
+                waiting.append(result)
+                if is_stale:
+                    result.record.unlink(missing_ok=True)
+                if self._is_finished(result):
+                    progress.update(step.size(result.value()))
+                else:
+                    is_stale = step.in_order
+                    pending.add(result.name)
+                    yield _Task(compute, part, result)
+
+        engine = ThisProcess() if step.in_order else self._engine
+        initial = sum(step.size(part.value()) for part in after)
+        with self.reporter.progress(step.name, unit=step.unit, total=step.total, initial=initial) as progress:
+            for task, _ in engine.run(_compute, iter_tasks()):
+                _wait_for(task.result, engine)
+                progress.update(step.size(task.result.value()))
+                pending.discard(task.result.name)
+                while waiting and waiting[0].name not in pending:
+                    yield waiting.popleft()
+            yield from waiting
+
+    def _part(self, step: str, number: int) -> FinishedPart:
+        return FinishedPart((self.path / step).absolute(), f"part-{number:012d}")
+
+    def _is_finished(self, part: FinishedPart) -> bool:
+        if part.is_whole(check_digests=True):
+            return True
+        if part.record.exists():
+            self._hints.give("damage", f"Some finished work in {self.path} is damaged and will be computed again.")
+            part.record.unlink()
+        return False
+
+
+class _Task(NamedTuple):
+    compute: Shared[Callable[[Any, Files], Json]]
+    part: Any
+    result: FinishedPart
+
+
+def _compute(task: _Task) -> None:
+    """Compute a part and write it to disk, on whichever machine this is."""
+    if task.result.is_whole():
+        return  # finished by a worker that was taken for dead; what the part is made from may be gone
+    make_folder(task.result.folder)
+    files = Files(task.result)
+    with task.compute.used() as compute:
+        value = compute(task.part, files)
+    task.result.write(value, files)
+
+
+def _wait_for(part: FinishedPart, engine: Engine) -> None:
+    """Wait until this machine sees what a worker has written."""
+    deadline = time.monotonic() + engine.seconds_until_seen
+    while not part.is_whole():
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"A worker wrote {part.record}, but this machine cannot see it."
+                " Workers must have access to the same disk, at the same path as on this machine."
+            )
+        time.sleep(0.2)
+        any(part.folder.iterdir())  # makes a network file system look up the names again
