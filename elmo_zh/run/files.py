@@ -108,11 +108,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with _full_disk_named(path, unfinished):
             yield unfinished
             _sync(unfinished)
-        if path.is_dir():
-            # A folder cannot replace another in one step, but a half-removed folder must never have the final name.
-            path.rename(replaced)
-        unfinished.replace(path)
-        sync_folder(path.parent)
+            if path.is_dir():
+                # A folder cannot replace another in one step, but a half-removed one must never have the final name.
+                path.rename(replaced)
+            unfinished.replace(path)
+            sync_folder(path.parent)
     finally:
         remove(unfinished)
         _restore(replaced, path)
@@ -131,8 +131,8 @@ def written_once(path: Path) -> Iterator[Path]:
         with _full_disk_named(path, unfinished):
             yield unfinished
             _sync(unfinished)
-        unfinished.replace(path)
-        sync_folder(path.parent)
+            unfinished.replace(path)
+            sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.run.arrays import load_npy, save_npy, write_header
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
-from elmo_zh.text.windows import iter_windows
+from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
 
 Sentence = tuple[str, ...]
 
@@ -59,7 +59,9 @@ class VectorCache(_SentenceRows):
         return cls(first_rows, np.concatenate(vectors))
 
     @classmethod
-    def on_disk(cls, work: Work, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
+    def on_disk(
+        cls, work: Work, embedder: ElmoEmbedder, sentences: Iterable[Sentence], *, most_sentences: int = WINDOW_ITEMS
+    ) -> "VectorCache":
         """Compute distinct sentences' vectors, or continue with those in the work, made from the same sentences."""
         first_rows = number_rows(sentences)
         joined = work.finished("join")
@@ -68,7 +70,7 @@ class VectorCache(_SentenceRows):
             shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
             work.require_space(work.path / "vectors", 4 * int(np.prod(shape)))
             step = Step(name="vectors", compute=_Vectors(embedder), unit="tokens", size=int, total=num_tokens)
-            parts = list(work.run(step, iter_windows(first_rows, len)))
+            parts = list(work.run(step, iter_windows(first_rows, len, most_items=most_sentences)))
             joined = list(work.run(Step(name="join", compute=_Join(shape, parts)), [None]))
             work.discard("vectors")
         vectors: Any = np.load(joined[0].file("npy"), mmap_mode="r", allow_pickle=False)

@@ -2,8 +2,6 @@
 
 import csv
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +13,11 @@ from parity import numpy_oracle
 
 from elmo_zh import LineScorer
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import score_lines
-from elmo_zh.contexts.line_scorer import LineScorer as Scorer
+from elmo_zh.contexts.line_scorer import LineScore
+from elmo_zh.contexts.score_lines import LineScores, iter_scored
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import Source, find_sources
+from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -32,20 +33,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@contextmanager
-def stopped_after(num_parts: int) -> Iterator[list[list[str]]]:
-    """Ctrl-C in the part after these; yields the lines that were given to the model."""
-    score_distinct, given = Scorer._score_distinct, []
-
-    def counted(scorer: Scorer, lines: list[str]) -> Iterator[object]:
-        given.append(lines)
-        if len(given) == num_parts + 1:
-            raise KeyboardInterrupt
-        return score_distinct(scorer, lines)  # type: ignore[return-value]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scorer, "_score_distinct", counted)
-        yield given
+def source_of(path: str) -> Source:
+    [source] = find_sources([path]).sources
+    return source
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -178,55 +168,18 @@ def test_kept_lines_of_several_texts(bundle: Path) -> None:
         assert Path("two.txt").read_bytes().decode(encoding).count("我们今天吃苹果。\n") == 20
 
 
-def test_a_resumed_score_knows_the_unknown_words_of_all_parts(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_lines, "PART_LINES", 1)
-    Path("a.txt").write_text("我吃оสาоสา\n我吃苹果\n今天\n" + "一二三四五六七八九十", encoding="utf-8")
-    options = ("score", "a.txt", "--model", bundle, "--output")
-    whole = elmo_zh(*options, "whole.tsv")
-    assert "оสา"[0] in whole.stderr
-    with stopped_after(2):
-        assert elmo_zh(*options, "again.tsv").status == 130
-    again = elmo_zh(*options, "again.tsv")
-    assert Path("again.tsv").read_bytes() == Path("whole.tsv").read_bytes()
-    told, told_again = ([line for line in each.stderr.splitlines() if "unknown" in line] for each in (whole, again))
-    assert told == told_again != []
-
-
 def test_equal_lines_of_a_part_are_scored_once(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_lines, "PART_LINES", 2)
+    score_distinct, scored = LineScorer._score_distinct, []
+
+    def listed(scorer: LineScorer, lines: list[str]) -> list[LineScore]:
+        scored.append(lines)
+        return score_distinct(scorer, lines)
+
+    monkeypatch.setattr(LineScorer, "_score_distinct", listed)
     Path("a.txt").write_text("我\n我\n吃\n我\n吃\n果\n", encoding="utf-8")
-    with stopped_after(99) as given:
-        assert elmo_zh("score", "a.txt", "--model", bundle).status == 0
-    assert given == [["我"], ["吃", "我"], ["吃", "果"]]
-
-
-@pytest.mark.parametrize("options", [[], ["--by", "token"], ["--keep-share", "0.5"]])
-@pytest.mark.parametrize("damaged", ["", "part-000000000001.scores", "part-000000000001.json"])
-def test_a_stopped_command_goes_on_to_the_same_bytes(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], damaged: str
-) -> None:
-    """Scores that were damaged and are still JSON used to end in wrong ones with status 0."""
-    monkeypatch.setattr(score_lines, "PART_LINES", 2)
-    Path("a.txt").write_text("我吃\n苹果\n\n我吃\n今天。\n果\n吃我\n", encoding="utf-8")
-    arguments = ("score", "a.txt", "--model", bundle, *options)
-    at_once = elmo_zh(*arguments).stdout
-    with stopped_after(2) as given:
-        answer = elmo_zh(*arguments, "--output", "out")
-        assert (answer.status, answer.stdout) == (130, "")
-        assert not Path("out").exists()
-        assert len(list(Path("out.parts").glob("part-*.json"))) == 2
-        refused = elmo_zh(*arguments, "--split-sentences", "--output", "out").only_error()
-        assert refused.startswith("out.parts contains an unfinished output for a different text, model or settings.")
-        if damaged:
-            data = Path("out.parts", damaged).read_bytes()
-            Path("out.parts", damaged).write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
-        answer = succeed(*arguments, "--output", "out")
-    warning = "Warning: Some finished work in out.parts is damaged and will be computed again."
-    assert (warning in answer.stderr) == bool(damaged)
-    assert Path("out").read_bytes().decode() == at_once
-    again = [["", "我吃"]] if damaged else []
-    assert given == [["我吃", "苹果"], ["", "我吃"], ["今天。", "果"], *again, ["今天。", "果"], ["吃我"]]
-    assert not Path("out.parts").exists()
+    scores, texts = LineScores(LineScorer.load(bundle), None), [input_text(source_of("a.txt"), TextConfig())]
+    assert len(list(iter_scored(scores, texts, SilentReporter(), most_lines=2))) == 6
+    assert scored == [["我"], ["吃", "我"], ["吃", "果"]]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])

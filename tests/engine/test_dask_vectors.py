@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from engine.dask_cluster import Cluster
 from waiting import wait_until
 
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import index_content, score_lines
+from elmo_zh.contexts import index_content, score_texts
 from elmo_zh.embed import text_tokens
 from elmo_zh.engine import dask_workers
 from elmo_zh.invocation import install_line
@@ -32,7 +33,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(text_tokens, "PART_LINES", 7)
     monkeypatch.setattr(index_content, "PART_LINES", 7)
-    monkeypatch.setattr(score_lines, "PART_LINES", 7)
+    monkeypatch.setattr(score_texts, "ScoreJob", partial(score_texts.ScoreJob, part_lines=7))
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     return path

@@ -12,7 +12,7 @@ import pytest
 
 from elmo_zh.engine.engine import ThisProcess, worker_processes
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import ClusterError, CorpusError
 
 LARGE = 10_000_000
 
@@ -68,7 +68,7 @@ def test_what_died_with_a_worker_is_done_again(tmp_path: Path) -> None:
 
 def test_workers_that_always_die_are_an_error() -> None:
     message = r"Worker processes were killed three times in a row.*--set text\.num_workers=1"
-    with pytest.raises(CorpusError, match=message), worker_processes(2) as engine:
+    with pytest.raises(ClusterError, match=message), worker_processes(2) as engine:
         list(engine.run(die, [1, 2, 3]))
     assert active_children() == []
 

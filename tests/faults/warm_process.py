@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def run_command(arguments: list[str]) -> int:
 
 def make_small() -> None:
     """Let small inputs have several shards, parts and windows, as large ones do."""
-    from elmo_zh.contexts import index_content, score_lines
+    from elmo_zh.contexts import index_content, score_texts
     from elmo_zh.embed import text_tokens
     from elmo_zh.segmenting import segment_corpus
     from elmo_zh.tasks import comparison
@@ -54,7 +55,8 @@ def make_small() -> None:
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
-    text_tokens.PART_LINES = index_content.PART_LINES = score_lines.PART_LINES = 3
+    text_tokens.PART_LINES = index_content.PART_LINES = 3
+    score_texts.ScoreJob = partial(score_texts.ScoreJob, part_lines=3)
     windows.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = lambda: False

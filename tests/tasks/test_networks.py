@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from drawn_bundles import SHAPES, TOKENS, P, write_model
-from messages import Heard
 from tasks.labelled import WORDS
 
 from elmo_zh import ElmoEmbedder
@@ -20,6 +18,8 @@ from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.precision_choice import PrecisionChoice
+from elmo_zh.run.job import Work
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks import layers, train_head
 from elmo_zh.tasks.encode_texts import (
     ALONE,
@@ -285,16 +285,9 @@ def test_given_words_are_looked_up_in_the_form_that_the_model_knows(tmp_path: Pa
     assert text.sentences == (("我", "，", "桃"),)
 
 
-class _StoppedError(Exception):
-    pass
-
-
-def test_an_interrupted_cache_continues_with_the_same_bytes(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
+def test_the_vectors_of_a_cache_are_those_of_its_sentences(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     sentences = [tuple(text) for text in ("我", "吃苹果", "我", "果", "。我吃", "吃", "苹苹", "我我我")]
-    whole = VectorCache.on_disk(tmp_path / "whole", embedder, sentences)
+    whole = VectorCache.on_disk(Work(tmp_path, SilentReporter()), embedder, sentences, most_sentences=3)
     for sentence in sentences:
         [expected] = embedder.embed_tokens([sentence])
         found = whole.vectors[whole.rows([sentence])].transpose(1, 0, 2)
@@ -303,69 +296,9 @@ def test_an_interrupted_cache_continues_with_the_same_bytes(
     assert in_memory.first_rows == whole.first_rows
     np.testing.assert_allclose(in_memory.vectors, whole.vectors, rtol=0, atol=2e-3)
 
-    computed: list[object] = []
-    real = ElmoEmbedder.compute_vectors
-
-    def stop(self: ElmoEmbedder, window: Sequence[Sequence[str]]) -> object:
-        if len(computed) == 1:
-            raise _StoppedError
-        computed.append(window)
-        return real(self, window)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ElmoEmbedder, "compute_vectors", stop)
-        with pytest.raises(_StoppedError):
-            VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
-    VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
-    expected_bytes = (tmp_path / "whole" / "vectors.npy").read_bytes()
-    assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
-    VectorCache.on_disk(tmp_path / "stopped", embedder, sentences)
-    assert (tmp_path / "stopped" / "vectors.npy").read_bytes() == expected_bytes
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "num_kept"),
-    [
-        ("vectors.npy", lambda data: data[:-3] + bytes([data[-3] ^ 64]) + data[-2:], 6),
-        ("vectors.npy", lambda data: data[:20] + b"@" + data[21:], 0),
-        ("vectors.npy", lambda data: data[:-100], 0),
-        ("part-000000000003.json", lambda data: data.replace(b'"num_lines": 3', b'"num_lines": 4'), 3),
-        ("vectors.json", lambda data: data[:-9], 0),
-    ],
-    ids=["last vectors", "header", "cut", "record", "first record"],
-)
-def test_damaged_vectors_are_computed_again(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: Any, num_kept: int
-) -> None:
-    """They used to train a worse task with status 0."""
-    monkeypatch.setattr("elmo_zh.text.windows.WINDOW_ITEMS", 3)
-    sentences = [tuple(text) for text in ("我", "吃苹果", "果", "。我吃", "吃", "苹苹", "我我我")]
-    folder = tmp_path / "cache"
-    VectorCache.on_disk(folder, embedder, sentences)
-    sound = (folder / "vectors.npy").read_bytes()
-    data = (folder / name).read_bytes()
-    assert damage(data) != data
-    (folder / name).write_bytes(damage(data))
-    computed: list[Sequence[str]] = []
-    real = ElmoEmbedder.compute_vectors
-
-    def compute(self: ElmoEmbedder, window: Sequence[Sequence[str]]) -> object:
-        computed.extend(window)
-        return real(self, window)
-
-    monkeypatch.setattr(ElmoEmbedder, "compute_vectors", compute)
-    reporter = Heard()
-    VectorCache.on_disk(folder, embedder, sentences, reporter)
-    assert (folder / "vectors.npy").read_bytes() == sound
-    assert computed == sentences[num_kept:]
-    assert reporter.warnings == [f"Some finished work in {folder} is damaged and will be computed again."]
-    VectorCache.on_disk(folder, embedder, sentences, reporter)
-    assert len(computed) == len(sentences) - num_kept
-    assert len(reporter.warnings) == 1
-
 
 def test_no_vectors_at_all(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    assert VectorCache.on_disk(tmp_path / "cache", embedder, []).vectors.shape == (1, 3, 2 * P)
+    assert VectorCache.on_disk(Work(tmp_path, SilentReporter()), embedder, []).vectors.shape == (1, 3, 2 * P)
 
 
 def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh, metrics_lines, succeed
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.contexts import score_lines
 from elmo_zh.scoring import exact as scoring
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -48,7 +47,6 @@ def test_the_size_of_batches_and_windows_does_not_matter(
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 1)
     assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
     monkeypatch.setattr(scoring, "BATCH_TOKENS", 101)
-    monkeypatch.setattr(score_lines, "PART_LINES", 5)
     assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
 
 

@@ -1,0 +1,267 @@
+"""What every job promises: whatever stops it, running it again ends with the same bytes, and nothing is lost unasked.
+
+A new job is tried by adding it to JOBS.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.command_line import contents_alone
+from drawn_bundles import SHAPES, WORDS, write_model
+from messages import Heard, message_of
+
+from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.engine.engine import Engine, worker_processes
+from elmo_zh.errors import FullDiskError, OutputError
+from elmo_zh.run import job as job_module
+from elmo_zh.run.job import Job, Work, run_job
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.tasks.vector_cache import VectorCache
+
+LINES = [" ".join((WORDS * 7)[number % 5 : number % 31 + 2]) for number in range(13)] + ["", "梨 今天"]
+QUIET = SilentReporter()
+
+
+@dataclass(frozen=True)
+class Given:
+    """What jobs are made from."""
+
+    bundle: Path
+    text: Path
+
+    @property
+    def texts(self) -> list[InputText]:
+        return [input_text(source, TextConfig(), segmented=True) for source in find_sources([str(self.text)]).sources]
+
+    @property
+    def embedder(self) -> ElmoEmbedder:
+        return ElmoEmbedder.load(self.bundle)
+
+    def scorer(self, **reading: bool) -> LineScorer:
+        return LineScorer.load(self.bundle, segmented=True, **reading)
+
+
+def score(given: Given, output: Path, **options: Any) -> Job[Any]:
+    by_token = options.pop("by_token", False)
+    scorer = given.scorer(by_token=by_token)
+    return ScoreJob(scorer=scorer, texts=given.texts, output=output, part_lines=4, **options)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors that the jobs of tasks keep in their work folder."""
+
+    given: Given
+    output: Path
+    inputs = ()
+    valuable = ("vectors",)
+
+    def may_replace(self, path: Path) -> bool:
+        return path.is_file()
+
+    def made_from(self) -> Mapping[str, Any]:
+        return {"model": self.given.embedder.identity(), "text": self.given.text.read_text(encoding="utf-8")}
+
+    def make(self, path: Path, work: Work) -> None:
+        sentences = [tuple(line.split()) for line in self.given.text.read_text(encoding="utf-8").splitlines()]
+        vectors = VectorCache.on_disk(work.within("vectors"), self.given.embedder, sentences, most_sentences=4)
+        path.write_bytes(vectors.vectors.tobytes())
+
+
+JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
+    "score": score,
+    "score tokens": lambda given, output: score(given, output, by_token=True),
+    "score kept": lambda given, output: score(given, output, keep=KeepRule(share=0.5)),
+    "vectors": Vectors,
+}
+Make = Callable[..., Job[Any]]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "drawn"
+    return write_model(folder, SHAPES["token"], with_softmax=True, text=TextConfig(segmenter="character"))
+
+
+@pytest.fixture
+def given(bundle: Path, tmp_path: Path) -> Given:
+    text = tmp_path / "given" / "text.txt"
+    text.parent.mkdir()
+    text.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return Given(bundle, text)
+
+
+@pytest.fixture(params=JOBS)
+def make(request: pytest.FixtureRequest, given: Given, tmp_path: Path) -> Make:
+    """Return the job with an output in a folder of this name."""
+
+    def build(name: str, given: Given = given) -> Job[Any]:
+        (tmp_path / name).mkdir(exist_ok=True)
+        return JOBS[request.param](given, tmp_path / name / "out")
+
+    return build
+
+
+def run(job: Job[Any], *, force: bool = False, **options: Any) -> Mapping[str, bytes]:
+    """Run a job; return all files beside its output."""
+    run_job(job, force=force, **{"reporter": QUIET, **options})
+    return contents_alone(job.output.parent)
+
+
+@contextmanager
+def stopped_after(num_parts: int) -> Iterator[list[Any]]:
+    """Ctrl-C in the part after these; yields the parts that were computed."""
+    compute, computed = job_module._compute, []
+
+    def counted(task: Any) -> None:
+        if len(computed) == num_parts:
+            raise KeyboardInterrupt
+        compute(task)
+        computed.append(task.result)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_module, "_compute", counted)
+        yield computed
+
+
+def stop(job: Job[Any], num_parts: int) -> None:
+    with stopped_after(num_parts), pytest.raises(KeyboardInterrupt):
+        run(job)
+
+
+ENDLESS = 10**6
+
+
+def test_stopped_between_any_two_parts(make: Make) -> None:
+    with stopped_after(ENDLESS) as computed:
+        whole = run(make("whole"))
+    assert len(computed) > 3
+    for num_parts in range(len(computed)):
+        job = make(f"stopped {num_parts}")
+        stop(job, num_parts)
+        assert not job.output.exists()
+        with stopped_after(ENDLESS) as again:
+            assert run(job) == whole
+        assert len(again) <= len(computed) - num_parts
+
+
+def test_stopped_again_and_again(make: Make) -> None:
+    whole, job = run(make("whole")), make("stopped")
+    for _ in range(ENDLESS):
+        with stopped_after(1):
+            try:
+                assert run(job) == whole
+            except KeyboardInterrupt:
+                continue
+            break
+
+
+def test_any_damaged_file_is_made_again(make: Make) -> None:
+    with stopped_after(ENDLESS) as computed:
+        whole = run(make("whole"))
+    job = make("damaged")
+    stop(job, len(computed) - 1)
+    parts = job.output.with_name("out.parts")
+    for path in sorted(path for path in parts.rglob("*") if path.is_file() and path.name != "manifest.json"):
+        sound = contents_alone(parts)
+        data = path.read_bytes()
+        path.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+        reporter = Heard()
+        with stopped_after(0) as again, pytest.raises(KeyboardInterrupt):
+            run(job, reporter=reporter)
+        assert any(str(parts) in warning for warning in reporter.warnings), path
+        assert not again
+        for name, content in sound.items():
+            (parts / name).parent.mkdir(exist_ok=True, parents=True)
+            (parts / name).write_bytes(content)
+    path.write_bytes(data[:-3])
+    assert run(job, reporter=Heard()) == whole
+
+
+@contextmanager
+def failing_once(number: int, moment: int) -> Iterator[None]:
+    """A disk that fails when something is forced to disk, or renamed, for the n-th time."""
+    calls: list[object] = []
+
+    def failing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            calls.append(arguments)
+            if len(calls) == moment + 1:
+                raise OSError(number, os.strerror(number))
+            return real(*arguments)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", failing(os.fsync))
+        patch.setattr(Path, "replace", failing(Path.replace))
+        yield
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_disk_that_fails_once(make: Make, number: int) -> None:
+    whole = run(make("whole"))
+    for moment in range(ENDLESS):
+        job = make(f"failed {moment}")
+        told = ""
+        with failing_once(number, moment):
+            try:
+                assert run(job) == whole
+                break  # there are no more moments
+            except (OSError, FullDiskError) as error:
+                told = str(error)
+        assert ("The disk is full" if number == errno.ENOSPC else os.strerror(number)) in told
+        if job.output.exists():  # it has been renamed, but that may not be on disk
+            assert contents_alone(job.output.parent).items() >= whole.items()
+        else:
+            assert run(job) == whole
+
+
+def test_run_twice(make: Make) -> None:
+    job = make("out")
+    whole = run(job)
+    told = message_of(OutputError, lambda: run(job))
+    assert str(job.output) in told
+    assert "--force" in told
+    assert contents_alone(job.output.parent) == whole
+    assert run(job, force=True) == whole
+
+
+def test_something_else_and_force(make: Make, given: Given, tmp_path: Path) -> None:
+    other_text = tmp_path / "given" / "other.txt"
+    other_text.write_text("我们 吃\n" * 3 + "".join(f"{line}\n" for line in LINES[4:]), encoding="utf-8")
+    other = replace(given, text=other_text)
+    expected = run(make("other", other))
+    with stopped_after(ENDLESS) as computed:
+        run(make("whole"))
+    stop(make("out"), len(computed) - 1)
+    before = contents_alone(tmp_path / "out")
+    told = message_of(OutputError, lambda: run(make("out", other)))
+    assert str(tmp_path / "out" / "out.parts") in told
+    assert "--force" in told
+    assert contents_alone(tmp_path / "out") == before
+    assert run(make("out", other), force=True) == expected
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Engine]:
+    with worker_processes(2) as engine:
+        yield engine
+
+
+def test_processes_make_the_same_and_continue_what_another_engine_began(make: Make, processes: Engine) -> None:
+    whole, job = run(make("whole")), make("begun")
+    stop(job, 1)
+    assert run(make("processes"), engine=processes) == whole
+    assert run(job, engine=processes) == whole
